@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import yaml
+from msgspec.structs import replace
 
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 
@@ -214,10 +215,19 @@ def rundir(made: Project, run: str = "0001") -> Path:
 
 
 def unseal(made: Project, run: str = "0001") -> None:
-    """Leaves the run as kill -9 does: its files have no seal."""
-    path = rundir(made, run) / "ended.json"
-    ended = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**ended, "complete": False, "sealed": {}}))
+    """Leaves the run as kill -9 does after a resume: its files have no seal."""
+    from holdfast.store.rundir import RunDir
+
+    path = RunDir(rundir(made, run))
+    ended = path.ended()
+    assert ended is not None
+    path.end(replace(ended, complete=False, sealed={}))
+
+
+def forget_end(path: Path) -> None:
+    """Leaves the run in that folder as kill -9 does in its first process."""
+    for name in ("ended.json", "score.json", "report.html"):
+        (path / name).unlink(missing_ok=True)
 
 
 def facts(result: Result) -> list[Any]:

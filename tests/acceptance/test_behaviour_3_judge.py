@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from cli import CALM, DOWN, MakeProject, Project, contract, facts, rule, rundir
+from cli import CALM, DOWN, MakeProject, Project, contract, facts, forget_end, rule, rundir
 
 RULES = [rule("source", value="source", severity="critical"), rule("says", value="says", severity="high")]
 
@@ -145,7 +145,7 @@ def test_3_judge_of_an_unfinished_run_goes_as_far_as_it_goes(project: MakeProjec
     made.run()
     kept = (rundir(made) / "observations-0.jsonl").read_bytes().splitlines(keepends=True)[:4]
     (rundir(made) / "observations-0.jsonl").write_bytes(b"".join(kept))
-    (rundir(made) / "ended.json").unlink()
+    forget_end(rundir(made))
     shown = made.cli("judge", "1")
     assert "did not run" in shown.out
     assert "unfinished" in shown.out

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import CALM, DOWN, Asked, MakeProject, Project, Reply, Serve, contract, python, rule, says
+from cli import CALM, DOWN, Asked, MakeProject, Project, Reply, Serve, contract, forget_end, python, rule, rundir, says
 
 from page_documents import documents
 
@@ -152,7 +152,7 @@ def test_3_an_observation_that_was_masked_is_not_passed_when_it_is_judged_on_res
     made = project(contract([rule("no-leak", "regex", pattern="sk_live_", negate=True)], agent=section), agent)
     made.run(env={"OUR_KEY": PLAIN})
     (made.folder / ".holdfast/runs/0001/verdicts-1.jsonl").write_text("")
-    (made.folder / ".holdfast/runs/0001/ended.json").unlink()  # as if it had been killed
+    forget_end(rundir(made))
     resumed = made.run("--resume", "1", env={"OUR_KEY": PLAIN})
     assert resumed.cell["outcome"] == "unproven"
 

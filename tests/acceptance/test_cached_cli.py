@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, python, rule, rundir
+from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, forget_end, python, rule, rundir
 
 from holdfast.runner.past import cached
 
@@ -114,7 +114,7 @@ def test_reports_that_it_writes_itself_are_no_change(made: Project) -> None:
 
 def test_a_run_that_was_left_is_not_taken(made: Project) -> None:
     made.run("--cached")
-    (rundir(made) / "ended.json").unlink()
+    forget_end(rundir(made))
     assert made.run("--cached").json["run_id"] == "0002"
 
 

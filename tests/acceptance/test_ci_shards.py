@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from cli import AGENT, CALM, DOWN, MakeProject, Project, Result, contract, python, rule, rundir
+from cli import AGENT, CALM, DOWN, MakeProject, Project, Result, contract, forget_end, python, rule, rundir
 
 SCORED = ("score", "exit_code", "reasons", "said", "trials", "share", "skipped", "interval")
 
@@ -74,7 +74,7 @@ def test_what_is_missing_or_differs_is_told_and_resume_runs_the_rest(made: Proje
 def test_a_part_that_a_shard_did_not_finish_is_told(made: Project) -> None:
     for number in (1, 2):
         ci(made, "--shard", f"{number}/2")
-    (rundir(made, "0002") / "parts/chaos/ended.json").unlink()
+    forget_end(rundir(made, "0002") / "parts/chaos")
     told = made.cli("merge", "--json", ".holdfast/runs")
     assert (told.code, "shard 2 of 2 has not run to its end (there: holdfast ci --resume 0002)" in told.out) == (
         4,
@@ -96,6 +96,7 @@ def test_a_part_that_no_share_began_is_told_where_a_part_of_the_run_is_joined(ma
     for number in (1, 2):
         ci(made, "--shard", f"{number}/2")
         shutil.rmtree(rundir(made, f"000{number}") / "parts/chaos")
+        (rundir(made, f"000{number}") / "overall.json").unlink()  # killed before that part
     joined = made.cli("merge", "--json", "--partial", ".holdfast/runs")
     assert (joined.code, joined.json["parts"]["chaos"]["skipped"]) == (2, "the run ended before it")
     assert [name for name, part in joined.json["parts"].items() if part["ran"]] == ["contract", "mutation"]

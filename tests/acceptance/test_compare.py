@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
-from cli import CALM, DOWN, MakeProject, Project, contract, python, rule, rundir, unseal
+from cli import CALM, DOWN, MakeProject, Project, contract, forget_end, python, rule, rundir, unseal
 
 PROMPTS = tuple(f"p{n}" for n in range(8))
 RULES = [rule("sourced", value="source"), rule("says", value="says")]
@@ -199,7 +199,7 @@ def test_a_run_that_was_changed_after_its_end_is_not_compared(project: MakeProje
 
 def test_a_run_that_was_killed_is_compared_and_called_not_sealed(project: MakeProject) -> None:
     made = two_runs(project)
-    (rundir(made, "0002") / "ended.json").unlink()
+    forget_end(rundir(made, "0002"))
     assert "run 0002: not sealed" in made.cli("compare", "1", "2").out
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from cli import forget_end
 from files1 import SPEC, project, tell
 
 RUN = Path(".holdfast") / "runs" / "0001"
@@ -26,7 +28,7 @@ WRONG = {
 def run(tmp_path: Path) -> Path:
     project(tmp_path, SPEC)
     assert tell(tmp_path, "contract", "run").code == 0
-    (tmp_path / RUN / "ended.json").unlink()  # a run that was killed has no seal, and is taken as it is
+    forget_end(tmp_path / RUN)  # a run that was killed has no seal, and is taken as it is
     return tmp_path
 
 
@@ -123,7 +125,28 @@ def test_the_overall_verdict_of_a_ci_run_is_sealed(tmp_path: Path) -> None:
         (row,) = [one for one in json.loads(tell(tmp_path, "runs", "--json").out)["runs"] if one["id"] == "0001"]
         assert not row["passed"]
         assert "overall.json changed" in row["note"]
+    path.write_text(honest)
+    parts = tmp_path / RUN / "parts"
+    shutil.move(parts / "contract", tmp_path / "elsewhere")
+    assert "[run-tampered]" in tell(tmp_path, "show", "0001").err
+    shutil.move(tmp_path / "elsewhere", parts / "contract")
+    path.write_text(forged)
     assert tell(tmp_path, "ci").code == 1  # one that is forged is no baseline, and ends no other run
     assert tell(tmp_path, "ci", "--baseline", "latest").code == 1
     assert tell(tmp_path, "ci", "--resume", "0001").code == 1
     assert tell(tmp_path, "show", "0001").code == 0
+
+
+def test_a_run_whose_seal_was_removed_is_refused_everywhere(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    for _ in range(2):
+        assert tell(tmp_path, "contract", "run").code == 0
+    path = tmp_path / RUN / "ended.json"
+    for key in ("sealed", "seal"):
+        ended = json.loads(path.read_bytes())
+        path.write_text(json.dumps({name: value for name, value in ended.items() if name != key}))
+        for command in (("report", "0001"), ("judge", "0001"), ("compare", "0001", "0002")):
+            refused = tell(tmp_path, *command)
+            assert (refused.code, "[run-tampered]" in refused.err) == (4, True), command
+        listed = json.loads(tell(tmp_path, "runs", "--json").out)["runs"]
+        assert [bool(row["note"]) for row in listed] == [False, True]

@@ -10,7 +10,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from cli import CALM, DOWN, MakeProject, Project, contract, rule, rundir, verdict_line
+from cli import CALM, DOWN, MakeProject, Project, contract, forget_end, rule, rundir, unseal, verdict_line
 
 from holdfast.model.overall import Overall
 from holdfast.runner.past.history import history, regressed
@@ -118,7 +118,7 @@ def test_runs_that_cannot_be_read_are_listed_with_the_reason_and_hide_no_other(t
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 9}))
     rundir(two, "0004").mkdir()  # killed before it had a manifest
     shutil.copytree(rundir(two), rundir(two, "0005"))
-    (rundir(two, "0005") / "ended.json").unlink()  # killed
+    forget_end(rundir(two, "0005"))
     shutil.copytree(rundir(two), rundir(two, "0006"))
     (rundir(two, "0006") / "run.json").write_text("{")
     shutil.copytree(rundir(two), rundir(two, "0007"))
@@ -150,9 +150,7 @@ def test_a_run_that_was_deleted_is_forgotten(two: Project) -> None:
 
 
 def test_a_run_that_was_resumed_is_read_again(two: Project) -> None:
-    path = rundir(two, "0002") / "ended.json"
-    ended = json.loads(path.read_text())
-    path.write_text(json.dumps({**ended, "complete": False, "sealed": {}}))
+    unseal(two, "0002")
     assert two.cli("runs", "--json").json["runs"][0]["exit_code"] == 2
     assert two.cli("contract", "run", "--resume", "latest", "-q").code == 1
     assert two.cli("runs", "--json").json["runs"][0]["exit_code"] == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import CALM, DOWN, Project, Result, contract, rule, rundir
+from cli import CALM, DOWN, Project, Result, contract, forget_end, rule, rundir
 
 RULES = [rule("source", value="source"), rule("says", value="says")]
 FILES = ("trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl")
@@ -46,7 +46,7 @@ def copy(made: Project, tmp_path: Path) -> Project:
 
 
 def unsealed(found: Project) -> Path:
-    (rundir(found) / "ended.json").unlink()
+    forget_end(rundir(found))
     return rundir(found)
 
 
@@ -115,7 +115,7 @@ def test_rubbish_in_a_file_is_named_with_its_line(copy: Project, data: bytes, co
         folder = copy.folder / ".holdfast" / "runs"
         shutil.rmtree(folder / "0002", ignore_errors=True)
         shutil.copytree(folder / "0001", folder / "0002")
-        (folder / "0002" / "ended.json").unlink()
+        forget_end(folder / "0002")
         with open(folder / "0002" / name, "ab" if name in FILES else "wb") as file:
             file.write(data + b"\n")
         result = copy.cli(*(word if word != "1" else "2" for word in COMMANDS[command]))

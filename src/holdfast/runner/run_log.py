@@ -12,7 +12,7 @@ from holdfast.model.run_warning import STATEFUL, RunNote, RunWarning
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
-from holdfast.store.rundir import RunDir, RunEnd, write_json
+from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.store.seals import Seal
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class RunLog:
         """A run that is taken up is not sealed while it is written: killed then, it must not look forged."""
         before = self._run.ended()
         if before is not None and before.sealed:
-            write_json(self._run.path / "ended.json", replace(before, complete=False, sealed={}))
+            self._run.end(replace(before, complete=False, sealed={}))
 
     def announce(self, concurrency: int, done: int) -> None:
         job = self._job
@@ -114,7 +114,7 @@ class RunLog:
             self.stateful,
             tuple(dict.fromkeys((*self.background, *_of_trials(conditions.background)))),
         )
-        write_json(self._run.path / "ended.json", ended)
+        self._run.end(ended)
 
 
 def _of_trials(texts: Iterable[str]) -> Iterator[RunNote]:

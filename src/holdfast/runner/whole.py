@@ -16,6 +16,7 @@ from holdfast.model.spec import Part, PartWeights, Spec, run_command
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import overall_score, weight_of, whole_of_shard
 from holdfast.score.ruling import Reason
+from holdfast.store.run_names import PARTS
 from holdfast.store.rundir import RunDir, read_json, write_json
 
 OVERALL = "overall.json"
@@ -157,10 +158,12 @@ def stored_overall(whole: RunDir) -> Overall | None:
     if not path.is_file():
         return None
     found = read_json(path, decoder(Overall))
-    if found.seal != _seal(found):
-        said = f"run {whole.id}: {OVERALL} changed after the run wrote it; it may have been tampered with"
+    names = {part.run.rpartition("/")[2] for part in found.parts if part.run}
+    missing = sorted(name for name in names if not (whole.path / PARTS / name / "run.json").is_file())
+    if missing or found.seal != _seal(found):
+        why = f"its {missing[0]} part is missing" if missing else f"{OVERALL} changed after the run wrote it"
         raise UserError(
-            said,
+            f"run {whole.id}: {why}; it may have been tampered with",
             code="run-tampered",
             hint=f"resume it to compute it again: {run_command('ci')} --resume {whole.id}",
         )

@@ -23,7 +23,10 @@ from holdfast.version import __version__
 
 BATCH = 32
 """Runs that are put in at once: who interrupts a long rebuild keeps what was done."""
-_STAMPED = ("run.json", "ended.json", "score.json", "overall.json", "verdicts-1.jsonl")
+_STAMPED = (
+    *("run.json", "spec.yaml", "trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl"),
+    *("ended.json", "score.json", "overall.json"),
+)
 
 Read = Callable[[RunDir], PastRun]
 """What is known of a run; it says in a note why it cannot be read, and never raises."""

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.folders import OWN, own_folder_of
-from holdfast.model.codec import LazyDecoder, decoder, encode
+from holdfast.model.codec import LazyDecoder, decoder, digest, encode
 from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.spec import Part
@@ -24,7 +25,7 @@ from holdfast.plan import RunOptions
 from holdfast.store.record_lines import UNREADABLE, unreadable
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
-from holdfast.store.seals import Seal, seal_of
+from holdfast.store.seals import SIZE, Seal, seal_of
 
 _MEND_FILE = "someone or the agent changed it: fix it, or start a new run"
 
@@ -99,6 +100,12 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """The agent seems to keep state between trials: they run one at a time, also when the run is resumed."""
     background: tuple[RunNote, ...] = ()
     """What is known of the world of every trial: its sandbox, its services, what the agent could see."""
+    seal: str = ""
+    """Of this file itself: a digest of all that is above."""
+
+    def own_seal(self) -> str:
+        """The seal that it should have as it is now."""
+        return digest(encode(replace(self, seal="")), SIZE)
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:
@@ -240,6 +247,10 @@ class RunDir:
     def ended(self) -> RunEnd | None:
         path = self.path / "ended.json"
         return _decoded(decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
+
+    def end(self, ended: RunEnd) -> None:
+        """Writes `ended.json`, sealed."""
+        write_json(self.path / "ended.json", replace(ended, seal=ended.own_seal()))
 
     def verdicts(self, number: int = 1) -> Path:
         """A file of verdicts; the first is the run's own, the others were made by judging it anew."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from shlex import quote
 
 from holdfast.errors import UserError
@@ -9,28 +10,39 @@ from holdfast.model.spec import run_command
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
-from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, seal_of
+from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, seal_of
 
 
 def check(run: RunDir, *, force: bool = False) -> str:
     """Refuses a run whose files changed after it was sealed; with `force`, or without a seal, what to say of that."""
     ended = run.ended()
-    if ended is None or not ended.sealed:
-        return NOT_SEALED_YET if is_written(run.path) else NOT_SEALED
-    found = {path.name: path for path in run.record_files()}
-    names = sorted(found.keys() | ended.sealed.keys())
-    missing = [name for name in names if name not in found or not found[name].exists()]
-    changed = [name for name in names if name not in missing and seal_of(found[name]) != ended.sealed.get(name)]
+    if is_written(run.path) and (ended is None or not ended.sealed):
+        return NOT_SEALED_YET
+    if ended is None:
+        # Only a run that has ended has a score, and whoever resumes it keeps `ended.json`.
+        missing, changed = ["ended.json"] if (run.path / "score.json").exists() else [], list[str]()
+    elif ended.seal != ended.own_seal():
+        missing, changed = [], ["ended.json"]
+    else:
+        missing, changed = _differing(run, ended.sealed) if ended.sealed else ([], [])
     if not changed and not missing:
-        return ""
+        return "" if ended is not None and ended.sealed else NOT_SEALED
     gone = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, although the run wrote it"
     forged = f"{', '.join(changed)} changed after the run wrote it; the results may have been tampered with"
-    said = f"run {run.id}: " + "; ".join(text for text, of in ((gone, missing), (forged, changed)) if of)
+    why = f"run {run.id}: " + "; ".join(text for text, names in ((gone, missing), (forged, changed)) if names)
     if force:
-        return said
+        return why
     again = run_command(run.manifest().options.part)
     raise UserError(
-        said,
+        why,
         hint=f"run it again, or override: {again} --resume {quote(name_here(run.path))} --force",
         code="run-tampered",
     )
+
+
+def _differing(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:
+    """The files that are missing, and those that changed."""
+    paths = {path.name: path for path in run.record_files()}
+    names = sorted(paths.keys() | sealed.keys())
+    missing = [name for name in names if name not in paths or not paths[name].exists()]
+    return missing, [name for name in names if name not in missing and seal_of(paths[name]) != sealed.get(name)]

@@ -123,8 +123,7 @@ class OpenedRuns:
 def stamp_of(run: RunDir) -> tuple[object, ...]:
     """What tells whether a run changed: the sizes and times of its files."""
     found: list[object] = []
-    names = ["run.json", "ended.json", "trials.jsonl", "part.json", run.verdicts().name]
-    for path in (*(run.path / name for name in names), *run.observation_files()):
+    for path in (run.path / "ended.json", *run.record_files()):
         try:
             about = os.stat(path)
             found.append((path.name, about.st_ino, about.st_size, about.st_mtime_ns))

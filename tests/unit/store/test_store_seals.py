@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -136,7 +137,8 @@ def run(tmp_path):
     manifest = Manifest(RUN_DIRECTORY, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, RunOptions(part="scenario"))
     write_json(made.path / "run.json", manifest)
     (made.path / "spec.yaml").write_text("version: 1\n")
-    write_json(made.path / "ended.json", RunEnd(True, 1.0, sealed=sealed | made.sealed_documents()))
+    made.end(RunEnd(True, 1.0, sealed=sealed | made.sealed_documents()))
+    (made.path / "score.json").write_text("{}\n")
     return made
 
 
@@ -144,11 +146,52 @@ def test_a_run_as_it_was_sealed_is_taken(run):
     assert check(run) == ""
 
 
-def test_a_run_without_a_seal_is_taken_and_that_is_said(run):
-    write_json(run.path / "ended.json", RunEnd(False, 0.0))
+def test_a_run_that_was_killed_is_taken_and_its_missing_seal_reported(run):
+    run.end(RunEnd(False, 0.0))
     assert check(run) == NOT_SEALED
-    (run.path / "ended.json").unlink()
+    for name in ("ended.json", "score.json"):
+        (run.path / name).unlink()
     assert check(run) == NOT_SEALED
+
+
+def test_a_run_that_could_not_be_sealed_says_so(run):
+    run.end(RunEnd(True, 1.0))
+    assert check(run) == NOT_SEALED
+
+
+def edited(**changes):
+    def edit(path: Path) -> None:
+        ended = msgspec.json.decode(path.read_bytes())
+        path.write_bytes(msgspec.json.encode({k: v for k, v in (ended | changes).items() if v is not None}))
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        *(edited(**{key: None}) for key in ("sealed", "seal")), edited(sealed={}), edited(complete=False),
+        edited(sealed=None, complete=False), edited(notes=[{"code": "unsealed", "text": "x"}]), edited(stateful=True),
+        edited(duration_s=2.0), edited(sealed=None, seal=None), os.unlink,
+    ],
+)  # fmt: skip
+def test_a_run_that_ended_is_refused_if_its_end_was_edited_or_removed(run, edit):
+    edit(run.path / "ended.json")
+    with pytest.raises(UserError, match=r"ended\.json") as refused:
+        check(run)
+    assert refused.value.code == "run-tampered"
+
+
+def test_every_file_that_the_run_sealed_is_missed_and_its_edit_noticed(run):
+    sealed = run.ended().sealed
+    assert set(sealed) == {path.name for path in run.record_files()}
+    for name in sealed:
+        before = (run.path / name).read_bytes()
+        for change in (lambda path: path.write_bytes(path.read_bytes() + b"\n"), os.unlink):
+            change(run.path / name)
+            assert name in check(run, force=True) or name == "run.json"
+            (run.path / name).write_bytes(before)
+    assert check(run) == ""
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,16 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 from web_kit import ViewerClient, make_project, viewing, wait_until
 
 from golden_words import Golden
 from holdfast.cli.main import run
 from holdfast.report.page.cells import matrix_document
 from holdfast.runner.past.stored import look
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.web.live_run import LiveRun
 
 FILES = ("trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl")
@@ -37,7 +39,8 @@ class Writing:
         self.run = RunDir(folder / ".holdfast" / "runs" / "0002")
         self._lines = {name: (self.run.path / name).read_bytes().splitlines(keepends=True) for name in FILES}
         self._ended = (self.run.path / "ended.json").read_bytes()
-        (self.run.path / "ended.json").unlink()
+        for name in ("ended.json", "score.json"):
+            (self.run.path / name).unlink()
         (folder / ".holdfast" / "history.db").unlink(missing_ok=True)
         for name in FILES:
             (self.run.path / name).write_bytes(b"")
@@ -249,11 +252,10 @@ def test_a_run_that_was_killed_is_called_so(writing: Writing, golden: Golden) ->
 
 
 def test_a_run_that_is_taken_up_again_is_running(writing: Writing) -> None:
-    ended = json.loads(writing._ended)
-    left = {**ended, "complete": False, "sealed": {}}
+    ended = msgspec.json.decode(writing._ended, type=RunEnd)
     writing.write("trials.jsonl", 20)
     writing.write("observations-0.jsonl", 3)
-    (writing.run.path / "ended.json").write_text(json.dumps(left))
+    writing.run.end(replace(ended, complete=False, sealed={}))
     with viewing(writing.folder) as client:
         assert client.get("runs")["runs"][0]["state"] == "running"
         assert client.get("runs/0002")["verdict"] == ""

@@ -25,6 +25,7 @@ from holdfast.store.history import History, Indexing, Tell, opened
 from holdfast.store.history_table import FILE
 from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun, Regression, last_good, regressions
 from holdfast.store.rundir import Manifest, RunDir
+from holdfast.store.seal_check import check
 
 SEVERAL = "ci"
 """The part of a run that has parts."""
@@ -65,6 +66,7 @@ def past_run(run: RunDir) -> PastRun:
         if (run.path / OVERALL).is_file() or run.parts:
             return _several(run, known)
         if run.ended() is None:
+            check(run)
             return known
         with closing(look(run, environ=os.environ)) as outcome:
             return ended_run(run, outcome)

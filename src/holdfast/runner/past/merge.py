@@ -25,7 +25,7 @@ from holdfast.store.blobs import Named
 from holdfast.store.record import read_trial
 from holdfast.store.record_lines import read_lines
 from holdfast.store.run_names import PARTS
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
+from holdfast.store.rundir import Manifest, RunDir, RunEnd
 from holdfast.store.seal_check import check
 from holdfast.store.seals import seal_of
 
@@ -303,4 +303,4 @@ def _end(shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said
         stateful=any(end.stateful for end in ends),
         background=tuple(dict.fromkeys(word for end in ends for word in end.background)),
     )
-    write_json(run.path / "ended.json", whole)
+    run.end(whole)
