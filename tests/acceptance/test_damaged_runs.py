@@ -42,7 +42,7 @@ def test_a_malformed_line_is_named_with_file_and_line(run: Path, command: str, f
     told = tell(run, *COMMANDS[command])
     assert (told.code, "bug" in told.err) == (4, False), told.err
     assert f"{RUN / file}:{number}: not a record of a run" in told.err
-    assert "put the line right or remove it" in told.err
+    assert "[run-damaged]" in told.err
 
 
 def test_a_malformed_verdict_is_named_with_file_and_line(run: Path) -> None:
