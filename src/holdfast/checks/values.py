@@ -1,4 +1,4 @@
-"""Values compared as JSON with what a rule expects: a number is a number, a boolean is not one, text is exact."""
+"""Compares values as JSON with what a rule expects: numbers by value, booleans are not numbers, text is exact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
 
 def same(found: Any, wanted: Any) -> bool:
-    """Whether two JSON values are equal; 1 is 1.0, and neither true nor "1"."""
+    """Whether two JSON values are equal; 1 equals 1.0, but neither true nor "1"."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(found, int | float) and isinstance(wanted, int | float):
@@ -31,7 +31,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 
 def as_number(value: Any) -> int | float | None:
-    """The value as a number, also if it is one written as text; None if it is none."""
+    """The value as a number, also from text; None if it is not one."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -43,7 +43,7 @@ def as_number(value: Any) -> int | float | None:
 
 
 def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
-    """A key of a map, a member of a list, a substring of a scalar's text; or a substring of one of the texts."""
+    """Whether it contains a part: a map its key, a list its member, a scalar's text or one of the texts a substring."""
     if isinstance(value, dict):
         found = isinstance(wanted, str) and wanted in value
     elif isinstance(value, list):
@@ -54,7 +54,7 @@ def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
 
 
 def as_text(value: Any) -> str:
-    """The value as a regex sees it: text as it is, the rest as JSON."""
+    """The value as a regex sees it: text unchanged, everything else as JSON."""
     return value if isinstance(value, str) else encode(value).decode()
 
 
@@ -72,12 +72,12 @@ AS_EXPECTED = "value-as-expected"
 
 
 def value_codes(*without: str) -> Mapping[str, str]:
-    """The codes of checks that compare a value, but for those of operators that a check does not have."""
+    """The codes of checks that compare a value, without those of operators that a check lacks."""
     return {code: about for code, about in _CODES.items() if code not in without}
 
 
 class Mismatch(NamedTuple):
-    """One thing in which a value is not as expected."""
+    """One condition that a value does not meet."""
 
     code: str
     key: tuple[str, ...]
@@ -86,7 +86,7 @@ class Mismatch(NamedTuple):
 
 
 class Expectation(Struct, frozen=True):
-    """What a rule expects of a value; everything that is given must be true."""
+    """What a rule expects of a value; every condition that is set must be true."""
 
     equals: Any = UNSET
     contains: Any = UNSET
@@ -108,9 +108,10 @@ class Expectation(Struct, frozen=True):
         equal: Callable[[Any, Any], bool] = same,
         readings: Callable[[Any], Iterable[str]] | None = None,
     ) -> Iterator[Mismatch]:
-        """Everything in which the value is not as expected.
+        """Every condition that the value does not meet.
 
-        `readings`: the texts in which a pattern or a part may be; else a pattern is matched with the value's own text.
+        `readings` are the texts to search for a pattern or a part; by default a pattern is matched with the value's own
+        text.
         """
         if self.equals is not UNSET and not equal(value, self.equals):
             yield Mismatch("value-differs", value_key(value, self.equals), f"is {shown}, not {_short(self.equals)}")
@@ -137,7 +138,7 @@ class Expectation(Struct, frozen=True):
 
 
 def value_key(value: Any, wanted: Any = None) -> tuple[str, ...]:
-    """What makes two wrong values the same cause: one too many and one too few are two, and so are two words."""
+    """The key that groups wrong values by cause: too high and too low are two causes, and so are two words."""
     if isinstance(value, dict | list):
         return ("object" if isinstance(value, dict) else "array",)
     if value is None or isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Words for reasons: values cut to a readable length, and the near miss of a misspelt name."""
+"""Words for reasons: values cut to a readable length, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ LIMIT = 80
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
-    """The text on one line, cut in the middle if longer than `limit`, fit to be stored as UTF-8."""
+    """The text on one line, cut in the middle if longer than `limit`, in valid UTF-8."""
     text = without_middle(text, limit)
     if text.isascii() and text.isprintable():
         return text
-    # Decoded JSON may hold half a surrogate pair, which no codec can write.
+    # Decoded JSON may contain half a surrogate pair, which no codec can write.
     text = text.encode("utf-8", "replace").decode("utf-8")
     return "".join(c if c.isprintable() else " " if c.isspace() else "·" for c in text)
 

@@ -80,7 +80,7 @@ class Upstreams:
                 return await connection.ask(request, read_s)
             except UpstreamFailed as failed:
                 if failed.kind != "closed" or connection.heard or request.stream is not None:
-                    raise  # otherwise the server had closed a connection that we considered open
+                    raise  # otherwise the server had closed a connection that was considered open
         connection = await self._connect(key, place, connect_s, ssl)
         return await connection.ask(request, read_s)
 

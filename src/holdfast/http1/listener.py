@@ -87,7 +87,7 @@ class ClientConnection(SocketStream):
 
     @property
     def left(self) -> bool:
-        """Whether the client has closed its end, even if we have not read that yet."""
+        """Whether the client has closed its end, even if that was not read yet."""
         if self.gone or self.raw is None:
             return True
         return has_left(self.raw.get_extra_info("socket"), half=self._plain)

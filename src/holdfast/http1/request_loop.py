@@ -124,7 +124,7 @@ class RequestLoop:
             await self._linger()
 
     async def _linger(self) -> None:
-        """Closes our side, then reads and drops what the client still sends, for a moment."""
+        """Closes the sending side, then reads and drops what the client still sends, for a moment."""
         connection = self._connection
         connection.on_data = discard
         connection.release(ALL)

@@ -29,8 +29,10 @@ async def serve(
     sock: socket.socket | None = None,
     tls: SSLContext | None = None,
 ) -> Listener:
-    """Listens, and calls `handler` once per request; an exception in it aborts the connection and is passed to
-    `on_error`."""
+    """Listens, and calls `handler` once per request.
+
+    An exception in it aborts the connection and is passed to `on_error`.
+    """
     listener = Listener(partial(RequestLoop, handler))
     await listener.listen(host, port, sock, tls)
     return listener

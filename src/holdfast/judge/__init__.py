@@ -1,4 +1,4 @@
-"""Stage 4, Observations to Verdicts: pure, and never raises on account of a check."""
+"""Stage 4, Observations to Verdicts: pure, and a failing check never makes it raise."""
 
 from holdfast.judge.judge import Judge
 

@@ -1,4 +1,4 @@
-"""Replies of judges, kept as small files by the content of the question. Only the reply is kept, never the input."""
+"""Stores judges' replies as small files, by the content of the question. The input itself is never stored."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from holdfast.protocols.check import Advice
 
 FILES_KEPT = 20_000
 SIZE_KEPT = 64_000
-"""Bytes of a reply that is worth keeping: a rating has a few hundred."""
+"""Maximum number of bytes of a stored reply: a rating has a few hundred."""
 REMEMBERED = 1_000
-"""Replies that are held in memory, too."""
+"""Maximum number of replies in memory."""
 _advice = decoder(Advice)
 
 
 class AdviceCache:
     """A folder of replies.
 
-    What was put there since this one was opened is not believed unless it is its own: an agent without a sandbox could
-    write there. A file's change time tells, which no program can set back.
+    An agent without a sandbox could write there, so a file that appeared after this cache was opened is ignored unless
+    the cache itself wrote it. The file's ctime shows that, and no program can set it back.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,9 +35,9 @@ class AdviceCache:
         self._made = 0
 
     def get(self, key: str, *, own: bool = False) -> Advice | None:
-        """The reply that is kept under a key of hex digits; None if there is none that can be believed.
+        """The reply stored under a key of hex digits; None if there is none that can be trusted.
 
-        `own`: only what was put since this cache was opened.
+        `own` accepts only replies stored since this cache was opened.
         """
         if own or key in self._own:
             return self._own.get(key)
@@ -48,7 +48,7 @@ class AdviceCache:
         try:
             return _advice.decode(os.read(fd, SIZE_KEPT)) if self._believed(os.fstat(fd)) else None
         except (msgspec.MsgspecError, ValueError, OSError):
-            return None  # torn or not ours: it is asked again
+            return None  # truncated or not Holdfast's: the model is asked again
         finally:
             os.close(fd)
 
@@ -57,7 +57,7 @@ class AdviceCache:
         return own and told.st_size <= SIZE_KEPT and told.st_ctime_ns < self._opened_ns
 
     def put(self, key: str, advice: Advice) -> None:
-        """Keeps a reply; where the disk does not take it, only as long as this is open."""
+        """Stores a reply; if the disk refuses it, only in memory."""
         self._own[key] = advice
         if len(self._own) > REMEMBERED:
             self._own.popitem(last=False)
@@ -66,7 +66,7 @@ class AdviceCache:
             try:
                 self._write(key, data)
             except OSError:
-                return  # a cache that cannot be written is none: nothing else is lost
+                return  # without a cache nothing else is lost
 
     def _write(self, key: str, data: bytes) -> None:
         if not self._made:
@@ -84,7 +84,7 @@ class AdviceCache:
             raise
 
     def _prune(self) -> None:
-        """Makes room: the oldest go first, a tenth at a time, and with them what a killed run left half written."""
+        """Makes room: removes the oldest tenth, and half-written files of a killed run."""
         with os.scandir(self._folder) as found:
             plain = [entry for entry in found if entry.is_file(follow_symlinks=False)]
             files = [(entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in plain]

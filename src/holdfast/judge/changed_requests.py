@@ -1,4 +1,4 @@
-"""How a trial whose request itself was mutated ended: refused, badly, or with an answer for the rules to judge."""
+"""How a trial with a mutated request ended: rejected, badly, or with an answer for the rules to judge."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ LOCKOUT = "request-lockout"
 OTHER_ANSWER = "request-other-answer"
 NOT_ALWAYS = "request-not-always-refused"
 REFUSES_ANYBODY = frozenset({RATE_LIMITED, LOCKOUT, OTHER_ANSWER, NOT_ALWAYS})
-"""Codes of refusals that prove nothing: the agent may refuse such requests whatever is in them."""
+"""Codes of rejections that prove nothing: the agent may reject such requests whatever they contain."""
 
 
 class RequestEnding(NamedTuple):
-    """What the ending alone decides."""
+    """The verdict that the ending alone decides."""
 
     passed: bool | None
-    """None: the agent may have refused the request whatever was in it."""
+    """None if the agent may have rejected the request whatever it contained."""
     why: str
 
 
 def request_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> RequestEnding | None:
-    """Whether the agent refused the request, or ended badly by it; None where the rules judge its answer.
+    """Whether the agent rejected the request, or ended badly because of it; None if the rules judge its answer.
 
-    A 4xx is a refusal, except 429, which says something about the rate and nothing about the request. A connection
-    closed without a reply is a refusal if HTTP does not allow what was sent.
+    A 4xx is a rejection, except 429, which concerns the rate and not the request. A connection closed without a reply
+    is a rejection if HTTP forbids what was sent.
     """
     status = turn.status or 0
     if turn.ending == "http_error" and status == 429:
@@ -125,9 +125,9 @@ def _is_all_answered(again: Observation) -> bool:
 
 
 def _doubt(again: Observation | None, control: Observation | None, timeout_ms: int) -> Finding | None:
-    """Why the agent may refuse everybody; None if the plain request got the answer afterwards that it had before.
+    """Why the agent may reject everybody; None if the plain request got the same answer before and after the attack.
 
-    A status alone does not say that a request was answered: a page that says "blocked" may come with a 200. So each
+    A status alone does not show that a request was answered: a page that says "blocked" may have status 200. So each
     answer is compared with the control's, which was given before the attack.
     """
     if again is None:
@@ -143,6 +143,6 @@ def _doubt(again: Observation | None, control: Observation | None, timeout_ms: i
 
 
 def _is_answered_as(control: Observation | None, turns: Sequence[Turn]) -> bool:
-    from holdfast.checks.same_answer import is_answered_as  # few trials need it
+    from holdfast.checks.same_answer import is_answered_as  # imported here because few trials need it
 
     return control is not None and is_answered_as(control.turns, turns)

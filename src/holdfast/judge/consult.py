@@ -1,4 +1,4 @@
-"""Consulting models once a trial is over: the checks that want to are given someone to ask."""
+"""Asks models on behalf of checks, once a trial is over."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from holdfast.planes.llm.sources.source import NoModel, UpstreamDown
 from holdfast.protocols.check import Advice, Check, ConsultingCheck
 
 AT_ONCE = 8
-"""Questions that are under way at the same time."""
+"""Maximum number of concurrent questions."""
 ANSWER_S = 180.0
-"""How long a model may take for one answer."""
+"""Timeout of one answer."""
 LONGEST_WAIT_S = 30.0
-"""Between two attempts, whatever the server asks for."""
+"""Maximum wait between two attempts, whatever the server asks for."""
 _LATER = (408, 409, 425, 429)
 
 SleepFor = Callable[[float], Awaitable[None]]
 
 
 class ModelRole(Struct, frozen=True):
-    """What a model is asked as."""
+    """The role in which a model is asked."""
 
     shown: str
     json: bool = True
-    """It answers with a JSON object."""
+    """Whether it answers with a JSON object."""
 
 
 JUDGE = ModelRole("the judge")
@@ -46,7 +46,7 @@ PLAYER = ModelRole("the model", json=False)
 
 
 class Consultation:
-    """Asks models for the checks of a run: an `Ask` that caches, retries and never asks too many at a time."""
+    """Asks models for the checks of a run: an `Ask` with a cache, retries and limited concurrency."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class Consultation:
         sleep: SleepFor = asyncio.sleep,
         role: ModelRole = JUDGE,
     ) -> None:
-        """`models` have their references resolved; scripts lie under `root`."""
+        """`models` have their references resolved; scripts are below `root`."""
         self._judges = Judges(models, environ, root)
         self._cache = cache
         self._retries = retries
         self._sleep = sleep
         self._role = role
         self._taken: dict[str, tuple[Question, tuple[str, ...]]] = {}
-        """By model: a question as it took one, and what is to be said of that."""
+        """For each model: the form of a question that it accepts, and the note about it."""
         self._room = asyncio.Semaphore(AT_ONCE)
         self._asked: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -109,7 +109,7 @@ class Consultation:
         return advice
 
     async def _answered(self, judge: Judging, question: Question, conversation: str) -> Advice:
-        """The reply, after as many attempts as may be; what a model does not take is left out."""
+        """The reply, after as many attempts as allowed; settings that a model rejects are left out."""
         taken, notes = self._as_taken(judge, question)
         attempt = 0
         while True:
@@ -134,7 +134,7 @@ class Consultation:
                 return Advice(text, origin if judge.is_script else judge.shown, notes)
 
     def _as_taken(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
-        """The question without what this model is known to refuse."""
+        """The question without the settings that this model is known to reject."""
         known, notes = self._taken.get(judge.identity, (question, ()))
         temperature = None if known.temperature is None else question.temperature
         return replace(question, temperature=temperature, json=known.json and question.json, apart=known.apart), notes
@@ -147,7 +147,7 @@ def _why(failed: UpstreamDown) -> str:
 
 
 def _may_pass(failed: UpstreamDown) -> bool:
-    """Whether asking again may help."""
+    """Whether a retry may help."""
     if isinstance(failed, ModelRefused):
         return failed.status in _LATER or failed.status >= 500
     return not isinstance(failed, NoModel) and failed.kind in ("refused", "timeout", "closed", "dns")
@@ -162,20 +162,20 @@ def _wait(failed: UpstreamDown, attempt: int) -> float:
 async def consulted(
     check: Check, seen: Observation, control: Observation | None, evidence: Evidence | None, ask: Consultation
 ) -> Evidence:
-    """What a check was told; where nobody could be asked, why: an error of that rule alone."""
+    """The model's reply for a check; if it failed, the reason, as an error of that rule only."""
     if evidence is not None and evidence.error:
         return evidence
     try:
         assert isinstance(check, ConsultingCheck)
         return await check.consult(seen, control, evidence or Evidence(), ask)
-    except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the run's
+    except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the run
         if isinstance(broken, HoldfastError):
             return Evidence(error=str(broken))
         return Evidence(error=f"{type(broken).__name__}: {broken}{place_of(broken)}")
 
 
 def all_printed(agent: AgentSpec, seen: Observation) -> Observation:
-    """The observation with all that the agent printed as its output: a command's answer is what it prints, too."""
+    """The observation with everything that the agent printed: for a command the answer is output, too."""
     if not agent.launched or agent.type == "http" or agent.answer_file is not None:
         return seen
     printed: Iterable[str] = (*(turn.text or "" for turn in seen.turns), seen.output)

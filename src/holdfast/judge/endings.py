@@ -1,4 +1,4 @@
-"""Endings in words: why there is no text to read."""
+"""Describes endings: why there is no text to read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def describe(turn: Turn, timeout_ms: int) -> str:
-    """How the turn ended, as it stands behind "no answer:"."""
+    """How the turn ended, to follow "no answer:"."""
     if turn.ending == "timeout":
         return f"timeout: {turn.detail}" if turn.cause == "trial-time" else f"timeout after {timeout_ms} ms"
     detail = turn.detail or (f"status {turn.status}" if turn.status is not None and turn.ending != "answered" else "")
@@ -29,5 +29,5 @@ def describe(turn: Turn, timeout_ms: int) -> str:
 
 
 def has_text(turn: Turn) -> bool:
-    """Whether there is anything to read; blanks alone say nothing."""
+    """Whether there is anything to read besides whitespace."""
     return not is_blank(turn.text or "")

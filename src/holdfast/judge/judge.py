@@ -1,4 +1,4 @@
-"""The judge: rules applied to observations."""
+"""Applies rules to observations."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ _Judged = tuple[Judgement, Finding, int]
 
 
 class Judge:
-    """Builds each rule's check once; `stored` says that the observations come from a run's directory."""
+    """Builds each rule's check once; `stored` means that the observations come from a run's directory."""
 
     def __init__(self, spec: Spec, *, stored: bool = False) -> None:
         self._stored = stored
         self._hidden: Judgement = "error" if spec.part == "scenario" else "unproven"
-        """What a mask hides: in a scenario an unproven rule scores 0, which would be held against the agent."""
+        """Whether a mask may hide what a rule reads.
+
+        An unproven rule scores 0 in a scenario, which would count against the agent.
+        """
         self._timeout_ms = spec.agent.timeout_ms
         self._web = spec.agent.web_in_reach
         self._rules = {
@@ -39,7 +42,7 @@ class Judge:
     def judge(
         self, invariant: Invariant, trial: Trial, observation: Observation, control: Observation | None = None
     ) -> Verdict:
-        """The verdict of one rule on one observation. Never raises: a check that breaks is an error verdict."""
+        """The verdict of one rule on one observation. Never raises: a check that raises gives an error verdict."""
         rule = self._rules.get(invariant.id) or self._for_params(invariant, trial)
         turns = observation.turns
         if rule.reads in ("trace", "state") and (turns or not observation.error):
@@ -71,7 +74,7 @@ class Judge:
             score = 1.0 if score is None else score
         elif outcome != "fail" or score is None:
             score = 0.0
-        # Nothing asks what kind of pass it was, and most verdicts are passes: their files stay small.
+        # Nothing needs the code of a pass, and most verdicts are passes: without it their files stay small.
         code, key = ("", ()) if outcome == "pass" else (found.code, found.key)
         found_as = (found.reason, turn, found.marks, found.details, code, key)
         return Verdict(trial.id, rule.id, outcome, score, *found_as, ending)
@@ -84,7 +87,7 @@ class Judge:
         control: Observation | None,
         judged: tuple[Judgement, Finding],
     ) -> tuple[Judgement, Finding]:
-        """The verdict on a mutation of the request itself: a refusal or a bad ending decides for every rule."""
+        """The verdict on a mutated request: a rejection or a bad ending decides for every rule."""
         change = trial.task.variation.request if trial.task.variation is not UNSET else None
         if change is None:
             return judged
@@ -118,7 +121,7 @@ def _as_finding(verdict: Verdict) -> tuple[Judgement, Finding]:
 
 
 def _decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Observation) -> str:
-    """How the trial ended, if it broke off by a harness error, or left no text to a rule that reads the answer."""
+    """How the trial ended, if a harness error interrupted it, or it left no text for a rule that reads the answer."""
     if observation.error:
         return observation.error
     if rule.reads in ("trace", "state") or not decided or has_text(decided[0]):
@@ -128,7 +131,7 @@ def _decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Obse
 
 
 def _broken_off(observation: Observation, outcome: Judgement, found: Finding) -> tuple[Judgement, Finding]:
-    """Our side broke: its fails are not the agent's."""
+    """Turns a fail into an error if Holdfast failed: the agent did not cause it."""
     if outcome not in ("fail", "unproven"):
         return outcome, found
     why = f"{observation.error} ({found.reason})"
@@ -142,14 +145,14 @@ def _key(error: str) -> tuple[str, ...]:
 
 
 def _silence(trial: Trial) -> tuple[Turn, ...]:
-    """An observation without turns, read as one turn that nothing came of."""
+    """An observation without turns, as one turn without a result."""
     return (Turn(trial.task.prompt, ending="no_answer"),)
 
 
 def _conversation(
     rule: RuleJudge, turns: Sequence[Turn], observation: Observation, control: Observation | None
 ) -> _Judged:
-    """Several turns as `over` says; the turn that decides is named."""
+    """Combines several turns as `over` says; the deciding turn is named."""
     judged: list[_Judged] = [(*rule.turn(turns[i], observation, control), i) for i in _read(rule, turns)]
     if rule.over == "any":
         return min(judged, key=lambda j: (_ANY[j[0]], -(j[1].score or 0.0), j[2]))
@@ -157,7 +160,7 @@ def _conversation(
 
 
 def _read(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
-    """Which turns the rule reads. A negative one reads whatever text there is, and passes over silence."""
+    """The turns that the rule reads. A negative one reads any text there is, and skips silence."""
     last = len(turns) - 1
     if rule.over == "last":
         return (last,)
@@ -166,6 +169,6 @@ def _read(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
     return range(len(turns))
 
 
-# The outcome that decides comes first: one fail settles `all`, one pass settles `any`.
+# The deciding outcome comes first: one fail settles `all`, one pass settles `any`.
 _ALL: dict[Judgement, int] = {"fail": 0, "error": 1, "unproven": 2, "pass": 3}
 _ANY: dict[Judgement, int] = {"pass": 0, "error": 1, "unproven": 2, "fail": 3}

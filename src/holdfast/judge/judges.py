@@ -1,4 +1,4 @@
-"""The models that judge: who answers for each name."""
+"""Finds the model that answers for each name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def missing_key(models: Mapping[str, ModelSpec], model: str, environ: Mapping[str, str]) -> str:
-    """The variable that a provider's key is looked for in, and is not; empty if the model can be asked as it is."""
+    """The variable that should hold a provider's key and does not; empty if the model can be asked."""
     found = meaning(models, model)
     if found is None or found.provider == "ollama":
         return ""
@@ -36,7 +36,7 @@ def missing_key(models: Mapping[str, ModelSpec], model: str, environ: Mapping[st
 
 
 class Judging(Struct, frozen=True):
-    """Who answers for one model name."""
+    """The model client for one name."""
 
     source: ModelSource
     meaning: Meaning
@@ -50,10 +50,10 @@ class Judging(Struct, frozen=True):
 
 
 class Judges:
-    """Found by name, and made when they are first asked for."""
+    """Model clients by name, created when first used."""
 
     def __init__(self, models: Mapping[str, ModelSpec], environ: Mapping[str, str], root: Path) -> None:
-        """`models` have their references resolved; scripts lie under `root`."""
+        """`models` have their references resolved; scripts are below `root`."""
         self._models = models
         self._environ = environ
         self._root = root
@@ -61,7 +61,7 @@ class Judges:
         self._known: dict[str, Judging] = {}
 
     def find(self, model: str) -> Judging:
-        """Who answers for the name; HarnessError if nobody does."""
+        """The client for the name; raises HarnessError if there is none."""
         if model not in self._known:
             found = meaning(self._models, model)
             if found is None:

@@ -1,4 +1,4 @@
-"""What a mask may hide from a rule that is applied to what was stored."""
+"""Whether masking may have changed a verdict on a stored observation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AGAIN = "it cannot be judged again"
 
 
 def masked_in(rule: RuleJudge, seen: Observation, control: Observation | None, outcome: Judgement) -> str:
-    """Why this outcome may be another than that of the run itself; empty if it is not."""
+    """Why this outcome may differ from that of the run itself; empty if it does not."""
     if outcome not in ("pass", "fail"):
         return ""
     if "answer" in rule.texts and (rule.reads == "state" or outcome == ("pass" if rule.negative else "fail")):
@@ -28,7 +28,7 @@ def masked_in(rule: RuleJudge, seen: Observation, control: Observation | None, o
 
 
 def _is_masked(event: TraceEvent, texts: tuple[str, ...]) -> bool:
-    """Of a model call no rule reads what was asked."""
+    """Whether the event has masked text that a rule reads; of a model call, no rule reads the request."""
     if event.event_type == "llm_call":
         return False
     arguments = "arguments" in texts and (MASK in event.input or MASK in event.idempotency)

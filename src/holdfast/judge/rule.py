@@ -1,4 +1,4 @@
-"""One rule made ready to judge: its check, and which way round it is after `negate`."""
+"""One rule prepared for judging: its check, reversed by `negate`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RuleJudge:
     )
 
     def __init__(self, invariant: Invariant, timeout_ms: int, *, web: bool = True) -> None:
-        """`web`: the agent's HTTP can be seen."""
+        """`web` means that the agent's HTTP calls are visible."""
         check = make_check(invariant)
         traits = check_traits(check)
         self.urls = traits.urls
@@ -70,7 +70,7 @@ class RuleJudge:
         self.by_line = not self.verbatim and _counts_signs(invariant)
 
     def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
-        """What the rule says of one turn; a check that raises is an error."""
+        """The rule's verdict on one turn; a check that raises is an error."""
         text = turn.text or ""
         if self.needs_text and is_blank(text):
             return self._without_text(turn)
@@ -86,7 +86,7 @@ class RuleJudge:
         return outcome, found
 
     def _read(self, exhibit: Exhibit) -> tuple[Judgement, Finding]:
-        """What the rule says of the text as it is, unless another reading has what it asks for or forbids."""
+        """The rule's verdict on the text as it is, unless another reading contains what it requires or forbids."""
         first = self._outcome(self.decide(exhibit))
         if self.verbatim or first[0] == (decides := "fail" if self.negative else "pass"):
             return first
@@ -101,7 +101,7 @@ class RuleJudge:
                 yield replace(found, marks=spans_in(text, reading, found.marks)) if reading is not text else found
 
     def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
-        """What the rule says of the calls of a trial, whatever the agent answered."""
+        """The rule's verdict on the calls of a trial, whatever the agent answered."""
         if not observation.trace and (self.negative or not self.blind):
             found = Finding(None if self.negative else False, "no call was seen", "no-call")
             return ("unproven" if self.negative else "fail"), found
@@ -113,7 +113,7 @@ class RuleJudge:
         return self._doubted(outcome, found, observation)
 
     def state(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
-        """What the rule says of the state the agent left, as it was recorded, whatever the agent answered."""
+        """The rule's verdict on the recorded state that the agent left, whatever the agent answered."""
         evidence = observation.evidence.get(self.id)
         try:
             outcome, found = self._outcome(self.decide(Exhibit(turn.text or "", turn, observation, control, evidence)))
@@ -122,14 +122,14 @@ class RuleJudge:
         return self._doubted(outcome, found, observation) if "target" in self.texts else (outcome, found)
 
     def _doubted(self, outcome: Judgement, found: Finding, observation: Observation) -> tuple[Judgement, Finding]:
-        """The same, or unproven where calls that were not seen could have changed it."""
+        """The same outcome, or unproven if calls that were not seen could have changed it."""
         doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         if not doubt:
             return outcome, found
         return "unproven", Finding(None, f"{doubt}; {found.reason}", "calls-hidden")
 
     def _doubt(self, observation: Observation) -> str:
-        """Why what was not seen may have happened all the same; empty if it has not."""
+        """Why something that was not seen may have happened; empty if it has not."""
         if self.blind:
             return "the agent's HTTP traffic is hidden: let Holdfast start it (not inline), or run `holdfast gateway`"
         if len(observation.trace) >= EVENTS_KEPT:
@@ -163,7 +163,7 @@ class RuleJudge:
 
 
 def _is_sound(found: Finding) -> bool:
-    """Whether a finding holds what its types say: nothing else looks at what a plug-in returns."""
+    """Whether a finding matches its declared types: nothing else validates what a plug-in returns."""
     decided = found.passed is True or found.passed is False or found.passed is None
     if not (decided and isinstance(found.code, str) and isinstance(found.key, tuple)):
         return False
@@ -171,25 +171,25 @@ def _is_sound(found: Finding) -> bool:
 
 
 def _default_over(negative: bool, every_turn: bool) -> str:
-    """Which turns decide where the rule does not say. The opposite of "every turn completes" is that one does not."""
+    """Which turns decide by default. The opposite of "every turn completes" is that one does not."""
     if every_turn:
         return "any" if negative else "all"
     return "all" if negative else "last"
 
 
 _COUNTED = re.compile(r"\{(?:[2-9][0-9]|[0-9]{3,})")
-"""In a regex: at least twenty of something."""
+"""In a regex: a repeat of at least twenty."""
 
 
 def _counts_signs(invariant: Invariant) -> bool:
-    """Whether a pattern of the rule may be about the length of lines: `(?m)^.{81,}$` forbids no long paragraph."""
+    """Whether a pattern of the rule may concern the length of lines, such as `(?m)^.{81,}$`."""
     values = invariant.settings.values()
     texts = (text for value in values for text in (value if isinstance(value, list | tuple) else (value,)))
     return any(isinstance(text, str) and _COUNTED.search(text) for text in texts)
 
 
 def _typed_checks(invariant: Invariant) -> tuple[Check, ...]:
-    """The check with the words of its settings as a keyboard writes them, if that differs and can be used."""
+    """The check with its texts in plain keyboard characters, if that differs and is valid."""
     settings = {name: _typed(value) for name, value in invariant.settings.items()}
     if settings == invariant.settings:
         return ()
@@ -200,15 +200,15 @@ def _typed_checks(invariant: Invariant) -> tuple[Check, ...]:
 def _typed(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_typed(one) for one in value)
-    # A setting without words is about its signs: a rule against curly quotes does not forbid straight ones.
+    # A setting without words concerns its characters: a rule against curly quotes does not forbid straight ones.
     return as_typed(value) if isinstance(value, str) and re.search(r"\w\w", value) else value
 
 
 def despite_fault(observation: Observation, outcome: Judgement, found: Finding) -> tuple[Judgement, Finding]:
-    """What a rule on deeds comes to: unproven if a tool ran in spite of a fault that keeps a tool from running.
+    """The outcome of a rule on actions: unproven if a tool ran despite a fault that should prevent it.
 
-    An agent that then rightly tries again does the deed twice, and it is the fault's doing. A fault that lets its
-    tool run and changes the reply shows the agent the same wherever it acts.
+    An agent that rightly retries then acts twice, because of the fault. A fault that lets its tool run and changes the
+    reply looks the same to the agent wherever it acts.
     """
     from holdfast.checks.trace.calls import reached
 
@@ -223,7 +223,7 @@ def despite_fault(observation: Observation, outcome: Judgement, found: Finding) 
 
 
 def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
-    """The finding the other way round; `wanted`: the rule asks for what its check forbids."""
+    """The reversed finding; `wanted` means that the rule requires what its check forbids."""
     against = "and this rule, being negated, asks for the opposite" if wanted else "which this rule forbids"
     score = (1.0 if passed else 0.0) if found.score is None else found.score
     why = f"{found.reason}, {against}" if passed else found.reason
@@ -231,7 +231,7 @@ def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, 
 
 
 def _broken(broken: BaseException) -> tuple[Judgement, Finding]:
-    """A check that raised: an error, unless it says that nothing could be judged."""
+    """The outcome of a check that raised: an error, unless it says that nothing could be judged."""
     if isinstance(broken, NothingToJudge):
         return "unproven", Finding(None, str(broken), broken.code)
     details = broken.details if isinstance(broken, HarnessError) else {}
@@ -240,7 +240,7 @@ def _broken(broken: BaseException) -> tuple[Judgement, Finding]:
 
 
 def _why(broken: BaseException) -> str:
-    """An exception in words; our own already speak for themselves."""
+    """An exception in words; Holdfast's own errors are used unchanged."""
     text = str(broken)
     if isinstance(broken, HoldfastError) and text:
         return text

@@ -73,8 +73,10 @@ class Tail:
 
     @property
     def last_line(self) -> str:
-        """The last line that is not blank, for an exception group that of the innermost exception; empty if there
-        is none."""
+        """The last line that is not blank, for an exception group that of the innermost exception.
+
+        Empty if there is none.
+        """
         lines = [line for line in reversed(_unboxed(self.text)) if line.strip()]
         if lines and _GROUP_END.match(lines[0]):
             return _innermost(lines[1:]) or lines[0].strip()

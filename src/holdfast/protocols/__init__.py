@@ -1,9 +1,9 @@
-"""All extension points, a module for each reader. Structural: a plug-in inherits from nothing.
+"""All extension points, one module for each kind of plug-in. A plug-in does not inherit from any of them.
 
-A plug-in is a frozen dataclass. Its fields are its settings and, with their annotations, the configuration schema too;
-the first line of its docstring is its entry in the catalogue. What the rest of Holdfast must know of it before it acts
-is its class variable `traits`.
+A plug-in is a frozen dataclass. Its fields are its settings and, with their annotations, the configuration schema;
+the first line of its docstring is its entry in the catalogue. Its class variable `traits` declares what the rest of
+Holdfast must know before the plug-in acts.
 
 `fault`, `world_fault`, `check`, `service`, `sandbox` and `reporter` are what a plug-in implements, `executor` and
-`planner` what a program on top of Holdfast may. `world` and `trial` are what a plug-in is given.
+`planner` what a program that uses Holdfast may implement. `world` and `trial` are passed to plug-ins.
 """

@@ -1,4 +1,4 @@
-"""A check: what a rule asks of an answer, of the calls of a trial, or of what the agent left. For example:
+"""A check: judges an answer, the calls of a trial, or the state that the agent left. For example:
 
     @dataclass(frozen=True)
     class Brief:
@@ -12,7 +12,7 @@
             words = len(exhibit.text.split())
             return Finding(words <= self.most, f"{words} words")
 
-`docs/extending.md` tells how such a plug-in is installed.
+`docs/extending.md` shows how to install such a plug-in.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class Check(Protocol):
 
 @runtime_checkable
 class CodesTrait(Protocol):
-    """A check that gives its findings codes. Without this trait failures are grouped by what stays in their reasons."""
+    """A check whose findings have codes. Without them, failures are grouped by the fixed parts of their reasons."""
 
     codes: ClassVar[Mapping[str, str]]
-    """Each code of a finding, in kebab-case, and what it means."""
+    """Each code of a finding, in kebab-case, and its meaning."""
 
 
 @runtime_checkable
 class ConfiguredCheck(Protocol):
-    """A check whose settings decide over its traits."""
+    """A check whose traits depend on its settings."""
 
     def configured(self) -> CheckTraits:
         """Its traits with these settings."""
@@ -63,25 +63,25 @@ def check_traits(check: Check) -> CheckTraits:
 
 @runtime_checkable
 class FastidiousPlugin(Protocol):
-    """A plug-in whose settings may not fit together."""
+    """A plug-in that validates its settings."""
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Each setting that does not fit, and why: they become errors of the spec."""
+        """Each invalid setting, and why: they become errors of the spec."""
         ...
 
 
 @runtime_checkable
 class AdvisingCheck(Protocol):
-    """A check that warns of settings that probably do not mean what their author thinks."""
+    """A check that warns about settings that probably do not mean what their author intended."""
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        """The code of each warning, the setting, and the words."""
+        """For each warning its code, the setting, and the text."""
         ...
 
 
 @runtime_checkable
 class TableCheck(Protocol):
-    """A check of tables of a database."""
+    """A check on tables of a database."""
 
     def tables_read(self) -> Iterable[tuple[str, str]]:
         """Each setting that names a table without its database, and the table."""
@@ -90,28 +90,28 @@ class TableCheck(Protocol):
 
 @runtime_checkable
 class GatheringCheck(Protocol):
-    """A check of the state an agent left: records its inputs while the world is alive."""
+    """A check on the state an agent left: it records its inputs while the world exists."""
 
     async def gather(self, world: World, seen: Observation) -> Evidence: ...
 
 
 @runtime_checkable
 class ForeseeingCheck(Protocol):
-    """A check that can tell before the agent starts that it could never be gathered."""
+    """A check that can tell before the agent starts that its evidence cannot be recorded."""
 
     async def foresee(self, world: World) -> None:
-        """Raises HarnessError: an error of the trial, never the agent's."""
+        """Raises HarnessError, which is an error of the trial, never of the agent."""
         ...
 
 
 class Advice(Struct, frozen=True, omit_defaults=True):
-    """What a model said when it was asked."""
+    """A model's reply."""
 
     text: str
     model: str = ""
-    """Who said it: `provider/name`, or a script."""
+    """The model that replied: `provider/name`, or a script."""
     notes: tuple[str, ...] = ()
-    """What the reader should know: a temperature that the model refused, for example."""
+    """Notes for the reader, for example that the model rejects a temperature."""
 
 
 class Ask(Protocol):
@@ -127,14 +127,17 @@ class Ask(Protocol):
         vote: int,
         fits: Callable[[str], bool],
     ) -> Advice:
-        """A temperature of None is the model's own. Only a reply that fits is kept: any other is asked for anew."""
+        """Asks the model. A temperature of None is the model's own.
+
+        Only a reply for which `fits` is true is stored; any other is requested again.
+        """
         ...
 
 
 @runtime_checkable
 class ConsultingCheck(Protocol):
-    """A check that may ask a model once the world is gone, if its traits say so; what it says becomes evidence."""
+    """A check that may ask a model after the world is closed, if its traits say so; the reply becomes evidence."""
 
     async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
-        """`control` is the calm run of a check that needs one."""
+        """Asks the model; `control` is the calm run of a check that needs one."""
         ...

@@ -1,4 +1,4 @@
-"""What runs trials. For example:
+"""Executors run trials. For example:
 
     class Cautious(LocalExecutor):
         "One trial after the other."
@@ -22,20 +22,20 @@ from holdfast.model.trial import Trial
 
 
 class Executor(Protocol):
-    """Runs trials, in this process or on other machines. Whatever it is, the same trials give the same verdicts."""
+    """Runs trials, in this process or on other machines. The same trials give the same verdicts everywhere."""
 
     @property
     def notes(self) -> tuple[RunNote, ...]:
-        """What a report should say about where they ran."""
+        """Notes for the report about where the trials ran."""
         ...
 
     @property
     def concurrency(self) -> int:
-        """How many trials run at once."""
+        """Maximum number of concurrent trials."""
         ...
 
     def one_at_a_time(self) -> None:
-        """From now on: the agent seems to keep state."""
+        """Runs one trial at a time from now on, because the agent seems to keep state."""
         ...
 
     def execute(
@@ -47,10 +47,11 @@ class Executor(Protocol):
         on_call: Callable[[Trial, TraceEvent], None] | None = None,
         store: Callable[[Trial, Observation], Observation] | None = None,
     ) -> AsyncGenerator[tuple[Trial, Observation], None]:
-        """Gives each trial once, with its observation, as they end; `store` is called before another is begun in its
-        place, and what it returns is given. Trials are taken from `trials` only when there is a place for them.
+        """Yields each trial once, with its observation, as it ends.
 
-        What is closed early leaves nothing running. Our own failure in a trial is the `error` of its observation.
+        It calls `store` before it starts the next trial in that place, and yields what `store` returns. It takes trials
+        from `trials` only when there is a place for them. Closing it early leaves nothing running. A harness error in a
+        trial is the `error` of its observation.
         """
         ...
 

@@ -10,7 +10,7 @@
             reply = await forward(call)
             return Reply({**reply.value, "left": 0})
 
-`docs/extending.md` tells how such a plug-in is installed.
+`docs/extending.md` shows how to install such a plug-in.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Call(Struct, frozen=True):
     target: str
     arguments: Mapping[str, Any]
     n: int
-    """Which call at this target it is, from 1."""
+    """The number of the call at this target, from 1."""
 
 
 class Reply(Struct, frozen=True):
-    """What comes back: any Python value on the function plane, decoded data elsewhere."""
+    """The reply to a call: any Python value on the function plane, decoded data elsewhere."""
 
     value: Any
     delivery: Delivery = AS_IT_IS
-    """How it is sent. A fault that makes a new reply of the value leaves this out and keeps what there was."""
+    """How it is sent. A fault that makes a new reply omits this and keeps the original delivery."""
 
 
 class Failed(Exception):
@@ -63,86 +63,86 @@ class Failed(Exception):
         super().__init__(message)
         self.status = status
         self.kind = kind
-        """What a provider calls such an error, where the status does not say it: overloaded, quota, context_length."""
+        """The provider's word for such an error, if the status does not imply it: overloaded, quota, context_length."""
         self.retry_after_s = retry_after_s
         self.body = body
         self.injection: Injection | None = None
-        """Set by the plane: the injection whose doing it is."""
+        """The injection that caused it; the plane sets it."""
         self.raises = ""
-        """`module:Class` of the exception that was recorded; empty: as the injection says."""
+        """`module:Class` of the recorded exception; empty to follow the injection."""
         self.exception: BaseException | None = None
-        """The exception that was recorded, where its class takes more than a message."""
+        """The recorded exception, if its class takes more than a message."""
 
 
 class TimedOut(Failed):
-    """Raised by a fault: no answer came in time. Of kind `hang`: none will ever come, and nothing is closed."""
+    """Raised by a fault: no answer arrived in time. With kind `hang`, none will ever arrive, and nothing is closed."""
 
 
 class Dropped(Failed):
-    """Raised by a fault: the connection or the reply was lost. Of kind `closed`: it ended in order, not by a reset."""
+    """Raised by a fault: the connection or the reply was lost. With kind `closed`, it ended without a reset."""
 
 
 Forward: TypeAlias = Callable[[Call], Awaitable[Reply]]
-"""Passes the call on, to the next fault or to the real thing."""
+"""Passes the call on, to the next fault or to the real target."""
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
-"""Waits for so many milliseconds."""
+"""Waits for this many milliseconds."""
 Fits: TypeAlias = Callable[[Any], bool]
 
 
 class Received(Struct, frozen=True):
-    """A reply as the agent's side gets it, once its plane has put it into form."""
+    """A reply as the agent receives it, in the format of its plane."""
 
     exact: Any
-    """All of it; two replies for which this is equal cannot be told apart."""
+    """The complete reply; two replies with equal values cannot be distinguished."""
     text: str
-    """What can be read in it."""
+    """The readable text in it."""
 
 
 Receives: TypeAlias = Callable[[Reply], Received]
-"""Puts a reply into the form in which it arrives. Nothing is sent."""
+"""Formats a reply as it would arrive, without sending it."""
 
 
 def _anything(value: Any) -> bool:
-    """Most clients take whatever comes."""
+    """The default: most clients accept any value."""
     return True
 
 
 @dataclass
 class FaultContext:
-    """The only luck, time and state a fault may use."""
+    """The random generator, time and state that a fault may use."""
 
     rng: Random
-    """Seeded for this firing: the same call draws the same luck on any machine."""
+    """Seeded for this firing: the same call gives the same random draws on any machine."""
     sleep: Sleep
-    """Waits for so many milliseconds. The ledger has the firing before the wait begins."""
+    """Waits for this many milliseconds. The ledger has the firing before the wait begins."""
     n: int
-    """How often this injection has fired in this trial, this firing included."""
+    """How often this injection has fired in this trial, including this firing."""
     memory: dict[str, Any] = field(default_factory=dict)
-    """Kept per trial and injection."""
+    """Stored per trial and injection."""
     idle: str = ""
-    """Set by a fault that finds nothing to act on: why, for the ledger."""
+    """Set by a fault that finds nothing to act on: the reason, for the ledger."""
     planted: str = ""
-    """Set by an attack: the text that it puts into the reply. It is met only if some of that arrives."""
+    """Set by an attack: the text that it puts into the reply. The attack is met only if some of it arrives."""
     fits: Fits = _anything
-    """Whether the client takes a value in the reply's place: one that declares its results may refuse others."""
+    """Whether the client accepts a value instead of the reply: one that declares its results may reject others."""
 
 
 @runtime_checkable
 class WireFault(Protocol):
-    """Tools, LLM, HTTP, MCP: one call at a time."""
+    """A fault on single calls: tools, LLM, HTTP, MCP."""
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply: ...
 
 
 @runtime_checkable
 class WatchingFault(WireFault, Protocol):
-    """A WireFault that must also see calls it does not fire on (`stale` remembers replies)."""
+    """A WireFault that must also see calls it does not fire on (`stale` stores replies)."""
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None: ...
 
 
 USUAL = FaultTraits()
-"""Of a fault that declares none."""
+"""The traits of a fault that declares none."""
 
 
 @runtime_checkable
@@ -154,7 +154,7 @@ class DeclaredFault(Protocol):
 
 @runtime_checkable
 class ConfiguredFault(Protocol):
-    """A fault whose settings decide over its traits."""
+    """A fault whose traits depend on its settings."""
 
     def configured(self) -> FaultTraits:
         """Its traits with these settings."""
@@ -162,7 +162,7 @@ class ConfiguredFault(Protocol):
 
 
 def read_traits(fault: object) -> FaultTraits:
-    """The traits of a fault, or those of its class whatever the settings."""
+    """The traits of a fault with its settings, or of its class."""
     if isinstance(fault, ConfiguredFault) and not isinstance(fault, type):
         return fault.configured()
     return fault.traits if isinstance(fault, DeclaredFault) else USUAL
@@ -170,13 +170,13 @@ def read_traits(fault: object) -> FaultTraits:
 
 @runtime_checkable
 class DelayingFault(Protocol):
-    """A fault that holds its caller up for a time that is one of its settings."""
+    """A fault that delays its caller by a time that is one of its settings."""
 
     delay_ms: float
 
 
 @runtime_checkable
 class TaskFault(Protocol):
-    """Rewrites what is asked, before the agent is invoked."""
+    """Rewrites the task before the agent gets it."""
 
     def rewrite(self, text: str, ctx: FaultContext) -> str: ...

@@ -1,4 +1,4 @@
-"""What decides which trials run next. For example:
+"""Planners decide which trials run next. For example:
 
     class EachOnce:
         "Every trial, once."
@@ -25,11 +25,11 @@ from holdfast.model.trial import Trial
 
 
 class Planner(Protocol):
-    """Pure: what to run next, given what has been judged; `[]` ends the run."""
+    """Decides what to run next from what has been judged; `[]` ends the run. Pure."""
 
     @property
     def detailed(self) -> bool:
-        """Whether Judged is to list each trial, with its verdict codes, ledger and call sites."""
+        """Whether Judged must list each trial, with its verdict codes, ledger and call sites."""
         ...
 
     def next(self, judged: Judged) -> Sequence[Trial]: ...

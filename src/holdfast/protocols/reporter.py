@@ -1,4 +1,4 @@
-"""A reporter: a rendering of a run, for `-o FILE` and `output.format`. For example:
+"""A reporter renders a run, for `-o FILE` and `output.format`. For example:
 
     class OneWord:
         "`report.txt`: one word."
@@ -8,7 +8,7 @@
         def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
             return {"report.txt": [b"passed" if run.score.passed else b"failed"]}
 
-`docs/extending.md` tells how such a plug-in is installed.
+`docs/extending.md` shows how to install such a plug-in.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from holdfast.model.run import Run
 
 
 class Reporter(Protocol):
-    """A rendering of a run. Pure, so that a golden test is one comparison; in pieces, so that a run may be large."""
+    """Renders a run. Pure, so a golden test is one comparison; in pieces, so a run may be large."""
 
     suffix: ClassVar[str]
-    """The end of its files' names, with the dot: what `-o FILE` is recognised by."""
+    """The suffix of its files, with the dot, by which `-o FILE` selects it."""
 
     def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
-        """The content of every file by its name, made while it is written. The first is the report itself."""
+        """The content of every file by its name, produced while it is written. The first file is the report itself."""
         ...

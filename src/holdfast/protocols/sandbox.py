@@ -1,4 +1,4 @@
-"""A sandbox backend: where programs of one trial run, apart from all else. For example:
+"""A sandbox backend isolates the programs of one trial. For example:
 
     class Jail:
         "Opens jails."
@@ -44,41 +44,41 @@ class Stdio(Struct, frozen=True):
 
 
 class Started(Protocol):
-    """A program under way, with all that it starts."""
+    """A running program with everything that it starts."""
 
     status: int | None
-    """As waitpid gives it, once it has ended; None if that is not known."""
+    """Its waitpid status, once it has ended; None if unknown."""
     took_ms: float
     lost: bool
-    """Our side lost sight of it: how it ended is not the agent's doing."""
+    """Whether Holdfast lost track of it: its end is then not the agent's doing."""
     out_of_memory: str
-    """How much it had, in words to stand after `it`, if the system ended it for using more; else empty."""
+    """How much memory it used, as words after `it`, if the system killed it for using too much; else empty."""
 
     @property
     def ended(self) -> bool: ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader should know of how it ended."""
+        """Notes for the reader about how it ended."""
         ...
 
     async def within(self, limit_s: float) -> bool:
-        """Whether it has ended by then."""
+        """Whether it ends within the limit."""
         ...
 
     async def end(self, grace_s: float | None = None) -> None:
-        """SIGTERM, a grace, SIGKILL. Nothing of it is left afterwards."""
+        """Sends SIGTERM, waits a grace period, sends SIGKILL. Nothing of it is left afterwards."""
         ...
 
 
 class Ran(Struct, frozen=True, omit_defaults=True):
-    """A command that was run to its end."""
+    """A command that has ended."""
 
     exit_code: int | None
-    """None if it was ended: at its timeout, or by a signal."""
+    """None if it was killed: at its timeout, or by a signal."""
     stdout: bytes = b""
     stderr: bytes = b""
-    """The last of both, up to the limit asked for."""
+    """The end of both outputs, up to the limit."""
     timed_out: bool = False
     signal: int = 0
     duration_ms: float = 0.0
@@ -102,50 +102,52 @@ class Command(Struct, frozen=True):
 
 
 class CommandEnd(Struct, frozen=True):
-    """How a command ended; one that executed another in its place ends with that."""
+    """How a command ended; a command that executes another in its place ends with that one."""
 
     exit_code: int | None
-    """None if a signal ended it, ours too."""
+    """None if a signal killed it, also one from Holdfast."""
     duration_ms: float | None
-    """None if it never ran: there is such a file, but the kernel would not execute it."""
+    """None if it never ran: the file exists, but the kernel refused to execute it."""
 
 
 class SandboxSpec(Struct, frozen=True):
-    """What one sandbox is opened with."""
+    """The settings of one sandbox."""
 
     name: str
-    """Of the trial; unique."""
+    """The trial's name; unique."""
     layers: tuple[Path, ...] = ()
-    """Folders that the workspace is made of, lowest first; never written to."""
+    """Folders that form the workspace, lowest first; never written to."""
     listen: tuple[tuple[str, int], ...] = ()
-    """Loopback addresses inside that we want to listen on."""
+    """Loopback addresses inside on which Holdfast listens."""
     hosts: Mapping[str, str] = {}
-    """Host name to loopback address, for the sandbox's own name look-up."""
+    """Host names and their loopback addresses, for name resolution in the sandbox."""
     home: Path | None = None
-    """What the agent's home is filled with; never written to."""
+    """The folder that fills the agent's home; never written to."""
     visible: Mapping[str, Path] = {}
-    """Further paths inside, read-only, and what is seen there."""
+    """Additional read-only paths inside, and their sources."""
     links: Mapping[str, str] = {}
-    """Links to what is visible, by path, where nothing else is."""
+    """Links to visible paths, by path, where nothing else is."""
     nested: bool = False
-    """Programs may have user namespaces, and so sandboxes, of their own."""
+    """Whether programs may create user namespaces, and so their own sandboxes."""
     resources: Resources = Resources()
     limits: bool = False
-    """Memory and processor time may be limited while it is open, so they are counted from the start."""
+    """Whether memory and CPU may be limited while it is open; then they are counted from the start."""
     watched: tuple[Disturbed, ...] = ()
-    """What faults of files it will have: their calls are told from the start, which slows them."""
+    """The kinds of file faults it will have: their system calls are reported from the start, which slows them down."""
     commands: Callable[[Command], Callable[[CommandEnd], None]] | None = None
-    """Told of every command that starts inside, if the backend can. What it gives back is told of the end, at the
-    latest by the freeze."""
+    """Called for every command that starts inside, if the backend can report it.
+
+    The returned function is called at the command's end, at the latest when the sandbox is frozen.
+    """
 
 
 class Sandbox(Protocol):
-    """One trial's place: its workspace, its network, its processes. Everything raises HarnessError if it breaks."""
+    """One trial's workspace, network and processes. Every method raises HarnessError if it fails."""
 
     workspace: str
-    """The workspace, as programs inside see it."""
+    """The path of the workspace inside."""
     home: str
-    """A writable folder outside of it for what programs keep for themselves, as they see it."""
+    """The path inside of a writable folder outside the workspace, for programs' own files."""
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
@@ -157,19 +159,19 @@ class Sandbox(Protocol):
         ...
 
     def address(self, host: str, port: int) -> tuple[str, int]:
-        """Where programs inside reach it: the same address, or another where there is no network of its own."""
+        """The address at which programs inside reach it: the same, or another if there is no separate network."""
         ...
 
     def inside(self, path: str) -> str:
-        """Where programs find what was made visible at a path: there, or elsewhere if it cannot be there."""
+        """The path inside of what was made visible at a path: the same, or another if that is impossible."""
         ...
 
     async def connect(self, port: int) -> socket:
-        """A connection to a program that listens on loopback inside; ConnectionRefusedError while none does."""
+        """Connects to a program that listens on loopback inside; raises ConnectionRefusedError while none does."""
         ...
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Started:
-        """Starts a program in the workspace with just this environment; OSError if it cannot be executed."""
+        """Starts a program in the workspace with exactly this environment; raises OSError if it cannot be executed."""
         ...
 
     async def run(
@@ -182,15 +184,15 @@ class Sandbox(Protocol):
         keep: int = 8_000,
         throwaway: bool = False,
     ) -> Ran:
-        """Runs a command to its end; what a throwaway one writes is gone afterwards."""
+        """Runs a command to its end; the changes of a throwaway command are discarded."""
         ...
 
     async def snapshot(self) -> None:
-        """What is in the workspace now is where changes count from."""
+        """Counts changes from the current state of the workspace on."""
         ...
 
     async def freeze(self) -> None:
-        """Ends every process of the agent's; from now on the workspace stays as it is."""
+        """Kills every process of the agent; from now on the workspace does not change."""
         ...
 
     def changes(self) -> Iterable[FileChange]:
@@ -198,14 +200,14 @@ class Sandbox(Protocol):
         ...
 
     def find(self, path: str) -> Path | None:
-        """The file or folder at a workspace path, for us to read; None if there is none.
+        """A readable path to the file or folder at a workspace path; None if there is none.
 
         Raises OutsideError for a path or a link that leaves the workspace; never follows one.
         """
         ...
 
     def view(self) -> Path:
-        """The whole workspace as a folder that may be read, never written to: for scripts on the host."""
+        """The complete workspace as a folder that may be read but not written, for scripts on the host."""
         ...
 
     def home_view(self) -> Path:
@@ -213,7 +215,7 @@ class Sandbox(Protocol):
         ...
 
     async def close(self) -> None:
-        """Nothing is left: no process, mount, socket or folder."""
+        """Removes all processes, mounts, sockets and folders."""
         ...
 
 
@@ -225,7 +227,7 @@ class SandboxBackend(Protocol):
 
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None) -> SandboxBackend:
-        """The backend, tried on this machine; UserError, with what to do, where it cannot work."""
+        """Opens the backend and tests it on this machine; raises UserError, with what to do, if it cannot work."""
         ...
 
     @property
@@ -238,35 +240,35 @@ class SandboxBackend(Protocol):
 
 @runtime_checkable
 class Disturbable(Protocol):
-    """A sandbox whose processes can be disturbed; raises HarnessError where this machine cannot."""
+    """A sandbox whose processes can be disturbed; raises HarnessError if this machine cannot."""
 
     async def kill(self) -> int:
-        """SIGKILL to every process of the agent's; how many of its programs ran. New ones can be started."""
+        """Sends SIGKILL to every process of the agent; returns how many programs ran. New ones can be started."""
         ...
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        """From now on the agent's processes have so many bytes of memory, so many cores."""
+        """Limits the agent's processes to this many bytes of memory and this many cores."""
         ...
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        """How often the limit held the agent's processes back so far; None where this machine does not count that."""
+        """How often the limit held the agent's processes back so far; None if this machine does not count that."""
         ...
 
 
 class FileHazard(Struct, frozen=True):
-    """What an agent may run into: files that are gone, may not be used or not be written to, or a full disk."""
+    """What an agent may run into: missing files, files without permission or read-only files, or a full disk."""
 
     kind: Literal["gone", "denied", "read_only", "full"]
     path: str = "."
-    """In the workspace, no link."""
+    """A path in the workspace that is not a link."""
     spared: tuple[str, ...] = ()
-    """Paths that were that way before the fault."""
+    """Paths that were in that state before the fault."""
 
 
 @runtime_checkable
 class WatchingSandbox(Protocol):
-    """A sandbox that sees which system calls of the agent fail for a fault of its files."""
+    """A sandbox that sees which system calls of the agent fail because of a file fault."""
 
     async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
-        """Whether the agent has run into it since, each time that is asked; None where that cannot be seen."""
+        """Returns a function that tells whether the agent has hit it since; None if that cannot be observed."""
         ...

@@ -1,4 +1,4 @@
-"""A kind of service: what a world has next to the agent, as a database or a mock. For example:
+"""A kind of service that runs alongside the agent, such as a database or a mock. For example:
 
     @dataclass(frozen=True)
     class Echo:
@@ -9,7 +9,7 @@
         async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
             return EchoKeeper(spec)
 
-`docs/extending.md` has the keeper and the service, too.
+`docs/extending.md` shows the keeper and the service, too.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
 
 
 class Rows(Struct, frozen=True):
-    """What a query gave: values as JSON can hold them, dates as ISO text, decimals as numbers where exact."""
+    """The result of a query: values as JSON can hold them, dates as ISO text, decimals as numbers if exact."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     count: int
-    """Of all rows, also of those that are not kept."""
+    """The number of all rows, including those that are not stored."""
 
 
 class Service(Protocol):
-    """A service of one trial, alive."""
+    """A running service of one trial."""
 
     spec: ServiceSpec
     upstream: tuple[str, int] | str
-    """Where it really listens: host and port, or the path of a Unix socket."""
+    """Its real address: host and port, or the path of a Unix socket."""
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What an agent that reaches it at `{host}:{port}` is told: patterns, filled in by the world."""
+        """Variables for an agent that reaches it at `{host}:{port}`: patterns that the world fills in."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader should know: the version that stands in for an image, for example."""
+        """Notes for the reader, such as the version that replaces an image."""
         ...
 
     async def close(self) -> None: ...
@@ -62,23 +62,23 @@ class ManyPorts(Service, Protocol):
     """A service that listens on several ports; `upstream` is the first."""
 
     def upstream_of(self, port: int) -> tuple[str, int] | str:
-        """Where one of its ports really is."""
+        """The real address of one of its ports."""
         ...
 
 
 @runtime_checkable
 class Lasting(Service, Protocol):
-    """A service whose content can be written to a file, and put into another of its kind."""
+    """A service whose content can be written to a file and loaded into another of its kind."""
 
     async def dump(self, path: Path) -> str:
-        """Writes all that it holds, as the last thing that is asked of it; what had to be left out, in a line.
+        """Writes its complete content, as its last operation; returns what had to be left out, in one line.
 
-        HarnessError if it cannot.
+        Raises HarnessError if it cannot.
         """
         ...
 
     async def restore(self, path: Path) -> None:
-        """Puts what `dump` wrote into a service that nobody has used; HarnessError if it cannot."""
+        """Loads what `dump` wrote into an unused service; raises HarnessError if it cannot."""
         ...
 
 
@@ -87,26 +87,29 @@ class Database(Service, Protocol):
     """A service that speaks SQL."""
 
     async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        """One statement in a read-only transaction; QueryFailed if the database refuses it, TimeoutError if late."""
+        """Runs one statement in a read-only transaction.
+
+        Raises QueryFailed if the database refuses it, TimeoutError if it is too slow.
+        """
         ...
 
     async def execute(self, sql: str) -> None:
-        """Statements of a fixture; QueryFailed names the one that failed."""
+        """Runs the statements of a fixture; QueryFailed names the one that failed."""
         ...
 
     async def prepare(self, sql: str) -> None:
-        """Whether the statement could run; QueryFailed if not."""
+        """Tests whether the statement could run; raises QueryFailed if not."""
         ...
 
     async def writes(self) -> Iterable[AuditEvent]:
-        """The writes of the agent since the snapshot, as the statement log and the row counters have them.
+        """The agent's writes since the snapshot, from the statement log and the row counters.
 
         The agent has ended: sessions that it left open are ended here.
         """
         ...
 
     async def mark(self) -> None:
-        """The snapshot: writes count from here."""
+        """Takes the snapshot that writes count from."""
         ...
 
 
@@ -115,7 +118,7 @@ class Recorded(Struct, frozen=True, omit_defaults=True):
 
     method: str
     path: str
-    """Without the query."""
+    """Without the query string."""
     query: str
     headers: tuple[tuple[str, str], ...]
     body: str
@@ -123,31 +126,31 @@ class Recorded(Struct, frozen=True, omit_defaults=True):
     response: str
     ts: float
     cut: bool = False
-    """The body was longer: only its beginning is kept."""
+    """Whether only the beginning of the body is stored."""
     unread: str = ""
-    """Why the body cannot be understood: its content encoding, for example, is not known. Then it is as it came."""
+    """Why the body cannot be decoded, for example an unknown content encoding. It is then stored as received."""
 
 
 @runtime_checkable
 class Mock(Service, Protocol):
-    """A service that answers by its routes and records what it was asked."""
+    """A service that answers by its routes and records the requests."""
 
     @property
     def requests(self) -> Sequence[Recorded]:
-        """In the order in which they came; the first ones, if there were too many."""
+        """In order of arrival; the first ones, if there were too many."""
         ...
 
     @property
     def dropped(self) -> int:
-        """Requests that came after those that are kept."""
+        """The number of later requests, which are not stored."""
         ...
 
 
 class ServiceKeeper(Protocol):
-    """What a site keeps warm of one service: templates, a warm server. Gives every trial a service of its own."""
+    """What a site keeps warm for one service: templates, a warm server. Gives every trial a separate service."""
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
-        """A fresh service; `alone`: faults will hit the server itself, so no other trial may share it."""
+        """A fresh service; `alone` means that faults will hit the server itself, so no other trial may share it."""
         ...
 
     async def close(self) -> None: ...
@@ -157,7 +160,7 @@ class ServicePlace(Struct, frozen=True):
     """Where a keeper may work."""
 
     folder: Path
-    """Its own, on this machine; gone when the site is closed."""
+    """Its own folder on this machine, removed when the site is closed."""
     docker: bool = False
     """Whether it may start containers."""
 
@@ -171,25 +174,25 @@ class ServiceKind(Protocol):
     traits: ClassVar[ServiceTraits]
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        """What a site keeps warm of one service; references in the spec are replaced by values.
+        """Opens the keeper of one service; references in the spec are replaced by values.
 
-        UserError says what is missing and how to get it; NoServer where a container of its image could be it instead.
+        UserError says what is missing and how to get it; NoServer that a container of its image could replace it.
         """
         ...
 
 
 class ServiceContainer(Protocol):
-    """A container of an image, ready, of which a kind makes its service."""
+    """A running container of an image, from which a kind makes its service."""
 
     spec: ServiceSpec
     socket_folder: Path
-    """A folder that the sockets of its ports are in."""
+    """The folder with the sockets of its ports."""
 
     @property
     def alive(self) -> bool: ...
 
     def path(self, port: int) -> str:
-        """The Unix socket that leads to one of its ports."""
+        """The Unix socket of one of its ports."""
         ...
 
     async def close(self) -> None: ...
@@ -206,13 +209,13 @@ class WarmService(Service, Protocol):
 
 @runtime_checkable
 class ContainedKind(ServiceKind, Protocol):
-    """A kind that knows more of a container of its image than its ports."""
+    """A kind that knows more about a container of its image than its ports."""
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService: ...
 
 
 @runtime_checkable
 class ReachableKind(ServiceKind, Protocol):
-    """A kind that knows more of one that runs elsewhere than its address; `type: external` with one of its schemes."""
+    """A kind that knows more about an external service than its address; `type: external` with one of its schemes."""
 
     def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service: ...

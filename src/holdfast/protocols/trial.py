@@ -1,4 +1,4 @@
-"""What agents and planes know of the trial that they serve."""
+"""What agents and planes know about their trial."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
 
 
 class WorldFindings(Struct, frozen=True):
-    """What a world shows when its agent has ended."""
+    """What a world reports when its agent has ended."""
 
     evidence: dict[str, Evidence]
     audit: tuple[AuditEvent, ...]
     isolation: tuple[Isolation, ...]
     forbidden: tuple[ForbiddenResult, ...]
     missing_programs: tuple[str, ...] = ()
-    """As the observation has them."""
+    """In the format of the observation."""
 
 
 class Injector(Protocol):
     """Applies the faults of the trial's scenario to its calls, and keeps the ledger of those that fired."""
 
     has_faults: bool
-    """Its scenario has faults."""
+    """Whether its scenario has faults."""
 
     @property
     def is_replay(self) -> bool:
-        """Tool calls are answered from a recording, so nobody has to be on the other side."""
+        """Whether a recording answers tool calls, so no tool has to be running."""
         ...
 
     def rewrite_turn(self, turn: str) -> str:
-        """The turn as the agent is asked it: after the attacks on its input."""
+        """The turn as the agent gets it: after the attacks on its input."""
         ...
 
     def drop_turn_attacks(self) -> None:
-        """What the last `rewrite_turn` added had no place in the request: the agent met none of it."""
+        """Withdraws what the last `rewrite_turn` added.
+
+        The request has no place for it, so the agent met none of it.
+        """
         ...
 
     def add_fault(self, fault: FaultMet) -> None:
@@ -52,15 +55,15 @@ class Injector(Protocol):
         ...
 
     def amend_fault(self, fault: FaultMet) -> None:
-        """Replaces the last entry of that injection on that call: what became of the firing is known now."""
+        """Replaces the last entry of that injection on that call, because the outcome of the firing is known now."""
         ...
 
     def add_use(self, use: RecordedUse) -> None:
-        """Adds what a call is about to get from the trial's recording."""
+        """Adds the recorded reply that a call is about to get."""
         ...
 
     def count(self, plane: str, target: str) -> int:
-        """Counts an attempt as it arrives at a target; which one it is, from 1."""
+        """Counts an attempt as it arrives at a target; returns its number, from 1."""
         ...
 
     def modes_met(self, plane: str, target: str, n: int) -> str:
@@ -79,16 +82,16 @@ class Injector(Protocol):
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        """The client did not receive what faults made of this call's reply, so it met none of them.
+        """Records that the client did not receive what faults made of this call's reply, so it met none of them.
 
-        With `injection` or `parts`, only that injection or those parts of the delivery are meant. A delay counts all
-        the same, unless `waits`: it began when nobody was there. If the client `read` only the beginning of the
-        reply, attacks whose canaries are in it count.
+        With `injection` or `parts`, only that injection or those parts of the delivery are meant. A delay still counts,
+        unless `waits`: it began when the client was gone. If the client `read` only the beginning of the reply, attacks
+        whose canaries are in it count.
         """
         ...
 
     def mark_concurrent(self) -> None:
-        """Calls overlapped: the order of faults may differ between runs."""
+        """Records that calls overlapped: the order of faults may differ between runs."""
         ...
 
     def affects(self, plane: str, target: str) -> bool:
@@ -107,16 +110,13 @@ class Injector(Protocol):
         receives: Receives | None = None,
         names: Sequence[str] | None = None,
     ) -> Reply:
-        """Passes a call on through every fault that is due; raises Failed where one makes it fail.
+        """Passes a call on through every fault that is due; raises Failed if one makes it fail.
 
-        In a replayed trial the recording answers in the tool's place. It may call the tool by any of these `names`,
-        without them by the call's target; a call without a name is not a tool's.
-
-        `fits`: as in FaultContext, where the client may refuse a value. `receives`: where the agent's side does not
-        get the value itself.
-
-        Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: its reply is
-        returned as it is, so that a plane can let bytes pass unread.
+        In a replayed trial the recording answers instead of the tool. It may call the tool by any of these `names`,
+        without them by the call's target; a call without a name is not a tool's. `fits`: as in FaultContext, where the
+        client may refuse a value. `receives`: where the agent does not get the value itself. If no fault fires, or
+        needs to see the reply, `untouched` is used instead of `forward`: its reply is returned as it is, so that a
+        plane can let bytes pass unread.
         """
         ...
 
@@ -127,9 +127,9 @@ class TraceSink(Protocol):
     watch: Callable[[str], None] | None
     """Called with the type of each event of the trace, as it is added."""
     limit: str
-    """Which of `agent.limits` the agent has passed, in words; empty if none."""
+    """Which of `agent.limits` the agent has exceeded, in words; empty if none."""
     on_limit: Callable[[], None] | None
-    """Called once when it does."""
+    """Called once when it exceeds a limit."""
 
     @property
     def has_limits(self) -> bool: ...
@@ -158,41 +158,46 @@ class TraceSink(Protocol):
         ...
 
     def mark_answered(self, at: str) -> None:
-        """A call to this provider, origin or server succeeded."""
+        """Records that a call to this provider, origin or server succeeded."""
         ...
 
     def count_side_call(self, host: str, kind: str) -> None:
-        """A call that is not part of the agent's work was refused: telemetry, an update, a sign-in."""
+        """Counts a rejected call that is not part of the agent's work: telemetry, an update, a sign-in."""
         ...
 
     @property
     def side_calls(self) -> str:
-        """Those calls in words; empty if there was none."""
+        """Those calls in words; empty if there were none."""
         ...
 
     def unread_model(self, host: str, speaks: str, failed: str = "") -> None:
-        """The agent asked a host for a model in a format that Holdfast does not read. If it `failed` there: an error of
-        the set-up, unless the agent asks another model."""
+        """Records that the agent asked a host for a model in a format that Holdfast does not read.
+
+        If the call `failed`, it is an error of the set-up, unless the agent asks another model.
+        """
         ...
 
 
 class Turns(Protocol):
-    """Says what the agent is asked next."""
+    """Decides what the agent is asked next."""
 
     user_s: float
-    """Seconds that a simulated user took so far: they are not the agent's time."""
+    """Seconds that a simulated user took so far: they do not count as the agent's time."""
 
     async def next(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """What is asked after these turns; None: nothing more. HarnessError if a simulated user cannot go on."""
+        """The next prompt after these turns; None if there is none.
+
+        Raises HarnessError if a simulated user cannot continue.
+        """
         ...
 
 
 class TrialContext(Protocol):
-    """What agents and planes know of the trial that they serve."""
+    """What agents and planes know about their trial."""
 
     trial: Trial
     services: Mapping[tuple[str, int], tuple[str, int]]
-    """Hosts and ports that stand for services of this trial, and where those really are."""
+    """Hosts and ports that represent services of this trial, and their real addresses."""
     findings: WorldFindings | None
     """What was found in the world that the agent left."""
 
@@ -206,9 +211,9 @@ class TrialContext(Protocol):
     def turns(self) -> Turns: ...
 
     def observe(self, answer: Answer) -> Observation:
-        """All there is to judge, if the trial ends now with this answer."""
+        """Everything there is to judge, if the trial ends now with this answer."""
         ...
 
     def activity(self) -> int:
-        """A number that grows with every call and every fault that the planes have seen of this trial."""
+        """A number that increases with every call and every fault that the planes have seen in this trial."""
         ...

@@ -1,4 +1,4 @@
-"""What surrounds one trial, as faults, checks and agents see it."""
+"""The surroundings of one trial, as faults, checks and agents see them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Left(Struct, frozen=True):
-    """What a command left in a file: its beginning, or why there is none."""
+    """The content of a command's answer file: its beginning, or why there is none."""
 
     data: bytes = b""
     cut: bool = False
@@ -34,58 +34,58 @@ class AnswerFile(Protocol):
     name: str
 
     def clear(self) -> None:
-        """Called before a turn: what is there now is no answer to it."""
+        """Called before a turn: a file that exists now is not an answer to it."""
         ...
 
     def read(self, limit: int) -> Left:
-        """What is there now. Call it when every process of the agent's has ended."""
+        """Reads the file. Call it only after every process of the agent has ended."""
         ...
 
 
 class ReachablePort(Protocol):
-    """A loopback port of this machine that leads to ports of a place."""
+    """A loopback port of this machine that forwards to ports of a place."""
 
     port: int
 
     async def leads(self, port: int) -> bool:
-        """Whether something there accepts connections at a port of its own."""
+        """Whether something there accepts connections at one of its ports."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Place(Protocol):
-    """Where programs of an agent run, and reach the planes: this machine, or a sandbox."""
+    """Where an agent's programs run and reach the planes: this machine, or a sandbox."""
 
     folder: str
-    """Of the agent's own files, as its programs see it."""
+    """The folder of the agent's own files, as its programs see it."""
     sees: str
-    """Where programs are looked for, in words, for one that is not found."""
+    """Where programs are searched, in words, for one that is not found."""
     own_files: str
     """Where the agent's own files are, in words, for a program that ends at its start."""
     boxed: bool
-    """This machine's devices, homes and displays are not there."""
+    """Whether it lacks this machine's devices, homes and displays."""
     environ: Mapping[str, str]
-    """What its programs find in their environment."""
+    """The environment of its programs."""
 
     def mounted(self, agent: AgentSpec) -> AgentSpec:
-        """The section with the paths that its files have here."""
+        """The agent's section with the paths of its files here."""
         ...
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
-        """The program that a section names, with its arguments; AgentUnavailable if it is known not to be there."""
+        """The program of a section, with its arguments; raises AgentUnavailable if it is known to be missing."""
         ...
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Started:
-        """Starts a program with just this environment; AgentUnavailable if it cannot be executed."""
+        """Starts a program with exactly this environment; raises AgentUnavailable if it cannot be executed."""
         ...
 
     async def forward(self, port: int) -> ReachablePort | None:
-        """The way to a port that a program listens on; None: it is a port of this machine's own."""
+        """Forwards a port on which a program listens; None if it is a port of this machine."""
         ...
 
     def serving(self, context: TrialContext) -> AbstractContextManager[None]:
-        """While this is open, the planes take the calls of its programs for those of this trial."""
+        """While this is open, the planes attribute the calls of its programs to this trial."""
         ...
 
     async def close(self) -> None: ...
@@ -95,15 +95,15 @@ class Planes(Protocol):
     """The planes as programs reach them: at one address, which serves one trial at a time."""
 
     def serving(self, context: TrialContext) -> AbstractContextManager[None]:
-        """While this is open, calls that arrive there are those of this trial."""
+        """While this is open, calls that arrive there belong to this trial."""
         ...
 
 
 class World(Protocol):
-    """All that surrounds one trial: where its programs run, its services, its planes, what they left.
+    """The surroundings of one trial: where its programs run, its services, its planes, what they left.
 
-    Every trial has one. A BareWorld is this machine as it is: it has no sandbox, no service and no audit. A BoxedWorld
-    has a sandbox of its own.
+    Every trial has one. A BareWorld is this machine as it is: it has no sandbox, no services and no audit. A BoxedWorld
+    has its own sandbox.
     """
 
     context: TrialContext
@@ -121,12 +121,12 @@ class World(Protocol):
 
     @property
     def sandbox(self) -> Sandbox:
-        """HarnessError where there is none."""
+        """Raises HarnessError if there is none."""
         ...
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """What the agent was started with."""
+        """The environment in which the agent was started."""
         ...
 
     @property
@@ -134,38 +134,38 @@ class World(Protocol):
 
     @property
     def planes(self) -> Planes | None:
-        """Where its agent meets them, whatever programs it starts; None: nowhere, or each place has its own."""
+        """The planes of the agent, whatever programs it starts; None if there are none, or each place has its own."""
         ...
 
     @property
     def foreseen(self) -> dict[tuple[str, ...], object]:
-        """What checks noted when the agent started, by check and subject: a check has no memory of its own."""
+        """What checks stored when the agent started, by check and subject: a check has no memory of its own."""
         ...
 
     @property
     def remembered(self) -> dict[tuple[str, ...], object]:
-        """What checks keep for all trials of the site, by check and subject."""
+        """What checks store for all trials of the site, by check and subject."""
         ...
 
     @property
     def unseen(self) -> Mapping[str, str]:
-        """What the audit could not see, as `http_calls`, and why: nothing can be concluded from its not being there."""
+        """What the audit could not see, such as `http_calls`, and why: its absence proves nothing."""
         ...
 
     async def place(self) -> Place:
-        """Where this trial's programs run; opened when it is first asked for, closed with the world."""
+        """Where this trial's programs run; opened when first used, closed with the world."""
         ...
 
     def time_left_s(self) -> float:
-        """Until the trial's time is over, below 0 afterwards; infinite where it has no end."""
+        """The rest of the trial's time, below 0 afterwards; infinite without a limit."""
         ...
 
     def heard(self, data: bytes) -> None:
-        """Something that the agent printed, as it came."""
+        """Receives the agent's output as it arrives."""
         ...
 
     def lend(self, name: str, content: bytes) -> str:
-        """Puts a file where programs of the agent can read it; its path as they see it."""
+        """Puts a file where programs of the agent can read it; returns its path as they see it."""
         ...
 
     def answer_file(self, name: str) -> AnswerFile:
@@ -173,34 +173,37 @@ class World(Protocol):
         ...
 
     def view(self) -> Path:
-        """What the agent left, as programs of this machine may read it; without a sandbox the folder of the spec."""
+        """What the agent left, as a folder that programs of this machine may read.
+
+        Without a sandbox the spec's folder.
+        """
         ...
 
     def changes(self) -> Iterable[FileChange]:
-        """How the agent changed the workspace since the snapshot; what a fault did there is left out."""
+        """How the agent changed the workspace since the snapshot, without the changes of faults."""
         ...
 
     def audit(self) -> Iterator[AuditEvent]:
-        """What the agent did, in order; complete once the sandbox is frozen."""
+        """The agent's actions in order; complete once the sandbox is frozen."""
         ...
 
 
 @runtime_checkable
 class Clocked(Protocol):
-    """A world whose agent sees a clock that can be set while it runs."""
+    """A world whose agent sees a clock that can be set at runtime."""
 
     def time(self) -> float:
-        """What the agent's clock shows, in seconds since 1970."""
+        """The time on the agent's clock, in seconds since 1970."""
         ...
 
     async def set_clock(self, now: float, *, frozen: bool = False) -> None:
-        """From now on the agent's clock shows this time, and goes on from there unless it is frozen."""
+        """Sets the agent's clock to this time; it continues from there unless it is frozen."""
         ...
 
 
 @runtime_checkable
 class WatchedClock(Protocol):
-    """A world that sees whether the agent's programs read their clock."""
+    """A world that observes whether the agent's programs read their clock."""
 
     @property
     def clock_changes(self) -> int:
@@ -208,5 +211,5 @@ class WatchedClock(Protocol):
         ...
 
     def seen_clock_changes(self) -> frozenset[int] | None:
-        """After which of these changes, and before the next one, a program read it; None if that cannot be seen."""
+        """The changes after which a program read the clock before the next change; None if unknown."""
         ...

@@ -1,4 +1,4 @@
-"""A fault of the world: it disturbs the place of one trial while the agent runs. For example:
+"""A world fault disturbs the surroundings of one trial while the agent runs. For example:
 
     @dataclass(frozen=True)
     class Tidied:
@@ -10,7 +10,7 @@
             await world.sandbox.run(["rm", "-f", "notes.txt"], world.environ)
             return "notes.txt is gone"
 
-`docs/extending.md` tells how such a plug-in is installed.
+`docs/extending.md` shows how to install such a plug-in.
 """
 
 from __future__ import annotations
@@ -25,43 +25,49 @@ from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.world import World
 
 RAN = "ran"
-"""In the memory of a WorldFault: a list of the commands, as tuples of words, that it ran beside the agent's."""
+"""In the memory of a WorldFault: a list of the commands, as tuples of words, that it ran itself."""
 TOUCHED = "touched"
-"""In the memory of a WorldFault: what it changed of the workspace, a Touched by its path."""
+"""In the memory of a WorldFault: the paths of the workspace that it changed, each with a Touched."""
 FELT = "felt"
-"""In the memory of a WorldFault: tells whether a call of the agent failed for it, from before it was done."""
+"""In the memory of a WorldFault: a function that tells whether a call of the agent failed because of it."""
 RESTART = "restart"
-"""In the memory of a WorldFault: true if the agent was killed and is to be started again."""
+"""In the memory of a WorldFault: true if the agent was killed and must be started again."""
 
 
 class Touched(Struct, frozen=True):
     """A path of the workspace that a fault changed."""
 
     before: FileChange | None
-    """What the agent had done there by then."""
+    """The agent's change of the path before the fault."""
     stands: Callable[[FileChange], bool]
-    """Whether a change is what the fault left there, and nothing that the agent did since."""
+    """Whether a change is what the fault left there, and not something the agent did since."""
 
 
 class WorldFault(Protocol):
-    """Disturbs the place of one trial while it is alive. What it does is no doing of the agent's, so it notes it."""
+    """Disturbs the surroundings of one trial while the agent runs.
+
+    It records its own actions, to keep them out of the agent's.
+    """
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        """What was done, for the ledger; empty if nothing was there to disturb. HarnessError where the world cannot."""
+        """What was done, for the ledger; empty if there was nothing to disturb.
+
+        Raises HarnessError if the world cannot.
+        """
         ...
 
 
 @runtime_checkable
 class HealingFault(WorldFault, Protocol):
-    """A WorldFault that is undone when the agent has ended, so that evidence can be gathered."""
+    """A WorldFault that is undone when the agent has ended, so that evidence can be recorded."""
 
     async def heal(self, world: World, ctx: FaultContext) -> None: ...
 
 
 @runtime_checkable
 class ProvableFault(WorldFault, Protocol):
-    """A WorldFault that is met only if the agent ran into it. Without this power, one that was done is met."""
+    """A WorldFault that is met only if the agent hit it. Any other WorldFault is met once it has acted."""
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        """Asked when the agent has ended: why it was not met, or why that cannot be seen; empty if it was."""
+        """Called when the agent has ended: why it was not met, or why that is unknown; empty if it was met."""
         ...

@@ -154,8 +154,10 @@ def disguises(secrets: Iterable[str], *, text: bool) -> list[DisguisedSecret]:
 
 
 def _masked(secret: str) -> str:
-    """A mask with as many characters and bytes. A number stays a number, because a column or a JSON value may
-    require one."""
+    """A mask with as many characters and bytes.
+
+    A number stays a number, because a column or a JSON value may require one.
+    """
     if _NUMBER.fullmatch(secret):
         return re.sub("[0-9]", "1", secret)
     plain = MASK.decode().ljust(len(secret), "*")
@@ -216,10 +218,10 @@ def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:
 
 
 def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
-    """Removes secrets from a server's files, which another server can still read; raises CannotMask if one would
-    remain.
+    """Removes secrets from a server's files, which another server can still read.
 
-    A mask is as long as its secret, because binary files store sizes before their data.
+    Raises CannotMask if one would remain. A mask is as long as its secret, because binary files store sizes before
+    their data.
     """
     if not path.stat().st_size or not hidden.values:
         return

@@ -154,7 +154,7 @@ class SocketStream(asyncio.Protocol):
             return False
         try:
             self.transport.write_eof()
-        except OSError:  # the peer has reset it, and we have not read that yet
+        except OSError:  # the peer has reset it, and that was not read yet
             return False
         return True
 

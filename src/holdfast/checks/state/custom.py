@@ -127,10 +127,9 @@ class Custom:
             return await run_script(script, world.root, stdin, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
     async def _inside(self, world: World, limit_ms: int, *, reference: bool = False) -> Ran:
-        """The script is lent while no agent runs, and no agent could have written there.
+        """Lends the script to the sandbox while no agent runs, at a path where no agent could have written.
 
-        One that begins with `#!/usr/bin/env -S python3 -I` is not run by what the agent wrote, either: neither its
-        `python3` nor its modules are taken.
+        A script that begins with `#!/usr/bin/env -S python3 -I` uses neither the agent's `python3` nor its modules.
         """
         source = (world.root / self.script).read_bytes()
         path = world.lend(self._lent_name, source)
@@ -163,7 +162,7 @@ class Custom:
         return Finding(None, text, "reference-failed", details=control.details)
 
     def _finding(self, ran: Ended, limit_ms: int) -> Finding:
-        """The script's result; HarnessError where it gave none."""
+        """The script's result; raises HarnessError if it gave none."""
         said = last_line(ran.stderr)
         if ran.timed_out:
             raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s", code="check-timeout")
@@ -188,7 +187,7 @@ class Custom:
 
 
 def _start(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
-    """What the shell runs, the script, and for one that stands alone where Python is looked for."""
+    """The shell command, the script, and for a stand-alone script the PATH on which Python is searched."""
     if not _ALONE.match(source):
         return ['exec python3 "$0"', path]
     own = (*_WRITABLE, environ.get("HOME") or "/home")
@@ -198,7 +197,7 @@ def _start(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _result(script: str, printed: str) -> dict[str, Any]:
-    """What the script printed; HarnessError if that is not a result."""
+    """The printed result; raises HarnessError if it is not valid."""
     try:
         result = parse(printed, unique=True)
     except ValueError as bad:
@@ -231,7 +230,7 @@ def _score(script: str, result: dict[str, Any]) -> float | None:
 
 
 def _details(result: dict[str, Any], stderr: str) -> dict[str, Any]:
-    """The script's details and everything else that it printed, fit to be stored."""
+    """The script's details and the rest of its output, in a form that can be stored."""
     given = result.get("details")
     found = dict(given) if isinstance(given, dict) else {} if given is None else {"details": given}
     found |= {key: value for key, value in result.items() if key not in _OWN}

@@ -1,4 +1,4 @@
-"""What a `custom` script gets on stdin."""
+"""The input of a `custom` script on stdin."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from holdfast.service_kinds import port_of
 
 
 class Reached(Struct, frozen=True):
-    """Where a script reaches a service."""
+    """The address of a service for a script."""
 
     host: str
     port: int
 
 
 class Context(Struct, frozen=True, omit_defaults=True):
-    """Document keys; every path and address is valid where the script runs."""
+    """The document's keys; every path and address is valid where the script runs."""
 
     sandbox_id: str
     workspace_path: str
@@ -31,11 +31,11 @@ class Context(Struct, frozen=True, omit_defaults=True):
     task: dict[str, str]
     scenario_params: dict[str, Any]
     reference: bool = False
-    """Before the agent starts: the script solves the task itself, then looks at what that left."""
+    """True before the agent starts: the script solves the task itself, then checks the result."""
 
 
 def context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> Context:
-    """The context for a script in the sandbox; or on this machine, where `host` is where its services are."""
+    """The context for a script in the sandbox; or on this machine, with `host` as the addresses of its services."""
     inside = host is None
     return Context(
         sandbox_id=f"sb-{world.trial.id}",

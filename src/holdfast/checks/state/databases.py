@@ -1,4 +1,4 @@
-"""The databases of a world: found by name, which server they are, and where a bare name leads."""
+"""The databases of a world: found by name, with their dialect and default schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.sqltext.tables import part
 
 _VERSION = "SELECT version()"
 _DEFAULT: dict[Dialect, str] = {"postgres": "SELECT current_schema()", "mysql": "SELECT database()"}
-"""Where a bare name leads."""
+"""Queries for the default schema."""
 
 T = TypeVar("T")
 
@@ -27,13 +27,13 @@ def database(world: World, service: str) -> Database:
 
 
 async def dialect_of(of: Database, *, timeout_s: float) -> Dialect:
-    """Which SQL it speaks, by its own word."""
+    """The SQL dialect, as the server reports it."""
     said = await of.query(_VERSION, timeout_s=timeout_s)
     return "postgres" if str(said.rows[0][0]).startswith("PostgreSQL") else "mysql"
 
 
 async def default_schema(of: Database, *, timeout_s: float) -> str:
-    """The schema that a bare name leads to: the first of the search path that is there, or the database; "" if none."""
+    """The schema of unqualified names: the first existing one of the search path, or the database; "" if none."""
     found = await of.query(_DEFAULT[await dialect_of(of, timeout_s=timeout_s)], timeout_s=timeout_s)
     return part(str(found.rows[0][0] or ""))
 

@@ -27,13 +27,13 @@ from holdfast.sqltext.tables import covers, depth
 
 
 class TableMarks(Struct, frozen=True, omit_defaults=True):
-    """The tables before and after, as `schema.table`, each with a mark of its content."""
+    """The tables before and after, as `schema.table`, each with a fingerprint of its content."""
 
     before: dict[str, str]
     after: dict[str, str] = {}
     refused: str = ""
     default: str | None = None
-    """The schema that a bare name leads to when the agent starts; None if it was not recorded."""
+    """The schema of unqualified names when the agent starts; None if it was not recorded."""
 
 
 _NAME = "db_unchanged_except"
@@ -113,7 +113,10 @@ class DbUnchangedExcept:
             ) from late
 
     def _may_change(self, name: str, found: TableMarks) -> bool:
-        """A pattern without a schema is about the default one alone; HarnessError if that is not known."""
+        """Whether the rule allows this table to change.
+
+        A pattern without a schema refers to the default one only; raises HarnessError if that is unknown.
+        """
         if found.default is not None or not depth(name):
             return covers(self.tables, name, found.default or "")
         if covers(self.tables, name, ""):
@@ -124,7 +127,7 @@ class DbUnchangedExcept:
 
 
 def _bare(name: str, found: TableMarks) -> str:
-    """A table of the default schema without it."""
+    """A table of the default schema without its schema."""
     return name.removeprefix(f"{found.default}.") if found.default else name
 
 

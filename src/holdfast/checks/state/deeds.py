@@ -1,4 +1,4 @@
-"""Events of the audit log and tool calls, distinguished by filters."""
+"""Selects events of the audit log and tool calls by filters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent
 
 Deed = dict[str, Any]
-"""`type` and filters by name: text is a glob, upper and lower case alike; anything else is the same value."""
+"""`type`, and filters by name: text is a case-insensitive glob; any other value must be equal."""
 
 FILTERS: Mapping[str, tuple[str, ...]] = {
     "command": ("command", "cwd", "exit_code"),
@@ -28,7 +28,7 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
 
 
 class Deeds(NamedTuple):
-    """How often something was done and is there, the first times in words, and why there may be more; empty if not."""
+    """How often an action happened and is in effect, the first ones in words, and why there may be more (or empty)."""
 
     times: int
     shown: tuple[str, ...]
@@ -36,9 +36,9 @@ class Deeds(NamedTuple):
 
 
 def fits(event: AuditEvent, deed: Deed) -> bool:
-    """Whether the event is such a deed. A request counts as done if it was answered well, unless `status` says else.
+    """Whether the event is such an action. A request counts if it succeeded, unless `status` says otherwise.
 
-    One that never reached its service is not a deed, whatever reply the agent got.
+    A request that never reached its service does not count, whatever reply the agent got.
     """
     if event.type != deed["type"] or event.details.get("received") is False:
         return False
@@ -49,7 +49,7 @@ def fits(event: AuditEvent, deed: Deed) -> bool:
 
 
 def calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
-    """The tool calls that are such a deed: the tool did what was asked, whatever the agent learned of it."""
+    """The tool calls that are such an action: the tool did it, whatever reply the agent got."""
     named_so = [event for event in calls(trace) if matches(event, str(deed.get("tool", "*")))]
     fitting = [(event, fit(event.input, deed.get("arguments"))) for event in named_so]
     well = [event for event, fits in fitting if fits and _succeeded(event)]
@@ -62,14 +62,17 @@ def calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
 
 
 def _succeeded(event: TraceEvent) -> bool | None:
-    """A failure that no fault made is one, though the tool may have done its work before; None if nobody can tell."""
+    """Whether the call succeeded.
+
+    A failure without a fault is a failure, although the tool may have acted before; None if unknown.
+    """
     if event.phase != "done":
         return None
     return False if event.failed and not event.fault else done(event)
 
 
 def fault_in_deed(deed: Deed) -> Iterator[tuple[str, str]]:
-    """What is wrong with a deed as it is written: the filter, and why."""
+    """The invalid filter of an action as written in the spec, and why it is invalid."""
     kind = str(deed.get("type"))
     if kind not in FILTERS:
         yield "type", f"expected one of {', '.join(FILTERS)}, found {shorten(kind)}"
@@ -94,7 +97,7 @@ def in_words(event: AuditEvent) -> str:
 
 
 def _known(event: AuditEvent) -> dict[str, Any]:
-    """The event's details, and what follows from them."""
+    """The event's details, and values derived from them."""
     known = dict(event.details)
     if event.type == "command":
         known["command"] = " ".join(str(word) for word in known.get("argv", ()))

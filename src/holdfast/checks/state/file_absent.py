@@ -1,4 +1,4 @@
-"""`file_absent`: nothing is there."""
+"""`file_absent`: the path does not exist."""
 
 from __future__ import annotations
 

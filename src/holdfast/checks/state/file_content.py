@@ -1,4 +1,4 @@
-"""`file_content`: what a file holds."""
+"""`file_content`: the content of a file."""
 
 from __future__ import annotations
 
@@ -64,12 +64,15 @@ class FileContent:
         return Finding(True, f"{name} is as expected", "content-as-expected")
 
     def _lacking(self, content: str) -> tuple[str, ...]:
-        """An empty file, one without the text and one without a match are three causes."""
+        """The code of a failure: an empty file, missing text and a missing match are three causes."""
         without_text = self.contains is not None and self.contains not in content
         return ("empty" if not content.strip() else "text" if without_text else "pattern",)
 
     def _found(self, readings: list[str]) -> tuple[str, str]:
-        """What it holds and must not, and what it lacks, however it is read; empty where there is nothing."""
+        """Forbidden content that is present and required content that is missing, in any encoding.
+
+        Empty if nothing is.
+        """
         held = lacked = ""
         if self.not_contains is not None and any(self.not_contains in text for text in readings):
             held = f"contains '{shorten(self.not_contains)}', which must not appear"
@@ -92,5 +95,5 @@ class FileContent:
 
 
 def _matched(pattern: str, readings: list[str]) -> bool:
-    """Whether it matches; of a pattern that never can, that is not held against the file."""
+    """Whether the pattern matches; a pattern that can never match does not count against the file."""
     return why_never(pattern) is not None or any(search(pattern, text, "") is not None for text in readings)

@@ -1,4 +1,4 @@
-"""`file_exists`: something is there."""
+"""`file_exists`: the path exists."""
 
 from __future__ import annotations
 

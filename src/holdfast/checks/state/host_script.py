@@ -1,4 +1,4 @@
-"""Runs a script of the spec's author on this machine: bounded in time and memory, and gone if we are."""
+"""Runs a script of the spec's author on this machine: limited in time and memory, and killed if Holdfast ends."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if os.getppid() != parent:
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""Asks the kernel to end the script with us (PR_SET_PDEATHSIG), then runs it as `python -P script` would."""
+"""Asks the kernel to kill the script with Holdfast (PR_SET_PDEATHSIG), then runs it like `python -P script`."""
 
 
 def clean_environment() -> Mapping[str, str]:
-    """The environment of a script: nothing of Holdfast's and nothing of the agent's."""
+    """The environment of a script, without variables of Holdfast or the agent."""
     return {"PATH": _PATH, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"}
 
 
 async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float, keep: int) -> Ran:
-    """Runs a Python script to its end; what it starts is ended with it."""
+    """Runs a Python script to its end; then kills the processes it started."""
     out, err = Head(keep), Tail()
     pipes = Pipes(stdin, out, err)
     began = time.monotonic()
@@ -65,7 +65,7 @@ async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float,
 
 
 async def _within(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
-    """Whether it ended by itself in time; whatever happens, its group is ended."""
+    """Whether it ended by itself in time; its group is killed in any case."""
     try:
         async with asyncio.timeout(timeout_s):
             await process.wait()

@@ -1,4 +1,4 @@
-"""Services as a script on this machine reaches them: by host and port, also where they listen on a Unix socket."""
+"""Makes services reachable for a script on this machine by host and port, even those on Unix sockets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOST = "127.0.0.1"
 
 @asynccontextmanager
 async def host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]]]:
-    """Where every service is, while this is open; what is still connected then is cut off."""
+    """The addresses of all services while this is open; closing it drops remaining connections."""
     forwards: list[_UnixForward] = []
     try:
         found = {}
@@ -32,7 +32,7 @@ async def host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]
 
 
 class _UnixForward:
-    """A loopback port that leads to a Unix socket."""
+    """A loopback port that forwards to a Unix socket."""
 
     def __init__(self, upstream: str) -> None:
         self.port = 0
@@ -59,7 +59,7 @@ class _UnixForward:
             other = await dial(self._upstream)
             await join(end, other)
         except OSError:
-            return  # the service is gone, as the script sees by the closed connection
+            return  # the service is gone, as the closed connection shows the script
         finally:
             end.abort()
             if other is not None:

@@ -1,4 +1,4 @@
-"""`http_mock_assertions`: a mock was called the right way."""
+"""`http_mock_assertions`: a mock was called correctly."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from holdfast.reading.fields import about
 
 
 class AssertionResult(NamedTuple):
-    """Whether an assertion holds, None if that is not known, and why."""
+    """Whether an assertion holds, None if unknown, and why."""
 
     holds: bool | None
     why: str
@@ -48,7 +48,7 @@ class AssertionResult(NamedTuple):
 
 
 class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that must hold of the requests a mock recorded."""
+    """One condition on the requests that a mock recorded."""
 
     field: Annotated[str, about("The value to check, such as request_count or last_request.body.", min_length=1)]
     filters: Annotated[dict[str, Any], about("Which requests: method, path (glob), a header or body field.")] = {}
@@ -64,7 +64,7 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def judged(one: Assertion, found: MockRequests) -> AssertionResult:
-    """Whether the assertion holds of these requests."""
+    """Whether the assertion holds for these requests."""
     counted = matching(found.requests, one.filters)
     maybe = unclear(found.requests, one.filters)
     if one.field == "request_count":
@@ -98,7 +98,7 @@ def unseen(one: Assertion, found: MockRequests) -> bool:
 
 
 def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) -> AssertionResult:
-    """A number of requests; where more came than are kept, or more may fit, it may be higher."""
+    """A count of requests; it may be higher if some were not stored, or more may match."""
     filtered = f" of {shorten(as_text(dict(one.filters)), 60)}" if one.filters else ""
     found = _result(f"request_count{filtered}", f"is {count}", _mismatch(one, count))
     what = found.why
@@ -123,7 +123,7 @@ def _holds(one: Assertion, request: SeenRequest, part: str) -> AssertionResult:
     if value is MISSING:
         return AssertionResult(False, f"there is nothing at {shorten(one.field)}", "request-missing")
     if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
-        value = {**value, one.contains: ""}  # header names are the same in any case
+        value = {**value, one.contains: ""}  # header names are case-insensitive
     return _result(shorten(one.field), "is as expected", _mismatch(one, value, body=part == "body"))
 
 
@@ -134,14 +134,14 @@ def _result(what: str, right: str, wrong: Mismatch | None) -> AssertionResult:
 
 
 def _mismatch(one: Assertion, value: Any, *, body: bool = False) -> Mismatch | None:
-    """The first thing in which the value is not as asserted."""
+    """The first condition that the value does not meet."""
     shown = shorten(as_text(value), 60)
     equal = _same_body if body else _equal
     return next(one.expected.mismatches(value, shown, equal=equal, readings=_readings), None)
 
 
 def _equal(value: Any, wanted: Any) -> bool:
-    """As JSON; a number also equals its text."""
+    """Compares as JSON; a number also equals its text."""
     if isinstance(value, str) != isinstance(wanted, str):
         number = as_number(value)
         return number is not None and number == as_number(wanted)
@@ -149,7 +149,7 @@ def _equal(value: Any, wanted: Any) -> bool:
 
 
 def _same_body(body: str, wanted: Any) -> bool:
-    """A body is text; where both are JSON, what it says counts, not how it is written."""
+    """Compares a body as text; if both are JSON, by value and not by format."""
     if isinstance(wanted, str):
         meant = json_of(wanted)
         return body == wanted or (isinstance(meant, dict | list) and same(json_of(body), meant))
@@ -157,7 +157,7 @@ def _same_body(body: str, wanted: Any) -> bool:
 
 
 def _readings(value: Any) -> Iterator[str]:
-    """The value as text; JSON also as it is meant, without its escapes."""
+    """The value as text; JSON strings also unescaped."""
     yield as_text(value)
     meant = json_of(value) if isinstance(value, str) and "\\" in value else MISSING
     if meant is not MISSING:
@@ -202,7 +202,7 @@ class HttpMockAssertions:
         blank = [unseen(one, found) for one in live]
         worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], blank[n], n))
         holds, why, code, key = verdicts[worst]
-        if holds is None:  # it is not known because of a limit of Holdfast
+        if holds is None:  # it is unknown because of a limit of Holdfast
             raise HarnessError(shorten(why, 220), code="check-input-lost")
         if holds and dead:
             return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_details(found))
@@ -230,11 +230,11 @@ class HttpMockAssertions:
 
 
 _ORDER = {False: 0, None: 1, True: 2}
-"""One that does not hold decides; then one that is not known."""
+"""The order of results: a failed assertion decides; then an unknown one."""
 
 
 def _why_never(one: Assertion) -> str | None:
-    """Why the assertion's regex can match nothing; None if it has none, or one that can."""
+    """Why the assertion's regex can never match; None if it has none, or one that can."""
     return None if one.matches is None else why_never(one.matches)
 
 

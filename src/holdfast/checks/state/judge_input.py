@@ -13,7 +13,7 @@ from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
 
 LARGEST = 10_000_000
-"""The most bytes a judge may see, whatever `max_input` says; checks record no more."""
+"""Maximum number of bytes for a judge, whatever `max_input` says; checks record no more."""
 
 
 class Shown(Struct, frozen=True, omit_defaults=True):

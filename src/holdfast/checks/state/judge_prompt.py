@@ -1,4 +1,4 @@
-"""The prompt of a judge. The input is data: marked off by words that it cannot know, and declared untrusted."""
+"""The prompt of a judge. The input is data: enclosed in markers that it cannot know, and declared untrusted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ A score of 1 means that the criteria are met in full, 0 that they are not met at
 
 
 def markers(text: str) -> tuple[str, str]:
-    """The lines around a text. They hold a digest of it, so that no text can hold its own."""
+    """The lines around a text. They contain a digest of it, so no text can contain its own markers."""
     seal = digest(text.encode("utf-8", "replace"), 16)
     return f"<<<TEXT {seal}>>>", f"<<<END OF TEXT {seal}>>>"
 
 
 def prompt(text: str, criteria: str, passes: str | None, fails: str | None, *, cut: bool = False) -> str:
-    """The whole message: criteria first, then the text, then what to do once more."""
+    """The complete message: criteria first, then the text, then the instruction again."""
     opening, closing = markers(text)
     rubric = [f"Passes: {passes}"] if passes else []
     rubric += [f"Fails: {fails}"] if fails else []

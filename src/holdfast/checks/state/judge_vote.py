@@ -1,4 +1,4 @@
-"""A judge's reply, read strictly: one JSON object with a score."""
+"""Parses a judge's reply strictly: one JSON object with a score."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Vote(Struct, frozen=True, omit_defaults=True):
 
     score: float
     passed: bool | None = None
-    """What the model itself said of it: noted, never counted."""
+    """The model's own verdict: stored, never counted."""
     reason: str = ""
 
 
 def vote_of(text: str) -> Vote:
-    """The rating in a reply; ValueError says why there is none.
+    """The rating in a reply; raises ValueError with the reason if there is none.
 
-    The object must be the whole reply, at most in a code fence: one inside prose may be a quotation of the input.
+    The object must be the complete reply, at most in a code fence: one inside prose may be quoted from the input.
     """
     fenced = _FENCED.fullmatch(text)
     try:
@@ -48,7 +48,7 @@ def vote_of(text: str) -> Vote:
 
 
 def is_vote(text: str) -> bool:
-    """Whether a reply can be read."""
+    """Whether a reply can be parsed."""
     try:
         vote_of(text)
     except ValueError:
@@ -63,7 +63,7 @@ def _score(value: Any) -> float:
 
 
 def middle(votes: Sequence[Vote]) -> tuple[float, Vote]:
-    """The median of the scores, and the vote that lies nearest to it."""
+    """The median of the scores, and the vote nearest to it."""
     from statistics import median
 
     score = median([vote.score for vote in votes])

@@ -1,4 +1,4 @@
-"""`llm_as_judge`: a model rates what the agent made."""
+"""`llm_as_judge`: a model rates the agent's output."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from holdfast.reading.fields import about
 
 NOTHING = "nothing to judge"
 TRIES = 2
-"""How often a vote is asked for: a reply that cannot be read is asked for once more."""
+"""Attempts per vote: an unreadable reply is requested once more."""
 _SAID = ("agent_output", "stdout")
-"""Inputs that every observation has, whether there was a world or not."""
+"""Inputs that every observation has, with or without a world."""
 _SLACK = 1e-9
 
 
 class Rubric(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What passing and failing look like."""
+    """Descriptions of passing and failing output."""
 
     pass_: Annotated[str | None, about("What passes.")] = field(default=None, name="pass")
     fail: Annotated[str | None, about("What fails.")] = None
@@ -45,7 +45,7 @@ _NO_RUBRIC = Rubric()
 
 
 class Opinion(Struct, frozen=True, omit_defaults=True):
-    """What was shown to a judge, and how it voted."""
+    """The text that a judge rated, and its votes."""
 
     input: str
     votes: tuple[Vote, ...] = ()
@@ -79,7 +79,7 @@ class LlmAsJudge:
     }
 
     def configured(self) -> CheckTraits:
-        """What the agent said and printed is there without a world, and only its words are rated."""
+        """The agent's answer and output exist without a world, and only the text is rated."""
         beyond = self.input_from not in _SAID
         service, dot, _ = self.input_from.partition(".")
         services = (ServiceRead("input_from", service, "recorder"),) if dot else ()
@@ -153,12 +153,12 @@ class LlmAsJudge:
 
     @property
     def _place(self) -> list[Any]:
-        """What is gathered."""
+        """The source of the text."""
         return ["judge", self.input_from, self.max_input]
 
     @property
     def _question(self) -> list[Any]:
-        """What the votes depend on: not the threshold, which may change."""
+        """The settings that the votes depend on, without the threshold, which may change later."""
         asked = [self.model, self.criteria, to_builtins(self.rubric), self.temperature, self.votes]
         return [*self._place, *asked, SYSTEM]
 

@@ -1,4 +1,4 @@
-"""What is found at a path of the workspace."""
+"""Looks at a path of the workspace."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from holdfast.protocols.sandbox import Sandbox
 
 
 class PathFound(Struct, frozen=True, omit_defaults=True):
-    """A path as it was when the agent had ended."""
+    """The state of a path when the agent had ended."""
 
     kind: Literal["file", "folder", "nothing", "out_of_reach", "outside"]
     why: str = ""
-    """Why it is out of reach, or which link of the agent's leaves the workspace."""
+    """Why it cannot be read, or which link of the agent leaves the workspace."""
     content: str = ""
     otherwise: str = ""
     """The content decoded with the other likely encoding; text searches look in both."""
     cut: bool = False
-    """Our limit cut the content."""
+    """Whether the content was cut at the limit."""
 
 
 def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
-    """What is there; with `read` a file's content, too. What an agent can do to a path is a value, not an exception."""
+    """What exists there; with `read` also a file's content.
+
+    Whatever an agent can do to a path gives a value, not an exception.
+    """
     try:
         found = sandbox.find(path)
         if found is None:
@@ -58,9 +61,9 @@ PATH_CODES: Mapping[str, str] = {
 
 
 def unreached(place: PathFound) -> Finding | None:
-    """What every check of a file says where the path leads to nothing that can be looked at; None if it does not.
+    """The finding of every file check for a path that cannot be looked at; None if it can.
 
-    A link that the agent made to leave is a fail, also of a negated rule; what cannot be read proves nothing to one.
+    A link that the agent made to leave the workspace fails even a negated rule; an unreadable path proves nothing.
     """
     if place.kind == "outside":
         return Finding(False, shorten(place.why, 200), "path-outside", either_way=True)
@@ -79,7 +82,7 @@ _MARKS = (
 
 
 def _otherwise(data: bytes) -> str:
-    """By the mark that the bytes begin with, or as UTF-16 where every other one is 0; empty if neither is so."""
+    """Decodes by the byte order mark, or as UTF-16 if every other byte is 0; empty otherwise."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")

@@ -1,4 +1,4 @@
-"""The programs that a check runs in the sandbox: which of them are missing, and whether that is the agent's doing."""
+"""The programs that a check runs in the sandbox: which of them are missing, and whether the agent caused that."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ look_up() {
 for name; do look_up "$name" || printf "%s\\n" "$name"; done
 """
 )
-"""A module or package anywhere in the workspace is there: a command may change its folder before it asks for it."""
+"""Finds a module or package anywhere in the workspace: a command may change its folder before it uses it."""
 _SHELLS_OWN = {".", "source", "export", "cd"}
 """Commands that change where the others are found."""
 _NO_WORK = {"cd", "exit", "return", "true", "false", "echo", "printf", ":"}
@@ -52,7 +52,7 @@ _REPORT = re.compile(
     r"(?:(?:command )?not found|(No such file or directory)|Permission denied|cannot execute.*)$",
     re.MULTILINE,
 )
-"""How a shell, or a program that starts another, says that it could not: `run.sh: 3: pytest: not found`."""
+"""How a shell, or a program that starts another, reports that it could not: `run.sh: 3: pytest: not found`."""
 _MAKE_REPORT = re.compile(r"^g?make(?:\[\d+\])?: \*\*\* \[[^\]]+\] Error (\d+)$", re.MULTILINE)
 _FOLDER = re.compile(r"(?:\b(?P<cd>cd)|\s-C|--directory|--prefix)[ =]+['\"]?(?P<folder>[^\s;&|'\"]+)")
 _PATH = re.compile(r"\bPATH=['\"]?([^\s;&|'\"]+)")
@@ -60,28 +60,28 @@ _PWD = re.compile(r"\$PWD|\$\{PWD\}")
 _INTERPRETER = re.compile(r"#!\s*(\S+).*", re.DOTALL)
 _WORD = re.compile(r"[^\s'\"();&|<>=@`]+")
 _STARTERS = ("make", "gmake", "env", "xargs", "timeout", "nice", "nohup", "stdbuf", "setsid")
-"""Their "No such file" is about a program; that of a shell about a script or a path."""
+"""Programs whose "No such file" concerns a program; a shell's concerns a script or a path."""
 _READ_UNASKED = {"make": ("GNUmakefile", "makefile", "Makefile"), "npm": ("package.json",), "npx": ("package.json",)}
-"""Files that a program reads though the command does not name them."""
+"""Files that a program reads although the command does not name them."""
 
 ExitMeaning = Literal["fail", "error", "unproven", "by exit code"]
 
 
 class NotRun(Struct, frozen=True, omit_defaults=True):
-    """What is known of the program that a command could not run."""
+    """What is known about the program that a command could not run."""
 
     exit_code: int | None = None
-    """126 or 127: that of the command or, if its program is known, of the recipe that make gave up."""
+    """126 or 127, of the command or, if its program is known, of the recipe at which make stopped."""
     program: str = ""
-    """It is not there now. Empty: no program is known to be missing."""
+    """The program that is missing now; empty if none is known to be missing."""
     at_start: bool = False
-    """It could be run when the agent started."""
+    """Whether it could be run when the agent started."""
     by_agent: bool = False
-    """The agent wrote, or was to write, the file that could not be run or that ended like this."""
+    """Whether the agent wrote, or had to write, the file that could not be run or that ended like this."""
 
 
 def outcome_of(found: NotRun) -> ExitMeaning:
-    """What an exit code means that the rule does not expect. The first row that fits decides."""
+    """The meaning of an exit code that the rule does not expect. The first row that matches decides."""
     if found.exit_code not in NOT_RUN_CODES:
         return "by exit code"
     if found.by_agent:
@@ -119,7 +119,7 @@ def _started_by(call: ProgramCall) -> str:
 
 
 async def not_found(programs: Iterable[str], world: World) -> tuple[str, ...]:
-    """Those that a shell in the sandbox cannot run now; its own commands are found."""
+    """The programs that a shell in the sandbox cannot run now; builtins count as present."""
     names = tuple(programs)
     if not names:
         return ()
@@ -133,10 +133,10 @@ async def not_found(programs: Iterable[str], world: World) -> tuple[str, ...]:
 async def find_not_run(
     command: str, exit_code: int | None, output: str, world: World, never_there: Collection[str]
 ) -> NotRun:
-    """Which program could not be run, if the command, or a recipe of its make, ended with 126 or 127.
+    """The program that could not be run, if the command, or a recipe of its make, ended with 126 or 127.
 
-    An agent's program can print whatever it likes. So a report counts only if the command, or a file that the agent
-    did not change, names that program, and if the program is really not there.
+    An agent's program can print anything. So a report counts only if the command, or a file that the agent did not
+    change, names that program, and if the program is really missing.
     """
     recipes = [int(code) for code in _MAKE_REPORT.findall(output) if int(code) != _MAKE_FAILED]
     code = recipes[-1] if exit_code == _MAKE_FAILED and recipes else exit_code
@@ -146,7 +146,7 @@ async def find_not_run(
     *_, (teller, program, no_file) = _REPORT.findall(output) or [("", "", "")]
     is_script = no_file and "/" not in program and PurePosixPath(teller).name not in _STARTERS
     if is_script or is_in_workspace(program, world):
-        # What the agent was to write is its doing. If the file is there as it was, its interpreter is missing.
+        # A file that the agent had to write is its doing. If the file is unchanged, its interpreter is missing.
         text = files.read(program)
         if files.is_changed(program) or not text:
             return NotRun(code, program, by_agent=True)
@@ -199,23 +199,23 @@ class _Files:
         self._unnamed = [name for tool, names in _READ_UNASKED.items() if _is_named(tool, command) for name in names]
 
     def _places(self, name: str) -> list[str]:
-        """The paths in the workspace that it may stand for."""
+        """The paths in the workspace that it may refer to."""
         paths = {normpath(join(folder, name)): None for folder in self._folders}
         top = f"{self._sandbox.workspace}/"
         return [path.removeprefix(top) for path in paths if path.startswith(top)]
 
     def is_changed(self, name: str) -> bool:
-        """Whether the agent made, changed or removed it, or removed a folder that it was in."""
+        """Whether the agent created, changed or removed it, or removed a folder that contained it."""
         places = map(PurePosixPath, self._places(name))
         return any(not self._changed.isdisjoint(map(str, (path, *path.parents))) for path in places)
 
     def is_changed_program(self, name: str) -> bool:
-        """The same of what a shell runs by that name: it looks on its PATH, npm also in a folder of its own."""
+        """The same for a program name: a shell searches its PATH, npm also its own folder."""
         folders = [""] if "/" in name else [*filter(None, self._path), _NPM_PROGRAMS]
         return any(self.is_changed(join(folder, name)) for folder in folders)
 
     def read(self, name: str) -> str:
-        """The beginning of the file of that name; empty where there is none."""
+        """The beginning of the file of that name; empty if there is none."""
         for path in self._places(name):
             with suppress(OutsideError, OSError):
                 found = self._sandbox.find(path)
@@ -225,18 +225,18 @@ class _Files:
         return ""
 
     def trusted_texts(self, teller: str) -> list[str]:
-        """The command, and the files that it or the report names and the agent did not change."""
+        """The command, and the files that it or the report names and that the agent did not change."""
         names = {*_WORD.findall(self._command), teller, *self._unnamed}
         return [self._command, *(self.read(name) for name in names if name and not self.is_changed(name))]
 
     def has_changed_one_of(self, texts: Iterable[str]) -> bool:
-        """Whether the agent made, changed or removed a file or a program that one of the texts names."""
+        """Whether the agent created, changed or removed a file or program that one of the texts names."""
         words = {*self._unnamed, *(word for text in texts for word in _WORD.findall(text))}
         programs = words.intersection(PurePosixPath(path).name for path in self._changed)
         return any(map(self.is_changed, words)) or any(map(self.is_changed_program, programs))
 
 
 def is_in_workspace(program: str, world: World) -> bool:
-    """Whether it is a path in the workspace: a file that the agent was to write."""
+    """Whether it is a path in the workspace: a file that the agent had to write."""
     place, program = world.sandbox.workspace, without_changes(program)
     return "/" in program and (not program.startswith("/") or program.startswith(f"{place}/"))

@@ -1,4 +1,4 @@
-"""What a check of the state records, and how it finds that again."""
+"""Records the evidence of state checks, and finds it again."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from holdfast.protocols.check import Exhibit
 
 NOT_RECORDED = "not recorded in this run"
 KEPT = 10_000_000
-"""Bytes that one check records."""
+"""Maximum number of bytes that one check records."""
 SHOWN = 20
-"""Things that are listed as evidence."""
+"""Maximum number of items that are listed as evidence."""
 
 S = TypeVar("S", bound=Struct)
 
 
 def record(about: Sequence[Any], found: Struct) -> Evidence:
-    """What was found, marked with what was looked at: a rule that is changed later must not take it for its own."""
+    """The evidence, marked with what was examined: a rule that changes later must not use it."""
     return Evidence({"of": _mark(about), "found": to_builtins(found)})
 
 
 def recorded(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
-    """What was recorded of just that; HarnessError where it was not, or could not be."""
+    """The evidence for exactly this; raises HarnessError if it was not or could not be recorded."""
     return recorded_in(exhibit.evidence, about, kind)
 
 
 def recorded_in(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) -> S:
-    """The same, of evidence by itself."""
+    """The same, from the evidence itself."""
     if evidence is None:
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     if evidence.error:

@@ -1,4 +1,4 @@
-"""`sql`: what a query finds in a database."""
+"""`sql`: the result of a database query."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _ACTS = frozenset(
 )
 """First words of statements that do more than read, apart from those that name what they write."""
 _READ_ONLY = ("25006", "1792")
-"""What PostgreSQL and MySQL say to a write in a transaction that only reads."""
+"""The SQLSTATEs of PostgreSQL and MySQL for a write in a read-only transaction."""
 _WRITING = "it would write, and a rule only reads: its transaction is read-only"
 _NO_ROW = "no-row"
 _EXACT_DIGITS = 15
-"""Digits that a floating-point number always keeps; a longer decimal comes from a database as text."""
+"""Digits that a floating-point number always preserves; a longer decimal arrives from a database as text."""
 
 
 class QueryAnswer(Struct, frozen=True, omit_defaults=True):
-    """What the database said."""
+    """The database's result."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
@@ -95,7 +95,7 @@ class Sql:
         try:
             found = await database(world, self.service).query(self.query, timeout_s=limit_s)
         except QueryFailed as refused:
-            if refused.state in _READ_ONLY:  # by a function, maybe: no doing of the agent's
+            if refused.state in _READ_ONLY:  # perhaps by a function: not the agent's doing
                 raise HarnessError(f"{_WRITING}: {refused}", code="check-writes") from refused
             return record([self.service, self.query], QueryAnswer(refused=str(refused)))
         except TimeoutError as late:
@@ -115,7 +115,7 @@ class Sql:
         return Finding(False, wrong.why, wrong.code, wrong.key, details=details, empty=wrong.code == _NO_ROW)
 
     def _wrong(self, found: QueryAnswer) -> Iterator[Mismatch]:
-        """Everything in which the answer is not as expected."""
+        """Every condition that the result does not meet."""
         if self.rows is not None and found.count != self.rows:
             # One row too many and one too few are two causes.
             code = "rows-above" if found.count > self.rows else "rows-below"
@@ -141,7 +141,7 @@ class Sql:
         return Expectation(self.equals, UNSET, self.matches, self.at_least, self.at_most, self.one_of)
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        if writes(self.query, "postgres") and writes(self.query, "mysql"):  # which one it is, is not known here
+        if writes(self.query, "postgres") and writes(self.query, "mysql"):  # which condition it is, is unknown here
             yield "query", _WRITING
         if self.matches is not None and (fault := fault_in(self.matches)):
             yield "matches", fault
@@ -150,20 +150,20 @@ class Sql:
 
 
 def writes(query: str, dialect: Dialect) -> bool:
-    """Whether the statement does more than read, so far as its text says."""
+    """Whether the statement does more than read, judging by its text."""
     cursor = TokenCursor(query, dialect)
     cursor.skip_all(("(",))
     return cursor.word in _ACTS or bool(writes_of(query, dialect)) or (dialect == "mysql" and _leaves_file(query))
 
 
 def _leaves_file(query: str) -> bool:
-    """SELECT … INTO OUTFILE or DUMPFILE."""
+    """Whether it is SELECT … INTO OUTFILE or DUMPFILE."""
     words = list(TokenCursor(query, "mysql").words())
     return any(word == "into" and after in ("outfile", "dumpfile") for word, after in pairwise(words))
 
 
 def equal(value: Any, wanted: Any) -> bool:
-    """Whether a value of a database is the one that is wanted; MySQL's booleans are 1 and 0."""
+    """Whether a value of a database equals the expected one; MySQL's booleans are 1 and 0."""
     if isinstance(wanted, bool):
         return value is wanted or (type(value) is int and value == int(wanted))
     if isinstance(value, str) and isinstance(wanted, int | float) and sum(map(str.isdigit, value)) > _EXACT_DIGITS:
@@ -173,7 +173,7 @@ def equal(value: Any, wanted: Any) -> bool:
 
 
 def _readings(value: Any) -> Iterable[str]:
-    """The text that a pattern is matched with; NULL has none."""
+    """The text that a pattern is matched against; NULL has none."""
     return () if value is None else (as_text(value),)
 
 

@@ -1,7 +1,7 @@
-"""What is in a table, as digests that two different contents never share: SHA-256 of every row.
+"""The content of a table as SHA-256 digests of its rows.
 
-Whatever the agent has defined or set, the same row gives the same digest: in PostgreSQL functions are named in full and
-settings that change how a value is written are fixed; in MySQL each column is hashed by itself.
+The same row gives the same digest, whatever the agent has defined or set: in PostgreSQL functions are fully qualified
+and settings that change the text of a value are fixed; in MySQL each column is hashed separately.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.tables import named
 
 AT_ONCE = 50
-"""Tables that one statement reads."""
+"""Number of tables that one statement reads."""
 _SETTINGS = (
     ("extra_float_digits", "3"),
     ("datestyle", "ISO, MDY"),
@@ -27,11 +27,11 @@ _SETTINGS = (
 _FIXED = " || ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in _SETTINGS)
 _ONCE_SET = "WHERE holdfast_set.done IS NOT NULL"
 _AS_NUMBER = {"float": "{0} + 0e0", "bit": "{0} + 0"}
-"""Types of MySQL whose text is not the whole value, and how it is had."""
+"""MySQL types whose text is not the complete value, and how to get it."""
 
 
 async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
-    """Every table, as `schema.table`, with a mark that changes with its shape and its rows, whatever their order."""
+    """Every table, as `schema.table`, with a fingerprint of its definition and its rows in any order."""
     dialect = await dialect_of(of, timeout_s=timeout_s)
     shapes = await table_shapes(of, dialect, timeout_s=timeout_s)
     contents: dict[TableName, tuple[object, ...]] = {}
@@ -46,9 +46,9 @@ async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
 
 
 def row_digests(name: TableName, table: ComparedTable, dialect: Dialect) -> str:
-    """The statement that gives every row: a digest of its key (NULL if the table has none) and one of all of it.
+    """The statement that returns for every row a digest of its key (NULL if there is none) and one of the complete row.
 
-    In PostgreSQL the transaction that wrote a row is part of it: a row written again with the same values differs.
+    In PostgreSQL the transaction that wrote a row is part of it: a row rewritten with the same values differs.
     """
     if dialect == "postgres":
         keys = [f"holdfast_row.{quoted(column.name, dialect)}" for column in table.columns if column.primary]
@@ -61,7 +61,7 @@ def row_digests(name: TableName, table: ComparedTable, dialect: Dialect) -> str:
 
 
 def _contents(tables: Sequence[TableName], shapes: TableComparison, dialect: Dialect) -> str:
-    """Which table it is, its rows, and the sums of two parts of their digests."""
+    """For each table its rows, and the sums of two parts of their digests."""
     if dialect == "mysql":
         sums = ", ".join(f"CAST(SUM(CAST(CONV(SUBSTR(h, {at}, 15), 16, 10) AS UNSIGNED)) AS CHAR)" for at in (1, 16))
         parts = [
@@ -79,12 +79,12 @@ def _contents(tables: Sequence[TableName], shapes: TableComparison, dialect: Dia
 
 
 def _fixed() -> str:
-    """Sets what must be set before a row is read; each table waits for it."""
+    """Fixes the settings before any row is read; each table waits for it."""
     return f"(SELECT {_FIXED} AS done OFFSET 0) holdfast_set"
 
 
 def _pg_hash(row: str) -> str:
-    text = f"pg_catalog.textin(pg_catalog.record_out({row}))"  # a cast to text could be the agent's own
+    text = f"pg_catalog.textin(pg_catalog.record_out({row}))"  # a cast to text could be one that the agent defined
     return f"pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to({text}, 'UTF8')), 'hex')"
 
 

@@ -1,4 +1,4 @@
-"""How every table of a database is made: columns, keys, constraints, defaults, indexes, triggers, rights."""
+"""The definition of every table of a database: columns, keys, constraints, defaults, indexes, triggers, privileges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.protocols.service import Database
 from holdfast.sqltext.lexer import Dialect
 
 COLUMNS_KEPT = 50_000
-"""Columns, and triggers, of all tables together that are looked at."""
+"""Maximum number of columns, and of triggers, of all tables together."""
 _POSTGRES = """
 SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (k.conkey), false),
   CASE WHEN row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum) = 1 THEN pg_catalog.jsonb_build_array(
@@ -49,7 +49,10 @@ LEFT JOIN pg_catalog.pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
 WHERE c.relkind IN ('r', 'p') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname, c.relname, a.attnum
 """  # noqa: E501
-"""A row a column; what is the table's own is with its first. Functions are named in full: an agent may have others."""
+"""One row per column; properties of the table are in its first row.
+
+Functions are fully qualified: an agent may have defined others.
+"""
 _SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 _MYSQL = f"""
 SELECT t.table_schema, t.table_name, c.column_name, c.data_type, c.column_key = 'PRI', NULL, NULL, TRUE
@@ -64,14 +67,14 @@ SELECT event_object_schema, event_object_table, trigger_name, action_timing, eve
 FROM information_schema.triggers WHERE event_object_schema NOT IN {_SYSTEM} ORDER BY 1, 2, 3
 """  # noqa: S608
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
-"""Of what SHOW CREATE TABLE says: a row that was rolled back leaves it changed."""
+"""A counter in the output of SHOW CREATE TABLE: even a row that was rolled back changes it."""
 
 TableName = tuple[str, str]
 """Schema and name."""
 
 
 class TableColumn(Struct, frozen=True):
-    """A column as digests need it."""
+    """A column, as digests need it."""
 
     name: str
     type: str
@@ -79,12 +82,12 @@ class TableColumn(Struct, frozen=True):
 
 
 class ComparedTable(Struct):
-    """A table: its columns, and a mark that changes with the way in which it is made."""
+    """A table: its columns, and a fingerprint of its definition."""
 
     columns: list[TableColumn]
     made: list[Any]
     readable: bool = True
-    """Its rows may be read."""
+    """Whether its rows may be read."""
 
     @property
     def shape(self) -> str:

@@ -1,1 +1,1 @@
-"""Checks of what the agent called: one file each."""
+"""Checks on the agent's calls: one file each."""

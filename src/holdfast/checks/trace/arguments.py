@@ -1,4 +1,4 @@
-"""Whether a call's arguments are the ones that are asked for."""
+"""Compares a call's arguments with the expected ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CUT = " … "
 
 
 def fit(written: str, wanted: Mapping[str, Any] | None) -> bool | None:
-    """Whether arguments, as the trace has them, hold all that is wanted; None where they were shortened."""
+    """Whether recorded arguments contain everything that is expected; None if they were shortened."""
     if not wanted:
         return True
     if was_cut(written):
@@ -24,7 +24,7 @@ def fit(written: str, wanted: Mapping[str, Any] | None) -> bool | None:
 
 
 def was_cut(written: str) -> bool:
-    """Whether the middle was left out to keep an event small: what is left may still look whole."""
+    """Whether the middle was left out to keep an event small: the rest may still look complete."""
     return len(written) >= TEXT_KEPT - len(_CUT) and _CUT in written
 
 
@@ -39,7 +39,7 @@ def read(written: str) -> dict[str, Any] | None:
 
 
 def _same(found: Any, wanted: Any) -> bool:
-    """Text is a glob; numbers compare as numbers; anything else is the same value."""
+    """Text is a glob; numbers compare as numbers; any other value must be equal."""
     if isinstance(wanted, str):
         return fnmatchcase(found if isinstance(found, str) else msgspec.json.encode(found).decode(), wanted)
     if isinstance(wanted, bool) or isinstance(found, bool):

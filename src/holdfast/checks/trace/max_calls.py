@@ -1,4 +1,4 @@
-"""`max_calls`: the agent did not call too often."""
+"""`max_calls`: the agent did not make too many calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class MaxCalls:
     }
 
     def configured(self) -> CheckTraits:
-        traits = replace(naming(self.traits, tool=self.tool), deeds=self.plane != "llm")  # asking a model is not a deed
+        # Asking a model is not an action.
+        traits = replace(naming(self.traits, tool=self.tool), deeds=self.plane != "llm")
         every = self.tool is None and self.plane in (None, "http")
         return replace(traits, urls=ANY_URL) if every else traits
 

@@ -1,4 +1,4 @@
-"""`max_cost`: the agent's model calls stay within a sum of money."""
+"""`max_cost`: the agent's model calls cost no more than a limit."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class MaxCost:
 
 
 def _unknown(cost: Cost) -> bool:
-    """Whether it used something whose price is not known."""
+    """Whether it used something whose price is unknown."""
     return cost.estimated_usd is None and bool(cost.input_tokens or cost.output_tokens)
 
 
 def _unbilled(known: float, costs: Sequence[Cost]) -> str:
-    """How much of the money nobody pays: no provider was asked."""
+    """How much of the sum nobody pays, because no provider was asked."""
     free = [cost.estimated_usd or 0.0 for cost in costs if not cost.billed]
     if not free:
         return ""
@@ -77,5 +77,5 @@ def _unbilled(known: float, costs: Sequence[Cost]) -> str:
 
 
 def dollars(value: float) -> str:
-    """An amount with as many digits as it takes to see it."""
+    """An amount with as many digits as needed."""
     return f"${value:.2f}" if value >= 1 or not value else f"${value:.6f}".rstrip("0")

@@ -1,4 +1,4 @@
-"""`only_after`: a tool is called only once another has been."""
+"""`only_after`: a tool is called only after another one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 _SLACK_S = 1e-6
-"""What adding a duration to a start may be off by."""
+"""Rounding error when a duration is added to a start time."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class OnlyAfter:
         before = [e for e in events if matches(e, self.requires)]
         counting = [e for e in before if self._counts(e)]
         bare = [e for e in needs if not any(_ended_before(one, e) for one in counting)]
-        # Of a call that a model only asked for it is not known whether it was made, nor how it ended.
+        # If a model only requested a call, it is unknown whether it was made, and how it ended.
         asked = [e for e in before if e.phase == "declared"]
         wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in asked)]
         details = {"calls": [f"{named(e)} {shorten(e.input, 200)}" for e in (wrong or needs)[:LISTED]]}
@@ -66,7 +66,7 @@ class OnlyAfter:
         return Finding(False, why, "order-broken", (named(wrong[0]),), details=details)
 
     def _counts(self, event: TraceEvent) -> bool:
-        """A call that was made; one that went well, as the agent saw it, if that is asked for."""
+        """Whether the call was made and, if required, succeeded from the agent's view."""
         if event.phase == "declared":
             return False
         return not self.successful or (event.phase == "done" and not event.failed and not _tells_error(event.output))
@@ -90,5 +90,5 @@ def _tells_error(output: str) -> bool:
 
 
 def _ended_before(first: TraceEvent, then: TraceEvent) -> bool:
-    """Whether the first call had returned when the other began: calls made in parallel do not know of each other."""
+    """Whether the first call had returned when the other began: parallel calls do not know each other's results."""
     return first is not then and first.ts + first.duration_ms / 1000 <= then.ts + _SLACK_S

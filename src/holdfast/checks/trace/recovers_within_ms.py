@@ -67,7 +67,7 @@ def _target(event: TraceEvent) -> tuple[str, str]:
 
 
 def _faulty(event: TraceEvent) -> bool:
-    """It met a fault, and did not get what it wanted all the same."""
+    """Whether a fault hit it and it did not succeed nevertheless."""
     return bool(event.fault) and (event.failed or event.phase == "unfinished" or not harmless(event))
 
 

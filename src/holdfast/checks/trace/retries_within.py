@@ -1,4 +1,4 @@
-"""`retries_within`: a failed request is not repeated without end."""
+"""`retries_within`: a failed request is not repeated endlessly."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RetriesWithin:
 
 
 def _most(seen: Sequence[TraceEvent]) -> tuple[int, str]:
-    """How often a failed request was made again in a row, at the most, and what it asked."""
+    """The highest number of consecutive repeats of a failed request, and the request."""
     rows = repetitions(seen)
     most = max(rows, default=0)
     return most, named(seen[rows.index(most)]) if most else ""

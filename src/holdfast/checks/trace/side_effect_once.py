@@ -23,8 +23,8 @@ from holdfast.model.verdict import Finding
 class SideEffectOnce:
     """No write was done twice with the same tool and arguments, or method, URL and body.
 
-    A call that a fault answered in the other side's place was not done; one whose reply was lost was. A repetition
-    that carries the same idempotency key is not a second write.
+    A call that a fault answered was not done; one whose reply was lost was. A repeat with the same idempotency key is
+    not a second write.
     """
 
     tool: Annotated[
@@ -82,7 +82,7 @@ class SideEffectOnce:
         return doubtful or Finding(True, f"{times(len(groups), 'write')}, none done twice", "done-once")
 
     def _identity(self, event: TraceEvent) -> tuple[str, str]:
-        """What makes it the same write as another, and its idempotency key, which is not part of it."""
+        """What identifies a write, and its idempotency key, which is not part of its identity."""
         fields = read(event.input)
         own = next((name for name in fields or () if _plain(name) == _plain(self.key)), None)
         if fields is None or own is None:
@@ -97,7 +97,7 @@ class SideEffectOnce:
 
 
 def _times_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
-    """How often a write was done for certain, and at the most. Calls with the same key count once."""
+    """How often a write was certainly done, and at most. Calls with the same key count once."""
     certain: set[str] = set()
     possible: set[str] = set()
     for at, (event, key) in enumerate(group):

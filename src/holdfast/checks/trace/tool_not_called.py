@@ -1,4 +1,4 @@
-"""`tool_not_called`: the agent left a tool alone."""
+"""`tool_not_called`: the agent did not call a tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tool_order`: tools were called one after the other."""
+"""`tool_order`: tools were called in this order."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class ToolOrder:
         return Finding(False, shorten(f"{missing}; called: {order}", 220), "order-broken", (missing,), details=details)
 
     def _is_step(self, event: TraceEvent) -> bool:
-        """Tools, and requests where the order speaks of URLs."""
+        """Whether the event is a step: a tool call, or a request if the order lists URLs."""
         if event.event_type == "http_call":
             return any("://" in tool for tool in self.tools)
         return event.event_type != "llm_call"
 
     def _missing(self, made: Sequence[TraceEvent]) -> str | None:
-        """What is wrong with the order, if anything."""
+        """What is wrong with the order; empty if nothing is."""
         if self.strict:
             size = len(self.tools)
             windows = (made[at : at + size] for at in range(len(made) - size + 1))
