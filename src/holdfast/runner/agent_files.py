@@ -1,4 +1,4 @@
-"""The files that an agent is known by: those that the spec names, and what of the same folders these import."""
+"""The files that identify an agent: those named in the spec, and the local modules that they import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from holdfast.model.spec import Spec
 from holdfast.plan import agent_json
 
 LARGE = 16 << 20
-"""Bytes from which a file of an agent is known by its size and time: an interpreter or a model is not read each run."""
+"""Files from this size in bytes on are identified by size and modification time: an interpreter or a model is not read
+for each run.
+"""
 _Folders = tuple[Path, ...]
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]+)"
@@ -24,28 +26,28 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(rb"\s*([.\w]+|\*)")
-"""What is imported; of `*` the module before it is found, and nothing below."""
+"""An imported name. For `*` only the module before it is looked up."""
 
 
 def agent_files(spec: Spec) -> dict[str, str]:
-    """The digest of each file of the agent, by its path from the spec's folder."""
+    """Digest every file of the agent, by its path relative to the spec's folder."""
     root = Path(spec.path).resolve().parent
     folders = (root, *([root / spec.agent.dir] if spec.agent.dir else ()))
     found = _Imported()
     for module in _modules(spec):
         found.module(module, folders)
     for file in _started_files(spec, root):
-        found.add(file, tuple(dict.fromkeys((file.parent, *folders))))  # a program finds its modules beside itself
+        found.add(file, tuple(dict.fromkeys((file.parent, *folders))))  # a program first imports from its own folder
     return {os.path.relpath(file, root): one for file, one in found.digests.items()}
 
 
 def agent_digest(spec: Spec, files: Mapping[str, str]) -> str:
-    """Of the agent section and of its files."""
+    """Digest the agent section together with the agent's files."""
     return digest(canonical([agent_json(spec.agent).decode("utf-8", "replace"), sorted(files.items())]), 16)
 
 
 def _modules(spec: Spec) -> list[str]:
-    """The modules that the section names."""
+    """The modules named in the agent section."""
     agent = spec.agent
     paths = [ref.path for ref in (*agent.tools, *agent.llm)]
     paths += [p for p in (agent.tool_registry, agent.reset_function) if p]
@@ -54,7 +56,7 @@ def _modules(spec: Spec) -> list[str]:
 
 
 def _started_files(spec: Spec, root: Path) -> Iterator[Path]:
-    """The files beside the spec that a command names, and those that its models, servers and users are read from."""
+    """The files next to the spec that a command names, and those that define its models, servers and users."""
     agent = spec.agent
     words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
     read = [model.script for model in spec.models.values() if model.script]
@@ -67,16 +69,16 @@ def _started_files(spec: Spec, root: Path) -> Iterator[Path]:
 
 
 class _Imported:
-    """Files with their digests; of Python's, also those that they import from the same folders."""
+    """Collects files with their digests. Python files bring along the local modules that they import."""
 
     def __init__(self) -> None:
         self.digests: dict[Path, str] = {}
         self._seen: set[tuple[Path, _Folders]] = set()
 
     def module(self, name: str, folders: _Folders, where: _Folders | None = None) -> None:
-        """A module and the packages that it lies in, as found in `where`; what is installed is not.
+        """Add a module and its parent packages if `where` contains them; installed packages are left out.
 
-        `folders` is where it finds modules itself: those of the program that it is a part of.
+        `folders` are the import roots of the program that the module belongs to.
         """
         words = name.split(".")
         for folder in where or folders:
@@ -87,7 +89,7 @@ class _Imported:
                         self.add(file, folders)
 
     def add(self, file: Path, folders: _Folders) -> None:
-        """A file, and what it imports from these folders."""
+        """Add a file and what it imports from these folders."""
         if (file, folders) in self._seen:
             return
         self._seen.add((file, folders))
@@ -99,7 +101,7 @@ class _Imported:
 
 
 def _imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders]]:
-    """What a module says that it imports, and where that is looked for; names that are no modules are found nowhere."""
+    """Yield each imported name with the folders to search; names that are not modules are in none of them."""
     try:
         text = b"" if file.stat().st_size > LARGE else file.read_bytes()
     except OSError:
@@ -116,7 +118,7 @@ def _imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders]]:
 
 
 def file_digest(path: Path) -> str:
-    """Of what is in a file; of a large one its size and time stand for that; of one that cannot be read, the reason."""
+    """Digest a file's content; for a large file its size and time, for an unreadable one the error."""
     try:
         about = path.stat()
         if about.st_size > LARGE:
@@ -128,7 +130,7 @@ def file_digest(path: Path) -> str:
 
 
 def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """What is another file, is new or gone, each in a few words."""
+    """Describe every file that changed, was added or was removed."""
     said = []
     for name in sorted({*before, *now}):
         if name not in now:

@@ -1,4 +1,4 @@
-"""Judging one trial: the rules that it serves, what that takes, and the control that it is compared with."""
+"""Judges one trial: selects its rules, finds its control and collects the verdicts."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from holdfast.runner.consultations import Consultations
 from holdfast.secrets.masker import Masker
 
 _PATTERNS = {"pattern", "patterns", "schema"}
-"""Settings whose cost is the user's to decide."""
+"""Settings that hold a pattern of the user's, which may take any time to match."""
 
 
 class Served(NamedTuple):
-    """The rules that a trial is judged by, and what judging them takes."""
+    """The rules that judge a trial, and what judging them costs."""
 
     rules: tuple[Invariant, ...]
     asks: bool
-    """A model is asked for some."""
+    """Whether a rule asks a model."""
     slow: bool
-    """Some have a pattern of the user's."""
+    """Whether a rule has a pattern written by the user."""
 
 
 class Bench:
-    """Where trials are judged, each by the rules that it serves."""
+    """Judges trials, each by its own rules."""
 
     def __init__(self, spec: Spec, plan: Plan, consultations: Consultations, masker: Masker) -> None:
         self.controls: dict[str, Observation] = {}
-        """What was seen of trials that others are compared with, by their ids."""
+        """The observations of control trials, by trial id."""
         self._spec = spec
         self._plan = plan
         self._consultations = consultations
         self._masker = masker
         self._judge = Judge(spec)
         self._stored: Judge | None = None
-        """Judges what an earlier session had stored."""
+        """The judge for observations of an earlier session."""
         self._own: dict[str, Served] = {}
-        """By rule: of trials that serve one."""
+        """By rule, for trials that serve one rule."""
         self._shared: dict[str, Served] = {}
-        """By scenario: of trials that serve all."""
+        """By scenario, for trials that serve every rule."""
 
     def serving(self, trial: Trial) -> Served:
-        """The rules that the trial is judged by."""
+        """The rules that judge this trial."""
         known, name = (
             (self._shared, trial.scenario.name) if trial.invariant == EVERY_RULE else (self._own, trial.invariant)
         )
@@ -59,12 +59,12 @@ class Bench:
         return served
 
     def compared(self, trial: Trial) -> Observation | None:
-        """The control that the trial is compared with, if there is one."""
+        """The control that this trial is compared with, if there is one."""
         control = self._plan.control_for(trial) if self._plan.controls else None
         return None if control is None else self.controls.get(control.id)
 
     def verdicts(self, trial: Trial, seen: Observation, *, stored: bool = False) -> list[Verdict]:
-        """What its rules say of the trial, secrets masked. `stored`: it was read from a run's files."""
+        """Judge the trial and mask secrets. `stored`: the observation was read from a run's files."""
         judge, compared = self._judge, self.compared(trial)
         if stored:
             judge = self._stored = self._stored or Judge(self._spec, stored=True)

@@ -1,4 +1,4 @@
-"""Rules that pass only because the tool they name was never called: a misspelt name would go unnoticed."""
+"""Finds rules that pass only because the tool they name was never called: a misspelt name would go unnoticed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class CalledTools:
     def __init__(self, spec: Spec) -> None:
         self._names: set[str] = set()
         self._unmatched: dict[tuple[str, str], None] = {}
-        """Each rule and name that no call has matched yet."""
+        """Each rule and tool name that no call has matched yet."""
         self._forbidden: set[tuple[str, str]] = set()
-        """Those that a rule forbids: they are suspect only if they look like a tool that was called."""
+        """Names of forbidden tools: they are suspicious only if a called tool has a similar name."""
         for rule in spec.invariants:
             traits = traits_of(rule)
-            # A positive rule fails by itself without the call.
+            # A positive rule needs no warning: without the call it fails.
             if (traits.polarity == "negative") != rule.negate:
                 globs = [glob for _, glob in traits.tools if "://" not in glob and "{{" not in glob]
                 self._unmatched |= {(rule.id, glob): None for glob in globs}
@@ -40,7 +40,7 @@ class CalledTools:
             del self._unmatched[key]
 
     def warnings(self) -> Iterator[RunWarning]:
-        """One for each rule and tool that no trial called."""
+        """One warning for each rule and tool that no trial called."""
         called = f"tools called: {listed(sorted(self._names))}" if self._names else "no tool was called"
         for rule, tool in self._unmatched:
             if (rule, tool) in self._forbidden and misspelt(tool, self._names) is None:

@@ -1,4 +1,4 @@
-"""Calm answers of fresh agents: many cells ask the same prompt in calm, so that they can be compared for nothing."""
+"""Compares calm answers of fresh agents: many cells ask the same prompt in calm, so the comparison is free."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 
 SHOWN = 60
-"""Characters of a prompt and of an answer that the warning shows."""
+"""Characters of a prompt and of an answer shown in the warning."""
 
 
 class _First(Struct, frozen=True):
@@ -24,7 +24,7 @@ class _First(Struct, frozen=True):
 
 
 class CalmAnswers:
-    """Takes the answers of trials without faults, and tells whether one prompt was answered in two ways."""
+    """Collects the answers of trials without faults, and detects a prompt with two different answers."""
 
     def __init__(self, spec: Spec) -> None:
         self._calm = frozenset(scenario.name for scenario in spec.scenarios if scenario.calm)
@@ -35,7 +35,7 @@ class CalmAnswers:
         if self.warning or seen.error or (trial.kind != "control" and trial.scenario.name not in self._calm):
             return
         if any(event.cost is not None and event.cost.billed for event in seen.trace):
-            return  # a provider's model was asked, and samples
+            return  # a provider's model samples its answers
         said = [turn.text for turn in seen.turns]
         if not said or None in said:
             return
@@ -51,7 +51,7 @@ class CalmAnswers:
 
 
 def calm_answers(spec: Spec, controls: Iterable[Trial], seen: Mapping[str, Observation]) -> CalmAnswers | None:
-    """For agents that are new for every trial, with what controls have answered; others are asked twice before."""
+    """Start comparing if the agent is new for every trial; other agents are asked twice in the preflight."""
     agent = spec.agent
     if agent.isolation != "fresh" or (agent.type == "http" and not agent.launched):
         return None

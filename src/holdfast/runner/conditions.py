@@ -1,4 +1,4 @@
-"""What the worlds of a run had in common, and how replays differ from their recordings: for the report of the whole."""
+"""What the trials of a run have in common: isolation, notes, endings, and differences from recorded sessions."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from holdfast.model.task import Task
 from holdfast.model.world import Isolation
 
 SESSION_NOTES = 200
-"""So many are in the report of the whole; each trial has its own."""
+"""Number of session notes in the run's report; each trial keeps its own."""
 DIFFERS = "it differs from trial to trial: each says its own"
 
 
 class Conditions:
-    """What was enforced in every trial, what the services of every trial had to say, and what each session had."""
+    """Collects isolation, notes and endings across the trials of a run."""
 
     def __init__(self, before: Iterable[Isolation] = ()) -> None:
         self._known = {one.feature: one for one in before}
         self._said: tuple[str, ...] | None = None
         self._sessions: dict[str, None] = {}
         self._ended: str | None = None
-        """How all trials so far ended, badly and alike; empty once one did not."""
+        """How all trials so far ended, if they all ended badly in the same way; empty once one did not."""
         self._trials = 0
 
     def add(self, seen: Observation) -> None:
-        """A trial that has ended; one without a world says nothing here."""
+        """Add a trial that has ended. Trials without a world are ignored."""
         if not seen.isolation:
             return
         if self._ended != "":
@@ -49,7 +49,7 @@ class Conditions:
         self._trials += 1
 
     def replayed(self, task: Task, seen: Observation) -> None:
-        """A trial of a recorded session: how its calls and the recording differ."""
+        """Note how a replayed trial's calls differ from the recording."""
         from holdfast.planes.recorded_tools import replay_notes
 
         session = "" if task.recording is UNSET else task.recording.session
@@ -59,16 +59,16 @@ class Conditions:
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
-        """Each promise once; one that a single trial did not keep is not kept."""
+        """Each isolation feature once; it is enforced only if every trial enforced it."""
         return tuple(self._known.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How all trials ended, if badly and in the same way, and what was noted in a trial of a session."""
+        """How all trials ended, if they ended badly in the same way, and the notes of replayed sessions."""
         alike = f"all {self._trials} trials ended in the same way, with {self._ended}; fix that first"
         return (*([alike] if self._ended and self._trials > 1 else []), *self._sessions)
 
     @property
     def background(self) -> tuple[str, ...]:
-        """What was noted in every trial."""
+        """The notes that every trial has."""
         return self._said or ()

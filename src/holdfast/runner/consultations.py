@@ -1,4 +1,4 @@
-"""The rules of a run that ask a model, and the trials that wait for what it says."""
+"""Asks models for the rules of a run that need them, while trials wait for the answers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from holdfast.judge.consult import Consultation
 
 WAITING = 16
-"""Trials whose rules are being consulted at the same time: each holds its observation in memory."""
+"""Trials consulted concurrently: each holds its observation in memory."""
 
 
 class Consultations:
-    """Hears models for the rules that want it. Where no rule does, nothing is opened."""
+    """Asks models for the rules that need one. If no rule does, nothing is opened."""
 
     def __init__(self, spec: Spec, environ: Mapping[str, str], run: RunDir) -> None:
         self._spec = spec
@@ -39,7 +39,7 @@ class Consultations:
         return bool(self._asking)
 
     def open(self) -> None:
-        """From here on, what others put among the kept replies is not believed: to be called before an agent runs."""
+        """Call before an agent runs: cache entries that others write from here on are not trusted."""
         if self._asking and self._consultation is None:
             from holdfast.execute.agent_section import resolved_models
             from holdfast.judge.advice_cache import AdviceCache
@@ -51,11 +51,11 @@ class Consultations:
             self._consultation = Consultation(models, self._environ, root, cache, retries=self._spec.retries)
 
     def ask_for(self, rules: Iterable[Invariant]) -> bool:
-        """Whether a model is to be asked for one of the rules."""
+        """Whether one of the rules asks a model."""
         return any(rule.id in self._asking for rule in rules)
 
     def wanted(self, rules: Iterable[Invariant], seen: Observation) -> list[Invariant]:
-        """Those of the rules that ask a model about this; none where our side broke before there was an answer."""
+        """The rules that ask a model about this observation; none if a harness error came before the answer."""
         if not self._asking or (seen.error and not seen.turns):
             return []
         return [rule for rule in rules if rule.id in self._asking]
@@ -63,7 +63,9 @@ class Consultations:
     async def hear(
         self, rules: Iterable[Invariant], trial: Trial, seen: Observation, control: Observation | None
     ) -> dict[str, Evidence]:
-        """By rule, what its model said. Both observations have their secrets masked: nothing else is sent anywhere."""
+        """Return what the model answered, by rule. Secrets in both observations must be masked: nothing else is sent
+        out.
+        """
         from holdfast.judge.consult import all_printed, consulted
 
         self.open()
@@ -83,25 +85,25 @@ class Consultations:
 
 
 class Waiting:
-    """Work beside the trials: so much of it at a time. What it raises is raised where the next one is added."""
+    """Runs a limited number of tasks next to the trials. An exception is raised when the next task is added."""
 
     def __init__(self, most: int = WAITING) -> None:
         self._most = most
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def add(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begins it as soon as there is room."""
+        """Start the task as soon as there is room."""
         self._tasks.add(asyncio.create_task(work))
         if len(self._tasks) >= self._most:
             await self._some(asyncio.FIRST_COMPLETED)
 
     async def finish(self) -> None:
-        """All of it is done."""
+        """Wait for all tasks."""
         while self._tasks:
             await self._some(asyncio.ALL_COMPLETED)
 
     async def drop(self) -> None:
-        """Gives up what is not done."""
+        """Cancel the tasks that are not done."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -115,7 +117,7 @@ class Waiting:
 
 
 def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, str]) -> None:
-    """UserError if a model that judges by these rules has no key: the agent need not be asked to find that out."""
+    """Raise UserError if a judging model has no key, before the agent is asked."""
     asking = [rule for rule in rules if asks_a_model(rule)]
     if not asking:
         return
@@ -134,11 +136,11 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
 
 
 def asks_a_model(rule: Invariant) -> bool:
-    """Whether the rule's check wants to consult one."""
+    """Whether the rule's check consults a model."""
     plugin = plugins.find("checks", rule.check)
     if plugin is None or not issubclass(plugin, ConsultingCheck):
         return False
     try:
         return traits_of(rule).asks_model
     except PluginError:
-        return False  # it cannot be judged either, and says so there
+        return False  # it cannot be judged either, and the judge reports that

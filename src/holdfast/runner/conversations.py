@@ -1,4 +1,4 @@
-"""The simulated users of a run: who plays them, and what they said before."""
+"""The simulated users of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Conversations:
-    """Opens the users of a spec that has some."""
+    """Opens the simulated users of a spec."""
 
     def __init__(self, spec: Spec, environ: Mapping[str, str], run: RunDir) -> None:
         self._spec = spec
@@ -29,7 +29,7 @@ class Conversations:
         self._consultation: Consultation | None = None
 
     def open(self, mask: Callable[[str], str]) -> SimulatedUsers:
-        """The users of the run. What others put among the kept replies from here on is not believed."""
+        """Open the users of the run. Cache entries that others write from here on are not trusted."""
         from holdfast.execute.simulated_users import SimulatedUsers
 
         root = Path(self._spec.path).resolve().parent
@@ -52,7 +52,7 @@ class Conversations:
 
 
 def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
-    """UserError if a model that plays a user has no key: the agent need not be asked to find that out."""
+    """Raise UserError if a model that plays a user has no key, before the agent is asked."""
     named = dict.fromkeys(user.model for user in _users(spec.tasks) if user.model)
     if not named:
         return
@@ -68,7 +68,7 @@ def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
 
 
 def user_calls(task: Task) -> int:
-    """How often a model is asked at most for one conversation, where no reply is kept."""
+    """The most model calls that one conversation can make without cached replies."""
     return 0 if task.user is UNSET or not task.user.model else task.most_turns - len(task.turns)
 
 

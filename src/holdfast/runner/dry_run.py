@@ -1,4 +1,4 @@
-"""How much a run would do, counted without doing it."""
+"""Counts what a run would do, without doing it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from holdfast.store.rundir import RunDir
 
 
 class DryRun(TypedDict):
-    """What would be run and asked."""
+    """The number of trials and model calls of a run."""
 
     trials: int
     cells: int
     controls: int
     judge_calls: int
     user_calls: int
-    """At most: a conversation may end early."""
+    """An upper limit: a conversation may end early."""
 
 
 def planned(job: Job, rundir: RunDir | None) -> DryRun:
-    """Of a new run all, of one that is taken up what is missing."""
+    """Count a whole new run, or what is missing from a run to resume."""
     plan = job.plan
     stored = observations(rundir, traces=False) if rundir else ()
     done = IdTable(seen.trial for seen in stored if not seen.error)
@@ -50,7 +50,7 @@ def planned(job: Job, rundir: RunDir | None) -> DryRun:
 
 
 def calls(rule: Invariant) -> int:
-    """How often a model is asked for one verdict of the rule, where no reply is kept and none is malformed."""
+    """Model calls for one verdict of the rule, without cached or malformed replies."""
     votes = rule.settings.get("votes", 1)
-    times = votes if isinstance(votes, int) else 1  # of a plug-in that means something else by it
+    times = votes if isinstance(votes, int) else 1  # a plug-in may use the setting for something else
     return times * traits_of(rule).calls_per_vote

@@ -1,4 +1,4 @@
-"""Where the trials of a run are executed: on this machine, or by the workers of a cluster."""
+"""Opens the executor of a run: on this machine, or on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def open_executor(
     job: Job, intake: Intake, run: RunDir, log: RunLog, models: ModelOptions
 ) -> AsyncIterator[Executor]:
-    """The executor that the job asks for, closed with all that it opened."""
+    """Open the executor that the job asks for, and close it with everything it opened."""
     if job.options.on:
         async with _on_cluster(job, log, intake.masker.text) as executor:
             yield executor
@@ -54,7 +54,7 @@ async def open_executor(
 
 @asynccontextmanager
 async def _on_cluster(job: Job, log: RunLog, mask: Callable[[str], str]) -> AsyncIterator[Executor]:
-    """The workers of a cluster, each with a Site of its own."""
+    """Run on the workers of a cluster, each with its own Site."""
     from holdfast.runner.on_cluster import ClusterRun
 
     cluster = await ClusterRun.open(job, log.workers, mask)

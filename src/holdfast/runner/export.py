@@ -1,4 +1,4 @@
-"""Sending a run's traces elsewhere: to a file, or to an OpenTelemetry collector."""
+"""Exports a run's traces to a file or to an OpenTelemetry collector."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from holdfast.report.otlp import requests
 from holdfast.runner.outcome import RunOutcome
 
 POST_S = 30.0
-"""For a collector to take one request."""
+"""Seconds for one request to the collector."""
 _TYPE = {"Content-Type": "application/json"}
 
 
 _TRACES = b'{"resourceSpans"'
-"""How a file of ours begins."""
+"""The first bytes of a trace file that Holdfast wrote."""
 
 
 def check_target(target: str) -> None:
-    """Refuses what is neither a file nor a URL, before anything is run."""
+    """Reject a target that is neither a file nor a URL, before anything runs."""
     if "://" in target and urlsplit(target).scheme not in ("http", "https"):
         raise UsageError(
             f"--otlp {target}: traces are sent by http or https only", code="usage", hint="give such a URL, or a file"
@@ -34,7 +34,7 @@ def check_target(target: str) -> None:
 
 
 def _check_ours(path: Path) -> None:
-    """Refuses to write over a file that holds anything but traces."""
+    """Refuse to overwrite a file that holds anything but traces."""
     try:
         with path.open("rb") as file:
             head = file.read(64)
@@ -47,7 +47,7 @@ def _check_ours(path: Path) -> None:
 
 
 def check_writable(option: str, path: Path) -> None:
-    """Refuses a file that cannot be written: no folder is made for one that may be misspelt."""
+    """Reject a file that cannot be written. Folders are not created: their name may be misspelt."""
     if path.is_dir():
         raise UsageError(f"{option} {path}: it is a folder", code="file-unusable", hint="name a file in it")
     if not path.parent.is_dir():
@@ -59,7 +59,7 @@ def check_writable(option: str, path: Path) -> None:
 
 
 def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str | None:
-    """Writes or sends every trial's spans; what went wrong with sending. A file that cannot be written is an error."""
+    """Write or send every trial's spans, and return why sending failed. A file that cannot be written raises."""
     bodies = requests(outcome.run, outcome.cells.traced())
     if "://" not in target:
         _write(Path(target), bodies)
@@ -70,7 +70,7 @@ def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str 
 
 
 def _write(path: Path, bodies: Iterator[bytes]) -> None:
-    """One request a line, written beside the target and renamed."""
+    """Write one request per line to a temporary file, then rename it."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(beside, "wb") as file:
@@ -113,18 +113,18 @@ async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]
 
 
 def _url(target: str) -> str:
-    """The collector's address; `/v1/traces` where only a host is given."""
+    """The collector's address; `/v1/traces` is added to a bare host."""
     parts = urlsplit(target)
     return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else target
 
 
 def _shown(url: str) -> str:
-    """The address without what may be a secret in it."""
+    """The address without parts that may be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _headers(environ: Mapping[str, str]) -> dict[str, str]:
-    """What OpenTelemetry's own variable says: `name=value,name=value`, percent-encoded."""
+    """Read OpenTelemetry's own variable: `name=value,name=value`, percent-encoded."""
     pairs = (pair.partition("=") for pair in environ.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(","))
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs if name.strip()}

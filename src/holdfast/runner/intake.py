@@ -1,4 +1,4 @@
-"""What happens to an observation: stored before judged, judged before shown."""
+"""Processes each observation: stored before judged, judged before shown."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ from holdfast.store.replay import StoredRun
 from holdfast.store.rundir import RunDir
 
 BATCH = 64
-"""Trials that are written in one go, ahead of their turn."""
+"""Trials written to disk in one write, ahead of their turn."""
 TROUBLES = 5
-"""Failures of ours that are told one by one."""
+"""Harness errors reported one by one."""
 LONG = 10_000
-"""Characters of an answer that any check reads in a millisecond or so."""
+"""Length up to which any check reads an answer in about a millisecond."""
 
 
 class Intake:
-    """Takes what was seen, keeps it, judges it, adds it up and tells the listener."""
+    """Stores observations, judges them, adds them to the score and emits events."""
 
     def __init__(self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True) -> None:
-        """`each_trial`: the listener hears of single trials, verdicts and cells, too."""
+        """`each_trial`: the listener also receives events of single trials, verdicts and cells."""
         hidden = (*secret_values(job.spec, job.environ), *job.secrets.values())
         self.masker = Masker(hidden)
         self._masks = bool(self.masker)
         self._masked: set[str] = set()
-        """Trials whose answers are not stored as they were given, until they are judged."""
+        """Trials whose stored answers have masked secrets, until they are judged."""
         self.tally = Tally(job.spec, job.plan)
         self.troubled: dict[str, int] = {}
-        """What broke on our side or a provider's, and in how many trials."""
+        """Harness and provider errors, with the number of trials they hit."""
         before = run.ended()
         self.conditions = Conditions(before.isolation if before else ())
         self.kept = KeptWorlds(job.options.keep, run, hidden)
         self._foreseen: dict[str, tuple[Observation, list[Verdict]]] = {}
-        """Of trials that are about to end, when something was asked of their worlds."""
+        """Verdicts made while a trial still holds its world, to decide whether to keep that world."""
         self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)
         self._spec = job.spec
         self._consultations = Consultations(job.spec, job.environ, run)
@@ -68,32 +68,32 @@ class Intake:
             consults=bool(self._consultations),
         )
         self.judged: dict[str, JudgedTrial] | None = None
-        """By id: what the planner is to learn of trials that were judged; None: it does not ask."""
+        """What the planner will learn about judged trials, by id; None if it does not need to know."""
         self._listen = listen if each_trial else None
         self.started = (lambda trial: listen(events.TrialStarted(trial))) if each_trial else None
-        """To be called when a trial begins, where somebody listens."""
+        """Called when a trial begins, if there is a listener."""
         self._unwritten: OSError | None = None
-        """Why verdicts could not be written while nobody waited for it."""
+        """The error of a background write of verdicts, raised by `settle`."""
 
     @property
     def violated(self) -> bool:
-        """Whether the run is lost already, whatever is still to come: a minimum tolerates what is not critical.
+        """Whether the run has failed whatever the remaining trials do; a minimum score tolerates non-critical failures.
 
-        Where cases decide, other cells do not.
+        If cases decide the run, other cells do not.
         """
         if self.tally.decides_cases:
             return self.tally.lost_case or (self._spec.matrix and self.tally.lost_critical)
         return self.tally.lost_case or self.tally.lost_critical or (self.tally.lost and not self._tolerant)
 
     def begun(self, trials: Iterable[Trial]) -> Iterator[Trial]:
-        """Trials are on disk before they run, a batch at a time: one write for many."""
+        """Write trials to disk before they run, one batch per write."""
         feed = iter(trials)
         while batch := tuple(islice(feed, BATCH)):
             self.record.trials(batch)
             yield from batch
 
     def keep(self, trial: Trial, seen: Observation) -> None:
-        """A control: it is compared with, not judged."""
+        """Store a control trial. It is compared with, not judged."""
         self._foreseen.pop(trial.id, None)
         try:
             self.record.observation(self.masker.observation(seen))
@@ -105,9 +105,10 @@ class Intake:
         self.tally.saw(trial, seen)
 
     def store(self, trial: Trial, seen: Observation) -> Observation:
-        """A trial that has ended: on disk before anything else is done with it. What it is judged by: as it is stored.
+        """Store an ended trial before anything else uses it; return the observation to judge.
 
-        Halves of characters, which no file can hold, are found by the writing itself: nothing looks for them before.
+        Lone surrogates, which no file can hold, make the write fail. Only then are they replaced, so other trials pay
+        nothing for it.
         """
         try:
             shown = self.masker.observation(seen) if self._masks else seen
@@ -129,7 +130,7 @@ class Intake:
         return seen
 
     def take_at_once(self, trial: Trial, seen: Observation, *, alone: bool = False) -> bool:
-        """Judges it where that takes no time; whether it did. `alone`: no other trial is under way."""
+        """Judge now if that is quick, and return whether it was. `alone`: no other trial is running."""
         served = self._bench.serving(trial)
         if served.asks or self._foreseen or not (alone or (not served.slow and _short(seen))):
             return False
@@ -137,16 +138,16 @@ class Intake:
         return True
 
     async def take(self, trial: Trial, seen: Observation, *, alone: bool = False) -> None:
-        """Judges it. What may take long must not hold up the other trials: their clocks run.
+        """Judge the trial. Slow judging must not delay other trials, whose timeouts are running.
 
-        Where a rule asks a model, it is judged when that has spoken; `settle` waits for all of these.
+        A trial whose rules ask a model is judged when the model has answered; `settle` waits for these.
         """
         rules = self._bench.serving(trial).rules
         work = self._take(trial, seen, alone=alone)
         await (self._waiting.add(work) if self._consultations.wanted(rules, seen) else work)
 
     async def _heard(self, trial: Trial, seen: Observation) -> Observation:
-        """With what models say of it, which is on disk before anything is judged by it."""
+        """Add the models' answers to the observation; they are on disk before a verdict depends on them."""
         rules = self._consultations.wanted(self._bench.serving(trial).rules, seen)
         if not rules:
             return seen
@@ -155,7 +156,7 @@ class Intake:
         heard = await self._consultations.hear(rules, trial, shown, calm)
         said = {id: self.masker.struct(one) for id, one in heard.items()}
         for id, evidence in said.items():
-            if not evidence.error:  # a failed call is asked again when the run is judged anew
+            if not evidence.error:  # rejudging the run repeats a failed call
                 self.record.consulted(Consulted(trial.id, id, evidence))
         return replace(seen, evidence={**seen.evidence, **said})
 
@@ -163,7 +164,7 @@ class Intake:
         seen = await self._heard(trial, seen)
         before, verdicts = self._foreseen.pop(trial.id, (None, []))
         if before is not None and _judged_alike(before, seen):
-            pass  # they stand
+            pass  # the early verdicts are valid
         elif alone or (not self._bench.serving(trial).slow and _short(seen)):
             verdicts = self._bench.verdicts(trial, seen)
         else:
@@ -171,23 +172,23 @@ class Intake:
         self._enter(trial, seen, verdicts)
 
     def open(self) -> None:
-        """To be called before an agent runs."""
+        """Call before an agent runs."""
         self._consultations.open()
 
     async def settle(self) -> None:
-        """Every trial that was taken is judged, and its verdicts are written."""
+        """Wait until every trial is judged and its verdicts are written."""
         await self._waiting.finish()
         self.record.flush()
         if self._unwritten is not None:
             raise self._unwritten
 
     async def leave(self) -> None:
-        """Gives up what is not judged yet; it is stored, and judged when the run is taken up again."""
+        """Cancel pending judgments; the observations are stored and are judged when the run is resumed."""
         await self._waiting.drop()
         await self._consultations.close()
 
     async def take_up(self, stored: StoredRun) -> None:
-        """What a run that was left had seen; some of it may not have been judged before it was killed."""
+        """Judge stored observations that the interrupted session did not judge."""
         self.controls.update(stored.controls)
         for trial, seen in stored.unjudged:
             await self._waiting.add(self._take_up(trial, seen))
@@ -198,12 +199,12 @@ class Intake:
         self._enter(trial, seen, self._bench.verdicts(trial, seen, stored=True))
 
     def went_wrong(self, trial: Trial, seen: Observation) -> bool:
-        """Whether something did, as far as it can be told before models have spoken: a rule that asks one may fail."""
+        """Whether the trial failed, judged before models have answered: a rule that asks one may fail."""
         if trial.kind == "control":
-            return bool(seen.error)  # it is not judged
+            return bool(seen.error)  # controls are not judged
         if self._consultations.wanted(self._bench.serving(trial).rules, seen):
             return True
-        seen = carried(seen)  # as it will be stored
+        seen = carried(seen)  # the form in which it will be stored
         verdicts = self._bench.verdicts(trial, seen)
         self._foreseen[trial.id] = seen, verdicts
         return went_wrong(seen, verdicts)
@@ -213,7 +214,7 @@ class Intake:
             self._listen(events.FaultFired(trial, self.masker.struct(carried(fault))))
 
     def saw(self, trial: Trial, event: TraceEvent) -> None:
-        """A call of a trial that is under way: on disk as it happens."""
+        """Store a call of a running trial as it happens."""
         masked = self.masker.struct(event)
         try:
             self.record.event(trial.id, masked)
@@ -227,10 +228,10 @@ class Intake:
         masked = self._masked and trial.id in self._masked
         if masked:
             self._masked.discard(trial.id)
-            verdicts = [replace(one, marks=()) for one in verdicts]  # they point into the text as the agent said it
+            verdicts = [replace(one, marks=()) for one in verdicts]  # marks point into the unmasked text
         if self.record.hold(verdicts):
             asyncio.get_running_loop().call_soon(self._flush)
-        if masked:  # from what is stored it could not be judged again
+        if masked:  # it could not be judged again from the masked text on disk
             self.record.flush()
         if self.judged is not None:
             from holdfast.hunt.sites import judged_trial  # only planners that ask for it need it
@@ -246,14 +247,14 @@ class Intake:
                 self._listen(events.CellDecided(self.tally.cell(position)))
 
     def judged_of(self, batch: Sequence[Trial]) -> tuple[JudgedTrial, ...]:
-        """What the planner learns of a batch, in the batch's order: the order in which trials end is not repeatable."""
+        """What the planner learns about a batch, in the batch's order, because the order of endings is random."""
         judged = self.judged
         if judged is None:
             return ()
         return tuple([judged.pop(trial.id) for trial in batch if trial.id in judged])
 
     def _flush(self) -> None:
-        """As soon as the loop has a moment: trials that wait for something leave no verdict waiting."""
+        """Write as soon as the loop is idle, so no verdict waits for slow trials."""
         try:
             self.record.flush()
         except OSError as full:
@@ -261,12 +262,12 @@ class Intake:
 
 
 def _carried(seen: Observation) -> Observation:
-    """What was seen, with text that can be stored, and a note of that."""
+    """Replace text that cannot be stored, and note that."""
     return carried(replace(seen, notes=tuple(dict.fromkeys((*seen.notes, HALVES)))))
 
 
 def _short(seen: Observation) -> bool:
-    """Whether any check reads the answers in no time."""
+    """Whether every check can read the answers quickly."""
     for turn in seen.turns:  # noqa: SIM110  # it sees every trial: a generator takes twice as long
         if turn.text is not None and len(turn.text) > LONG:
             return False
@@ -274,5 +275,5 @@ def _short(seen: Observation) -> bool:
 
 
 def _judged_alike(before: Observation, seen: Observation) -> bool:
-    """Whether they differ in nothing that a rule reads."""
+    """Whether the two observations differ only in fields that no rule reads."""
     return seen == replace(before, notes=seen.notes, at=seen.at, attempts=seen.attempts, duration_ms=seen.duration_ms)

@@ -1,4 +1,4 @@
-"""Signals that end a run in order: what was seen by then is stored, and the rest can be taken up."""
+"""Signals that end a run in order: results so far are stored, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Awaitable
 from types import TracebackType
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""Besides SIGINT, which the loop's own runner turns into an interrupt."""
+"""Signals besides SIGINT, which asyncio's own runner turns into an interrupt."""
 
 
 class Interrupts:
-    """While this is open such a signal ends the work and nothing else: a second one does not keep it from being stored.
+    """While this is open, a signal cancels the work. A second signal does not prevent storing the results.
 
-    One that is ignored (nohup) stays so.
+    A signal that is ignored (nohup) stays ignored.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Interrupts:
         self._heeded: list[signal.Signals] = []
 
     def stop(self) -> None:
-        """Ends the work as a signal would, from any thread; work that has not begun ends at once."""
+        """Cancel the work as a signal would, from any thread, even before it has begun."""
         self._stopped = True
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
@@ -34,7 +34,7 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         self._loop = asyncio.get_running_loop()
-        if threading.current_thread() is threading.main_thread():  # no other is handed a signal
+        if threading.current_thread() is threading.main_thread():  # no other thread receives signals
             self._heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         for number in self._heeded:
             asyncio.get_running_loop().add_signal_handler(number, self._stop)
@@ -47,7 +47,7 @@ class Interrupts:
             asyncio.get_running_loop().remove_signal_handler(number)
 
     async def to_its_end(self, work: Awaitable[None]) -> bool:
-        """Whether the work came to its end; False if a signal ended it."""
+        """Whether the work finished; False if a signal ended it."""
         task = self._working = asyncio.current_task()
         assert task is not None
         if self._stopped:

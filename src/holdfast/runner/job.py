@@ -1,4 +1,4 @@
-"""A Job: everything that decides one run, settled before anything is run."""
+"""A Job: everything that decides one run, fixed before anything runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Listen = Callable[[Event], None]
 
 
 class Job:
-    """A spec, what of it to run, and how."""
+    """A spec, the part of it to run, and how."""
 
     def __init__(
         self, spec: Spec, options: RunOptions, environ: Mapping[str, str], warnings: tuple[RunWarning, ...] = ()
@@ -32,12 +32,15 @@ class Job:
         self.warnings = mark_ignored((*warnings, *shown_values(spec, environ)), spec.ignored_warnings)
         self.plan: Plan = plan(spec, options.select, sequential=options.auto)
         self.secrets = world_secrets(spec, options, environ)
-        """Values of the world's secrets by name."""
+        """Values of the world's secrets, by name."""
 
     @property
     def asked_first(self) -> Trial | None:
-        """The preflight; none where that would leave marks which the trials would be judged by, or where the first
-        question was recorded while something failed: a bad answer says nothing of the agent's reach then."""
+        """The trial of the preflight; None if it would leave traces that the trials are judged by.
+
+        Also None if the first question was recorded during a failure: a bad answer would say nothing about whether the
+        agent can be reached.
+        """
         first = self.plan.preflight
         if first is None or not self.options.preflight:
             return None
@@ -48,7 +51,7 @@ class Job:
 
 
 def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -> dict[str, str]:
-    """The values of the world's secrets by name; UserError if one is not available."""
+    """The values of the world's secrets, by name; UserError if one cannot be resolved."""
     if spec.world is None or not spec.world.secrets:
         return {}
     from holdfast.secrets.values import resolve_secrets
@@ -58,12 +61,12 @@ def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -
 
 
 def trusts_commands(spec: Spec, options: RunOptions) -> bool:
-    """Whether commands of the spec may give secrets: it lies in the project folder, or the user allows it."""
+    """Whether the spec's commands may provide secrets: the spec is in the project folder, or the user allows it."""
     return options.allow_commands or Path(spec.path).resolve().parent.is_relative_to(Path.cwd())
 
 
 def spec_warnings(spec: Spec, problems: Iterable[Problem]) -> tuple[RunWarning, ...]:
-    """The warnings about a file, each as one line that says where."""
+    """Format each warning about a file as one line with its position."""
     return tuple(
         RunWarning(p.code, f"{spec.path}:{p.line}: {p.path} {p.message}" + (f" ({p.hint})" if p.hint else ""))
         for p in problems
@@ -71,8 +74,7 @@ def spec_warnings(spec: Spec, problems: Iterable[Problem]) -> tuple[RunWarning, 
 
 
 def refuse_unrunnable(spec: Spec) -> None:
-    """A contract that needs an engine this release does not have is refused, never run in part; so is one without a
-    value for a number."""
+    """Reject a contract that this release cannot run completely, or that has a number without a value."""
     for name in spec.unsettled:
         raise UserError(
             f"the variable {name} is not set",

@@ -1,4 +1,4 @@
-"""Which worlds stay for a look: those of trials in which something failed or broke."""
+"""Which worlds are kept for inspection: those of trials in which something failed or broke."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class KeptWorlds:
-    """Trials in which something may have gone wrong leave their worlds; a good one goes when it is judged."""
+    """Keeps the worlds of trials that may have failed; the world of a passing trial is removed once it is judged."""
 
     def __init__(self, wanted: bool, run: RunDir, hidden: Collection[str] = ()) -> None:
-        """`hidden` are the values that must not be seen in them."""
+        """`hidden` are the secret values that must not appear in kept worlds."""
         self.wanted = wanted
         self._run = run.path
         self._folder = run.own_folder / KEPT
         self._hidden = hidden
         self.trials: list[str] = []
-        """Whose worlds stay."""
+        """The trials whose worlds are kept."""
 
     def keeping(self, mask: Callable[[str], str], wants: Callable[[Trial, Observation], bool]) -> WorldKeeper | None:
-        """Where worlds are kept; None: nowhere."""
+        """Where worlds are kept; None if they are not."""
         if not self.wanted:
             return None
         from holdfast.world.kept_world import WorldKeeper
@@ -37,7 +37,7 @@ class KeptWorlds:
         return WorldKeeper(self._folder, mask, self._run, wants, self._hidden)
 
     def judged(self, seen: Observation, verdicts: Iterable[Verdict] = ()) -> None:
-        """What became of a trial is known."""
+        """Decide whether to keep the world of a judged trial."""
         if not self.wanted:
             return
         from holdfast.world.sandbox.workspace import remove
@@ -49,7 +49,7 @@ class KeptWorlds:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where they are."""
+        """Say where the kept worlds are."""
         if not self.trials:
             return ()
         more = f" and {len(self.trials) - 1} more" if len(self.trials) > 1 else ""
@@ -60,6 +60,6 @@ class KeptWorlds:
 
 
 def went_wrong(seen: Observation, verdicts: Iterable[Verdict]) -> bool:
-    """Whether a rule failed or broke, or something forbidden was done."""
+    """Whether a rule failed or broke, or the agent did something forbidden."""
     broken = any(verdict.outcome in ("fail", "error") for verdict in verdicts)
     return bool(seen.error) or broken or any(one.violated or one.error for one in seen.forbidden)

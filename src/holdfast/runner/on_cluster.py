@@ -1,4 +1,4 @@
-"""A job on a cluster: what travels to its workers, and what they take of their machines."""
+"""Runs a job on a cluster: what is sent to the workers, and what they need of their machines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.version import __version__
 
 _LEFT = "the cluster was not left"
 EXCLUDED = (".holdfast", ".venv", ".git", "node_modules", "__pycache__", "reports")
-"""Folders beside a spec that no worker needs."""
+"""Folders next to a spec that no worker needs."""
 
 
 class ClusterRun:
@@ -42,7 +42,7 @@ class ClusterRun:
 
     @classmethod
     async def open(cls, job: Job, told: Told | None = None, mask: Callable[[str], str] = str) -> ClusterRun:
-        """Joins or starts the cluster and opens workers; UserError says why that cannot be."""
+        """Join or start the cluster and open workers; UserError says why that failed."""
         assert job.options.on
         root = Path(job.spec.path).resolve().parent
         runtime = {"working_dir": str(root), "excludes": _excluded(job)}
@@ -63,7 +63,7 @@ class ClusterRun:
                 await executor.close()
                 raise
         except BaseException:
-            with suppress(UserError):  # what went wrong before is what counts
+            with suppress(UserError):  # the first error is the one that counts
                 await thread.run(cluster.close, _LEFT)
             raise
         return cls(cluster, executor, thread)
@@ -76,7 +76,7 @@ class ClusterRun:
 
 
 def _excluded(job: Job) -> list[str]:
-    """What stays here of the spec's folder: what no worker needs, stored runs, and secrets that lie in files."""
+    """What stays here of the spec's folder: what no worker needs, stored runs, and files with secrets."""
     root, runs = Path(job.spec.path).resolve().parent, runs_folder(job.spec.file).resolve()
     stored = [path.relative_to(root) for path in stored_files(runs) if path.is_relative_to(root)]
     left_out = (*EXCLUDED, *map(str, stored))
@@ -88,7 +88,7 @@ def _excluded(job: Job) -> list[str]:
 
 
 def refuse_outside(spec: Spec, root: Path) -> None:
-    """UserError for a file that the spec names by a relative path out of its folder: only the folder travels."""
+    """Raise UserError for a relative path that leaves the spec's folder: only that folder is sent."""
     for name in _named_files(spec):
         path = os.path.normpath(name)
         if path == os.pardir or path.startswith(os.pardir + os.sep):
@@ -101,7 +101,7 @@ def refuse_outside(spec: Spec, root: Path) -> None:
 
 
 def _named_files(spec: Spec) -> Iterator[str]:
-    """What the spec takes from files, as it is written."""
+    """The paths of files in the spec, as written."""
     yield from agent_files(spec)
     if spec.agent.dir:
         yield spec.agent.dir
@@ -115,9 +115,10 @@ def _named_files(spec: Spec) -> Iterator[str]:
 
 
 def spread(spec: Spec, asked: int | None, room: int) -> tuple[int, int]:
-    """How many workers, and how many trials at once on each.
+    """Choose how many workers to start, and how many trials each runs in parallel.
 
-    An agent that runs anyway is asked by few workers, many times at once. Of any other each worker has its own.
+    An agent that is already running is called by few workers with many parallel trials. Otherwise each worker has its
+    own agent.
     """
     agent = spec.agent
     if agent.type == "http" and not agent.launched:
@@ -125,12 +126,12 @@ def spread(spec: Spec, asked: int | None, room: int) -> tuple[int, int]:
         workers = min(room, at_once)
         return workers, -(-at_once // workers)
     inline = agent.in_python and agent.isolation == "inline"
-    alone = not inline and slots(spec, 2) == 1  # a reset reaches what all trials share
+    alone = not inline and slots(spec, 2) == 1  # a reset affects state that all trials share
     return (1 if alone else min(room, asked or room)), 1
 
 
 def check_cluster(spec: Spec, options: RunOptions) -> None:
-    """UsageError for what needs the machine that the user sits at."""
+    """Raise UsageError for options that need the user's own machine."""
     agent = spec.agent
     here_only = {
         "--record": options.record is not None,
@@ -148,7 +149,7 @@ def check_cluster(spec: Spec, options: RunOptions) -> None:
 
 
 def _needs(spec: Spec) -> WorkerNeeds:
-    """Of a world what it says it takes, of anything else a core."""
+    """A world's declared needs, or one core."""
     if spec.world is None:
         return WorkerNeeds()
     asked = spec.world.resources

@@ -30,16 +30,16 @@ from holdfast.version import __version__
 
 
 class RunOutcome(Struct, frozen=True):
-    """A run that has ended, scored and ready to be shown."""
+    """A run that has ended, with its score and its view for reports."""
 
     run: Run
     score: Score
     cells: StoredCells
     unwritten: tuple[str, ...] = ()
-    """Why reports that were asked for are not there."""
+    """Why requested reports are missing."""
 
     def close(self) -> None:
-        """Lets go of the run's files."""
+        """Close the run's files."""
         self.cells.close()
 
 
@@ -55,10 +55,9 @@ def conclude(
     judged_by: str = "",
     page: Path | None = None,
 ) -> RunOutcome:
-    """Scores the tally and builds the view.
+    """Score the tally and build the view.
 
-    `verdicts` is the file of a run that was judged anew, `judged_by` says whose rules, `page` is where its HTML page is
-    or will be.
+    `verdicts` is the file of a rejudged run, `judged_by` names the rules used, `page` is the path of its HTML page.
     """
     rules = score_options(options, ended, planned=len(plan.trials))
     contract, deciding = beside_cases(tally, rules)
@@ -86,7 +85,7 @@ def _score(
     deciding: tuple[Reason, ...],
     rules: ScoreOptions,
 ) -> Score:
-    """The score of the part that ran: of its tasks, of its cells, or of both."""
+    """Score the tasks, the cells or both, depending on the part that ran."""
     if spec.part in ("mutation", "replay"):
         from holdfast.score.task_score import task_score
 
@@ -122,7 +121,7 @@ def _repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetiti
 
 
 def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
-    """The cases of a plan of which no trial was begun, since the first question could not be asked."""
+    """The cases of a plan that never started because the preflight failed."""
     planned = (trial for trial in plan.trials if trial.invariant == "*") if spec.by_cases else ()
     first = {(one.scenario.name, one.task, canonical(one.params)): one for one in planned}
     for one in first.values():
@@ -130,12 +129,12 @@ def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
 
 
 def store_score(rundir: RunDir, score: Score) -> None:
-    """`score.json`: the score as the run itself ended. Looking at it or judging it anew leaves it as it is."""
+    """Write `score.json`, the score at the end of the run. Viewing or rejudging the run leaves it unchanged."""
     write_json(rundir.path / "score.json", score)
 
 
 def score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreOptions:
-    """What the score's verdict depends on besides the cells and the spec."""
+    """The options that the verdict depends on besides cells and spec."""
     return ScoreOptions(
         min_score=options.min_score,
         strict=options.strict,
@@ -189,7 +188,7 @@ def _view(
 
 
 def _notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterator[RunNote]:
-    """What a reader should know about the spec and the options of the run."""
+    """Notes about the spec and the options of the run."""
     yield from _about_faults(spec)
     yield from _replayed(options)
     yield from _scripted(score)
@@ -198,14 +197,14 @@ def _notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterato
 
 
 def _own_word(spec: Spec) -> Iterator[Isolation]:
-    """Of a world: what the agent's own process tells of its calls, nobody else has seen."""
+    """Note that calls reported by the agent's own process have no other witness."""
     agent = spec.agent
     if spec.world is not None and agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
         yield lacks("functions-unproven")
 
 
 def _not_enforced(ended: RunEnd) -> Iterator[RunNote]:
-    """What the worlds of single trials could not do, unless the sandbox's own note names it.
+    """Isolation features that the worlds of single trials lacked, unless the sandbox's own note names them.
 
     A limit that nobody set is not missing.
     """
@@ -217,7 +216,7 @@ def _not_enforced(ended: RunEnd) -> Iterator[RunNote]:
 
 
 def _stopped(ended: RunEnd, asked: int, *, auto: bool) -> str:
-    """What a budget left out, in words."""
+    """Describe what a budget left out."""
     if not ended.stopped_by:
         return ""
     left = (
@@ -240,7 +239,7 @@ def _scripted(score: Score) -> Iterator[RunNote]:
 
 
 def _selected(options: RunOptions) -> Iterator[RunNote]:
-    """A part that held is not the whole: a report says which part it is of."""
+    """Say which part of the spec was selected, because a passing part does not prove the whole."""
     keywords = options.select.keywords
     for option, names in (
         ("-k", (keywords,) if keywords else ()),
@@ -263,7 +262,7 @@ def _undecided_cases(spec: Spec, plan: Plan) -> Iterator[RunNote]:
 
 
 def _about_faults(spec: Spec) -> Iterator[RunNote]:
-    """What the faults of this spec could not do to its agent."""
+    """Notes on what the faults of this spec could not do to its agent."""
     if spec.agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
         yield RunNote("simulated", "simulated: tool and model faults damaged the answer, not the agent's own calls")
     for scenario in spec.scenarios:
@@ -274,7 +273,7 @@ def _about_faults(spec: Spec) -> Iterator[RunNote]:
 
 
 def _about_isolation(spec: Spec, backend: str) -> Iterator[RunNote]:
-    """How far to trust what was seen of this agent."""
+    """Notes on how far to trust the observations of this agent."""
     if spec.world is None:
         text = "no sandbox: the agent ran with your rights, your environment and your network"
         yield RunNote("no-sandbox", text)
@@ -290,20 +289,20 @@ def _about_isolation(spec: Spec, backend: str) -> Iterator[RunNote]:
 
 
 def _exposure(spec: Spec, backend: str) -> str:
-    """The isolation in a few words, where there was little of it."""
+    """Describe weak isolation in a few words."""
     if spec.world is None:
         return "no sandbox: the agent ran with your rights"
     return "" if _isolates(backend) else f"no isolation: {backend} backend"
 
 
 def _isolates(backend: str) -> bool:
-    """Whether it gives the agent a network and folders of its own; one that is no longer installed did."""
+    """Whether the backend gives the agent its own network and folders; one that is no longer installed did."""
     found = plugins.find("sandboxes", backend)
     return found is None or bool(found.traits.isolates)
 
 
 def isolation_words(spec: Spec, backend: str = DEFAULT_BACKEND) -> str:
-    """How trials and cells are kept apart, in a few words."""
+    """Describe in a few words how trials and cells are isolated from each other."""
     agent = spec.agent
     if spec.world is not None:
         how = f"a fresh {backend} sandbox each" if _isolates(backend) else "a fresh folder and process each"
@@ -323,6 +322,6 @@ def isolation_words(spec: Spec, backend: str = DEFAULT_BACKEND) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """Relative to where the user stands, where that is shorter."""
+    """The path relative to the current folder, if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)

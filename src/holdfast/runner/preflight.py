@@ -1,4 +1,4 @@
-"""The first question, asked without chaos: is the agent there, and does it seem to keep state?"""
+"""The first question, asked without faults: does the agent answer, and does it seem to keep state?"""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ NO_MODEL = (
     "an address in its code that is on this machine, such as http://localhost:11434, goes past the gateway"
 )
 _DIED = ("crashed", "raised", "out_of_memory")
-"""Endings before which an agent may not have come to its model: why it ended is what counts."""
+"""Endings before which an agent may not have called its model; the cause of the ending is reported instead."""
 SAMPLES = "(an agent that samples also looks like this)"
 
 
 async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable[[str, str], None]) -> Observation:
-    """Asks once, or twice where state could leak; raises AgentUnavailable if there is no use in going on."""
+    """Ask once, or twice if state could leak between trials; AgentUnavailable if a run would be pointless."""
     first = await _asked(executor, trial)
     if first.error:
         raise AgentUnavailable(first.error, code=first.error_code)
@@ -74,7 +74,7 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
 
 
 def _expects_model(spec: Spec) -> bool:
-    """Whether a fault waits for the agent's model calls, or a script or server stands ready for any of them."""
+    """Whether a fault waits for the agent's model calls, or a script or server is set up to answer them."""
     faulty = any(injection.plane == "llm" for scenario in spec.scenarios for injection in scenario.injections)
     return spec.agent.launched and (faulty or "*" in spec.models)
 
@@ -87,7 +87,7 @@ async def _asked(executor: Executor, trial: Trial) -> Observation:
 
 
 def could_leak(spec: Spec) -> bool:
-    """Whether one trial's state could reach the next: one agent serves several, and nothing resets it."""
+    """Whether one trial's state could reach the next: one agent serves several trials without a reset."""
     agent = spec.agent
     running = agent.type == "http" and not agent.launched
     return not agent.has_reset and (running or agent.isolation in ("worker", "inline"))

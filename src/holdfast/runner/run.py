@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """Lets trials through as long as something is left; those under way come to their end."""
+    """Starts trials while the budget lasts; trials already running finish."""
 
     def __init__(
         self, options: RunOptions, done: int, spent_usd: Callable[[], float], clock: Callable[[], float]
     ) -> None:
-        """`done` trials count already: a run that is taken up goes on with what it had used of trials and money."""
+        """`done` trials count already: a resumed run continues with the trials and money it has used."""
         self._options = options
         self._taken = done
         self._spent_usd = spent_usd
@@ -49,7 +49,7 @@ class Budget:
         """The option that ended the run; empty if none has."""
 
     def within(self, trials: Iterable[Trial]) -> Iterator[Trial]:
-        """The trials, up to the one that nothing is left for."""
+        """The trials that the budget allows."""
         limits = (self._options.max_trials, self._options.max_cost, self._options.max_time_s)
         return iter(trials) if limits == (None, None, None) else self._counted(iter(trials))
 
@@ -64,7 +64,7 @@ class Budget:
             self.ended_by = ""  # nothing was left out
 
     def used_up(self) -> bool:
-        """Whether no trial may be begun any more."""
+        """Whether the budget allows no further trial."""
         options = self._options
         if options.max_trials is not None and self._taken >= options.max_trials:
             self.ended_by = f"--max-trials {options.max_trials}"
@@ -76,11 +76,11 @@ class Budget:
 
 
 BEAT_S = 0.2
-"""A clock that moves five times a second looks alive."""
+"""Seconds between beats: a clock that moves five times a second looks alive."""
 
 
 class RunInProgress:
-    """One execution under way."""
+    """One execution in progress."""
 
     def __init__(
         self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True, interrupts: Interrupts | None = None
@@ -92,7 +92,7 @@ class RunInProgress:
         self.log = RunLog(job, run, self.intake, listen)
 
     async def go(self) -> None:
-        """Runs what is missing, to the end or to an interrupt."""
+        """Run the missing trials, to the end or to an interrupt."""
         started = time.monotonic()
         complete = False
         with self._interrupts as interrupts:
@@ -121,7 +121,7 @@ class RunInProgress:
             await self._trials(executor, stored)
 
     async def _trials(self, executor: Executor, stored: StoredRun) -> None:
-        """All that have no record yet, in batches, and what their ends tell of the whole."""
+        """Run all trials without a record, batch by batch, and describe how the run ended."""
         intake = self.intake
         planner = self._planner(stored, executor.concurrency)
         intake.judged = judged_before(self.run, self.job.plan) if planner.detailed else None
@@ -137,7 +137,7 @@ class RunInProgress:
             ended = executor.execute(
                 begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
-            async with aclosing(ended):  # whatever happens here, no slot outlives it
+            async with aclosing(ended):  # whatever happens here, the executor's slots are closed
                 async for trial, seen in ended:
                     if not intake.take_at_once(trial, seen, alone=alone):
                         await intake.take(trial, seen, alone=alone)
@@ -152,18 +152,18 @@ class RunInProgress:
         self._describe_end(stored, budget, done, planned)
         if calm is not None and calm.warning:
             self.log.warn("answers-differ", intake.masker.text(calm.warning))
-        # What stored trials called is not known here, and a run that was stopped says nothing about the rest.
+        # The tools called in stored trials are unknown here, and an interrupted run says nothing about the rest.
         for warning in called.warnings() if done and done == len(stored.left) and not stored.done else ():
             self.log.warn(warning.code, intake.masker.text(warning.text))
 
     def _calm_answers(self) -> CalmAnswers | None:
-        """Compares what fresh agents answer in calm; None: others are asked twice before the run."""
+        """Compares calm answers of fresh agents; None if the preflight asks twice instead."""
         job = self.job
         first = [job.asked_first] if job.asked_first is not None else []
         return calm_answers(job.spec, [*first, *job.plan.controls], self.intake.controls)
 
     def _describe_end(self, stored: StoredRun, budget: Budget | None, done: int, planned: int) -> None:
-        """What a report must say about the trials: why some did not run, which broke. `planned`: by the planner."""
+        """Record why trials did not run and which broke. `planned` is the number of planned trials."""
         job, intake = self.job, self.intake
         self.log.note("world-kept", *intake.kept.notes)
         self.log.note("bad-endings", *intake.tally.endings.notes(intake.tally.trials))
@@ -191,7 +191,7 @@ class RunInProgress:
         return FailFast(stored.left, concurrency) if options.fail_fast else Once(stored.left)
 
     def _budget(self, done: int) -> Budget | None:
-        """What the run may take; None: as much as it needs."""
+        """The run's budget; None if it has none."""
         options, tally = self.job.options, self.intake.tally
         if (options.max_cost, options.max_trials, options.max_time_s) == (None, None, None):
             return None
@@ -200,7 +200,7 @@ class RunInProgress:
         return Budget(options, done, lambda: tally.spending.usd + tally.control_spending.usd, time.monotonic)
 
     def _note_replicas(self, asked: int) -> None:
-        """How many replicas were enough; where fail-fast ended the run, some are missing."""
+        """Note how many replicas were enough; after fail-fast some are missing."""
         plan = self.job.plan
         self.log.note("replicas", f"replicas auto: {asked} of at most {len(plan.trials)} trials decided")
         from holdfast.score.sequential import too_few_replicas
@@ -211,7 +211,7 @@ class RunInProgress:
             self.log.note("fail-fast", "stopped at the first failure")
 
     def _warn_of_unpriced(self) -> None:
-        """A budget that cannot see what is spent must not look like one that held."""
+        """Warn about unpriced models: the budget cannot see what they cost."""
         spent = self.intake.tally.spending.result()
         if spent is None or (spent.cost_usd is None and not spent.unpriced):
             elsewhere = "what the agent spends elsewhere is not counted"
@@ -221,7 +221,7 @@ class RunInProgress:
             self.log.warn("cost-unpriced", f"--max-cost: the price of {unpriced} is not known, and was not counted")
 
     async def _controls(self, executor: Executor) -> None:
-        """The preflight, then one calm answer for each task that a rule compares with."""
+        """Run the preflight, then one calm trial for each task that a rule compares with."""
         plan, intake = self.job.plan, self.intake
         first = self.job.asked_first
         if first is not None and first.id not in intake.controls:
@@ -255,12 +255,12 @@ def run(
     each_trial: bool = True,
     interrupts: Interrupts | None = None,
 ) -> RunInProgress:
-    """Runs the job to its end or to an interrupt, from the rim: the one place that starts the loop.
+    """Run the job to its end or to an interrupt. This is the one place that starts the event loop.
 
-    `beat` is called now and then, for a listener that shows how time passes; `each_trial` is for one that wants to
-    hear of single trials, verdicts and cells; `interrupts` can be stopped from another thread.
+    `beat` is called regularly, so a listener can show elapsed time; `each_trial` asks for events of single trials,
+    verdicts and cells; `interrupts` can be stopped from another thread.
     """
-    sweep()  # what a run that was killed has left: certificates, prompts, MCP configurations
+    sweep()  # files that a killed run left: certificates, prompts, MCP configurations
     running = RunInProgress(job, rundir, listen, each_trial=each_trial, interrupts=interrupts)
     factory = loop_factory(job.environ)
     try:
@@ -270,5 +270,5 @@ def run(
         raise running.intake.masker.unavailable(gone) from None
     except KeyboardInterrupt:
         if rundir.ended() is None:
-            raise  # before there was anything to store
+            raise  # there was nothing to store yet
     return running

@@ -1,4 +1,4 @@
-"""What is said of a run while it is under way: to whoever listens, and in `ended.json` for who takes it up again."""
+"""The messages of a running run: sent to listeners, and stored in `ended.json` for a resume."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class RunLog:
         self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
         self.notes: tuple[RunNote, ...] = before.notes if before else ()
         self.background: tuple[RunNote, ...] = before.background if before else ()
-        """What the executor says of the world of its trials."""
+        """The executor's notes about the trials' worlds."""
         self._documents = run.sealed_documents()
-        """As they are before an agent runs, which could change them."""
+        """Copies made before an agent runs, which could change the originals."""
         self.unrun = 0
-        """Trials that fail-fast left out."""
+        """The number of trials that fail-fast left out."""
         self.unasked = 0
-        """Trials that a budget left out."""
+        """The number of trials that a budget left out."""
         self.stopped_by = ""
         """The option whose budget ended the run."""
         self.stateful = before is not None and before.stateful
-        """The agent seems to keep state, now or when an earlier preflight of the run asked."""
+        """Whether the agent seems to keep state, by this or an earlier preflight of the run."""
 
     def unseal(self) -> None:
-        """A run that is taken up is not sealed while it is written: killed then, it must not look forged."""
+        """Remove the seal while a resumed run is written: if it is killed, it must not look forged."""
         before = self._run.ended()
         if before is not None and before.sealed:
             self._run.end(replace(before, complete=False, sealed={}))
@@ -67,27 +67,27 @@ class RunLog:
         )
 
     def aside(self, trial: Trial, message: str) -> None:
-        """Said while the trial runs, and not of the run: its own record has it."""
+        """Report a message about one trial; the trial's record contains it."""
         self._listen(events.Warned(RunWarning("trial", f"trial {trial.id}: {message}")))
 
     def workers(self, now: Workers) -> None:
-        """What goes on at a cluster."""
+        """Report the state of a cluster's workers."""
         self._listen(events.WorkersAtWork(now.at_work, now.in_flight, now.lost, now.repeated))
 
     def note(self, code: str, *texts: str) -> None:
         self.notes = (*self.notes, *(RunNote(code, text) for text in texts))
 
     def warn(self, code: str, text: str) -> None:
-        """Stores the warning and announces it. What it says of the run's state is stored with it."""
+        """Store the warning, with any change of the run's state, and announce it."""
         warning = RunWarning(code, text, code in self._job.spec.ignored_warnings)
         self.stateful = self.stateful or code == STATEFUL
         self.warnings.append(warning)
-        self._end(False)  # on disk at once: a run that is taken up again must know
+        self._end(False)  # on disk immediately: a resumed run must know it
         if not warning.ignored:
             self._listen(events.Warned(warning))
 
     def close(self, complete: bool, duration_s: float) -> None:
-        """The run's files are sealed, and its end is told."""
+        """Seal the run's files and announce its end."""
         self._run.restore()
         sealed, warnings = self._intake.record.seal()
         for one in warnings:

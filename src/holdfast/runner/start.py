@@ -1,4 +1,4 @@
-"""Beginning a run in a directory of its own, or taking up one that was left."""
+"""Starts a run in its own directory, or resumes one that was interrupted."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
 
 SHOWN = 5
-"""Changed files that are named."""
+"""Changed files that are listed by name."""
 
 
 def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> RunDir:
-    """A new run: its manifest and its copy of the spec are on disk before anything runs.
+    """Create a run: its manifest and its copy of the spec are on disk before anything runs.
 
-    `at` is its folder where it is a part of a whole run; `files` is the digest of what lies beside the spec, where it
-    is known.
+    `at` is its folder if it is a part of a larger run; `files` is the digest of the files next to the spec, if known.
     """
     if at is not None:
         at.path.mkdir(parents=True, mode=0o700)
@@ -54,7 +53,7 @@ def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> Ru
 
 
 def begin_whole(spec: Spec, options: RunOptions, runs: Path, parts: tuple[Part, ...]) -> RunDir:
-    """A new run of several parts: each is then begun in a folder of its own below."""
+    """Create a run of several parts; each part then starts in its own subfolder."""
     run = RunDir.create(runs)
     run.lock()
     run.describe(replace(_manifest(run, spec, options), parts=parts))
@@ -89,7 +88,7 @@ def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
 
 
 def _keep_spec(spec: Spec, copy: Path) -> bool:
-    """Copies the file; whether secrets that stand in it were left out."""
+    """Copy the file, and return whether literal secrets were left out."""
     source = Path(spec.path).read_bytes() if spec.built is None else spec.built.text.encode()
     text = source.decode("utf-8")
     kept = masked_copy(text)
@@ -98,7 +97,7 @@ def _keep_spec(spec: Spec, copy: Path) -> bool:
 
 
 def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOptions, environ: Mapping[str, str]) -> Job:
-    """The job of a run that was left; another spec or agent is refused unless forced."""
+    """The job of an interrupted run; a changed spec or agent is rejected unless forced."""
     manifest = run.manifest()
     _same_command(run, manifest, options)
     if manifest.built:
@@ -133,7 +132,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
 
 
 def _same_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
-    """Another spec or agent would give results of another kind."""
+    """Reject a changed spec or agent: results would not be comparable."""
     files = agent_files(spec)
     changed = {
         "spec": manifest.spec_digest != spec.digest,
@@ -152,7 +151,7 @@ def _same_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
 
 
 def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """What variables gave for numbers is part of what was run."""
+    """Reject changed values of variables: they are part of what ran."""
     for path in (*before, *now):
         if before.get(path) != now.get(path):
             was = f"{path} was {before.get(path, 'not given by a variable')} when run {run.id} began"
@@ -164,7 +163,7 @@ def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str])
 
 
 def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
-    """What a run reports was settled when it began."""
+    """Reject other report options: they were fixed when the run began."""
     part = _part(manifest)
     if given.part != part and not (given.part == "run" and part in ("scenario", "mutation", "chaos")):
         command = PART_COMMANDS[part]
@@ -176,13 +175,13 @@ def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
 
 
 def _part(manifest: Manifest) -> Part:
-    """What the run is of: settled when it began."""
+    """The part that the run was started for."""
     part = manifest.options.part
     return "scenario" if part == "run" or part == "ci" or part == "verify" else part
 
 
 def _copy(run: RunDir, manifest: Manifest) -> Path:
-    """The run's copy of the spec; where that lacks secrets, the file itself, if it is still the same."""
+    """The run's copy of the spec; if that lacks secrets, the original file, provided it is unchanged."""
     original = manifest.original
     if (
         manifest.masked
@@ -203,10 +202,10 @@ def stored_spec(
     anew: bool = False,
     built: BuiltText | None = None,
 ) -> tuple[Spec, tuple[Problem, ...]]:
-    """The spec a run was made of: its own copy, read as if it lay where it came from; or the one given.
+    """The spec of a stored run: its own copy, resolved as if it lay at its original place, or the file in `config`.
 
-    What variables gave for its numbers is as the run had it; in a file that is given they are read anew. `built` is
-    what is given where Python code built it, `config` being the file of that code.
+    Variables for numbers keep the run's values; with `config` they are read again. `built` are rules built by Python
+    code; `config` is then the file of that code.
     """
     path = config or _copy(run, manifest)
     if config is None and not path.is_file():
@@ -231,6 +230,6 @@ def stored_spec(
     if config is None:
         named = Path(manifest.spec_path)
         spec = replace(spec, path=str(named if named.resolve() == manifest.original else manifest.original))
-        if spec.name == path.stem:  # the copy's, since the file gives it no other
+        if spec.name == path.stem:  # the copy's value: the file sets no other
             spec = replace(spec, name=named.stem)
     return spec, problems

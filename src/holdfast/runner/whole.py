@@ -1,4 +1,4 @@
-"""A run of several parts: what each came to, and all of them together."""
+"""A run of several parts: the result of each, and the overall result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RULES = "a top-level list, invariants: [{type: completes}]"
 
 
 def missing_for(part: Part, spec: Spec) -> str:
-    """What to add to this file so that it declares the part."""
+    """What to add to this file to declare the part."""
     if not spec.has_golden or part not in ("mutation", "chaos"):
         return NOT_DECLARED[part]
     if part == "mutation":
@@ -45,7 +45,7 @@ ORDER: tuple[Part, ...] = ("scenario", "contract", "mutation", "chaos", "replay"
 
 
 def part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tuple[PartResult, ...]:
-    """What a run of one part came to; a scenario's matrix is the contract, too."""
+    """The result of a run of one part; a scenario with a matrix also yields the contract."""
     run, score = outcome.run, outcome.score
     page = os.path.relpath(run.page, whole.path) if run.page else ""
     if run.part != "scenario":
@@ -88,7 +88,7 @@ def _said(part: Part, score: Score) -> str:
     counts = score.counts
     noun = {"mutation": "mutation", "replay": "session"}.get(part, "cell")
     passed, total = counts.get("pass", 0), score.total
-    if score.mutation is not None:  # probes stand beside them
+    if score.mutation is not None:  # probes are shown next to them
         passed = sum(one.passed for one in score.mutation.types)
         total = sum(one.judged + one.undecided for one in score.mutation.types)
     said = f"{passed} of {total} {noun}{'' if total == 1 else 's'} passed"
@@ -102,7 +102,7 @@ def _cases_said(cases: Sequence[Case]) -> str:
 
 
 def skipped(part: Part, why: str, weights: PartWeights, exit_code: int = 0) -> PartResult:
-    """A part that did not run; with an exit code where that is no part of the file's own doing."""
+    """A part that did not run; with an exit code if the reason lies outside the file."""
     return PartResult(part, weight=weight_of(part, weights), skipped=why, exit_code=exit_code)
 
 
@@ -117,7 +117,7 @@ def overall(
     notes: Sequence[str] = (),
     warnings: Iterable[RunWarning] = (),
 ) -> Overall:
-    """All parts with their shares, the number, and the verdict."""
+    """Combine all parts: weights, overall score and verdict."""
     by = {result.part: result for result in results}
     parts = [by[part] for part in ORDER if part in by]
     manifest = whole.manifest()
@@ -143,17 +143,17 @@ def overall(
 
 
 def store_overall(whole: RunDir, found: Overall) -> None:
-    """`overall.json`: as the run itself ended, sealed."""
+    """Write `overall.json`, the result at the end of the run, and seal it."""
     write_json(whole.path / OVERALL, replace(found, seal=_seal(found)))
 
 
 def forget_overall(whole: RunDir) -> None:
-    """What it came to before it was taken up: nobody must take it for what it comes to now."""
+    """Remove the earlier result of a resumed run: nobody must mistake it for the new one."""
     (whole.path / OVERALL).unlink(missing_ok=True)
 
 
 def stored_overall(whole: RunDir) -> Overall | None:
-    """As it was stored; None: the run is of one part, or was not concluded. UserError if it was changed since."""
+    """The stored result; None if the run has one part or was not concluded. UserError if it was changed since."""
     path = whole.path / OVERALL
     if not path.is_file():
         return None

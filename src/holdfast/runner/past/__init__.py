@@ -1,1 +1,1 @@
-"""An earlier run: looked at, judged again, compared, reused."""
+"""Commands on an earlier run: view, rejudge, compare, reuse."""

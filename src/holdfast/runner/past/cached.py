@@ -1,7 +1,7 @@
-"""`--cached`: a stored run that asking again would only repeat.
+"""`--cached`: reuses a stored run if nothing has changed.
 
-The agent's own digest covers the files that the spec names. Here every file beside the spec counts, every package that
-is installed, and every variable that the agent inherits: what an agent imports or reads is the agent.
+The agent's own digest covers the files that the spec names. Here every file next to the spec counts, every installed
+package, and every variable that the agent inherits, because an agent may import or read any of them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
 
 MOST_FILES = 20_000
-"""Files beside a spec that are read. More is no project but a home folder, and reading it takes longer than asking."""
+"""Files next to a spec that are read. A folder with more is not a project, and reading it would take longer than the
+run.
+"""
 DECIDED = (0, 1, 5)
-"""Exit codes of runs that came to a verdict; one that our side broke is asked again."""
+"""Exit codes of runs that reached a verdict; a run with a harness error is repeated."""
 _FIXED = ("static:", "generated")
-"""Sources of secrets that the spec and its seed settle."""
+"""Sources of secrets whose values follow from the spec and its seed."""
 _PASSED_OVER = ("__pycache__", "node_modules")
 NOT_COMPARED = frozenset({
     "_", "BASHOPTS", "HISTCONTROL", "HISTFILE", "HISTFILESIZE", "HISTSIZE", "OLDPWD", "PS1", "PS2", "PS4", "PWD",
@@ -53,12 +55,13 @@ NOT_COMPARED = frozenset({
     "BUILDKITE_BUILD_ID", "BUILDKITE_BUILD_NUMBER", "BUILDKITE_BUILD_URL", "BUILDKITE_JOB_ID", "CIRCLE_BUILD_NUM",
     "CIRCLE_BUILD_URL", "CIRCLE_WORKFLOW_ID", "CIRCLE_WORKFLOW_JOB_ID", "EXECUTOR_NUMBER", "SYSTEM_JOBID",
 })  # fmt: skip
-"""Variables of the shell, the terminal, the session, the job of a CI and the time: they change from one command or job
-to the next, and no agent works by them."""
+"""Variables of the shell, terminal, session, CI job and time. They change from one command to the next, and no agent
+depends on them.
+"""
 
 
 def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
-    """UsageError where nobody can tell whether the agent is the same, or where asking has a purpose of its own."""
+    """Raise UsageError if nobody can tell whether the agent is the same, or if the options ask for a fresh run."""
     unknown = _unknown(spec)
     if unknown:
         what = f"--cached: {unknown}, so Holdfast cannot tell whether its code has changed"
@@ -73,7 +76,7 @@ def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
 
 
 def _unknown(spec: Spec) -> str:
-    """What of the agent lies where its files are not read; empty if nothing does."""
+    """The part of the agent whose files cannot be read from here; empty if there is none."""
     agent, root = spec.agent, Path(spec.path).resolve().parent
     if agent.in_python:
         module = agent.endpoint.partition(":")[0]
@@ -88,18 +91,17 @@ def _unknown(spec: Spec) -> str:
 
 
 def variables(job: Job) -> tuple[str, ...]:
-    """What the spec names whose value is not in its folder, and is stored nowhere: set variables, and secrets."""
+    """Values that the spec refers to but does not contain, and that no run stores: set variables, and secrets."""
     world = job.spec.world
     secrets = [one for one in (world.secrets if world is not None else ()) if not one.source.startswith(_FIXED)]
-    root, _ = parse(source_of(job.spec))  # of its values alone: a comment names nothing
+    root, _ = parse(source_of(job.spec))  # only values: names in comments do not count
     written = [node.text for node in scalars(root)] if root is not None else []
     texts = (*written, *job.spec.secrets, *job.spec.passed_on)
     return (*given_by(texts, job.environ), *(one.name for one in secrets))
 
 
 def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
-    """Of every file beside the spec and below, but for those named and hidden ones, of what is installed, and of the
-    environment that the agent inherits."""
+    """Digest every visible file next to and below the spec, the installed packages and the inherited environment."""
     root = Path(job.spec.path).resolve().parent
     left_out = {path.resolve() for path in but_for}
     found: list[list[str]] = []
@@ -119,27 +121,26 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
 
 
 def _environment(job: Job) -> list[list[str]]:
-    """The variables that an agent without a sandbox inherits; one in a sandbox gets those that its spec names."""
+    """The variables that an agent inherits without a sandbox; in a sandbox it gets only those that the spec names."""
     if job.spec.world is not None:
         return []
     return sorted([name, value] for name, value in job.environ.items() if name not in NOT_COMPARED)
 
 
 def variable_marks(job: Job) -> dict[str, str]:
-    """By each variable that is compared, a few digits of a digest: enough to see that a value is another, and too few
-    to find it out."""
+    """A few digits of a digest for each compared variable: enough to detect a change, too few to reveal the value."""
     return {encodable(name): digest(encodable(value).encode(), 2) for name, value in _environment(job)}
 
 
 def _files(root: Path) -> Iterator[Path]:
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith(".") and name not in _PASSED_OVER)
-        if "pyvenv.cfg" in names:  # an environment: what is installed is counted by name
+        if "pyvenv.cfg" in names:  # a virtual environment: its packages are compared by name and version
             below[:] = []
             continue
         for name in sorted(names):
             path = Path(folder, name)
-            if not name.endswith(".pyc") and os.path.isfile(path):  # a pipe would never end
+            if not name.endswith(".pyc") and os.path.isfile(path):  # reading a pipe would never end
                 yield path
 
 
@@ -150,7 +151,7 @@ def _installed() -> list[str]:
 
 
 def _editable() -> list[Path]:
-    """The folders of packages that are installed as they lie there: their version does not tell what is in them."""
+    """Folders of packages in editable installs, whose version does not identify their content."""
     from importlib.metadata import distributions
     from urllib.parse import unquote, urlsplit
 
@@ -166,15 +167,17 @@ def _editable() -> list[Path]:
 
 
 class _Installed(Struct, frozen=True):
-    """What `direct_url.json` of an installed package says."""
+    """The content of `direct_url.json` of an installed package."""
 
     url: str = ""
     dir_info: dict[str, bool] = {}
 
 
 def cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
-    """The newest run that was asked the same of the same agent, and came to a verdict; only among those that were made
-    with `--cached`, since the others do not know what lay beside their spec."""
+    """The newest `--cached` run with the same agent and options that reached a verdict.
+
+    Only runs made with `--cached` are considered: others do not record the files next to their spec.
+    """
     wanted = _wanted(job)
     for path in reversed([one for run in stored_runs(runs) for one in (run, *parts_of(run))]):
         run = RunDir(path)
@@ -182,12 +185,12 @@ def cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
             if run.manifest().files == files and _asked(run.manifest()) == wanted and _decided(run):
                 return run
         except (UserError, OSError):
-            continue  # one that cannot be read cannot be shown
+            continue  # a run that cannot be read cannot be reused
     return None
 
 
 def changed_variables(runs: Path, job: Job) -> list[str]:
-    """The names of variables that differ from those of the newest run that was asked the same with `--cached`."""
+    """The names of variables that differ from the newest comparable `--cached` run."""
     wanted, now = _wanted(job), variable_marks(job)
     for path in reversed([one for run in stored_runs(runs) for one in (run, *parts_of(run))]):
         try:
@@ -212,7 +215,7 @@ def _asked(manifest: Manifest) -> tuple[object, ...]:
 
 
 def _deciding(options: RunOptions) -> RunOptions:
-    """The options that a verdict may depend on: how many trials went on at once is none."""
+    """The options that a verdict may depend on; the number of parallel trials is not one of them."""
     return replace(options, concurrency=None, record=None, keep=False, allow_commands=False)
 
 
@@ -222,5 +225,5 @@ def _decided(run: RunDir) -> bool:
         return False
     try:
         return decoder(Score).decode(score.read_bytes()).exit_code in DECIDED
-    except ValueError:  # of what is no JSON, or no score
+    except ValueError:  # not JSON, or not a score
         return False

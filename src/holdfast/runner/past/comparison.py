@@ -1,4 +1,4 @@
-"""Comparing two stored runs: what was asked in both, rule by rule."""
+"""Compares two stored runs, rule by rule, on the prompts that both contain."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from holdfast.store.rundir import RunDir, read_json
 from holdfast.store.seal_check import check
 
 _Rule = tuple[str, str]
-"""A part and a rule of it."""
+"""A part and one of its rules."""
 
 
 class SharedPart(NamedTuple):
-    """A part that both runs have, with the specs that they were made of."""
+    """A part that both runs have, with their specs."""
 
     name: str
     before: Spec
     after: Spec
     alike: bool
-    """Both are of one file, unchanged."""
+    """Whether both runs used the same, unchanged file."""
     fixed: bool
-    """Both runs repeat, with one random seed: only the agent can differ."""
+    """Whether both runs are repeatable with the same random seed, so only the agent can differ."""
 
 
 class RulePlan(NamedTuple):
-    """How the pairs of one rule are counted."""
+    """How to count the pairs of one rule."""
 
     how: Aggregation = Aggregation()
     exact: bool = False
 
 
 class PairingPlan(NamedTuple):
-    """What is compared, and how; parts and names as keys."""
+    """What to compare, and how, by part and name."""
 
     rules: Mapping[_Rule, RulePlan] = {}
     changed_rules: frozenset[_Rule] = frozenset()
-    """Rules with one name and two meanings."""
+    """Rules whose name stayed while their meaning changed."""
     changed_scenarios: frozenset[tuple[str, str]] = frozenset()
 
 
 def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -> Comparison:
-    """What changed from one run to the other; UsageError if they have nothing in common.
+    """What changed between two runs; UsageError if they have nothing in common.
 
-    Of a run of several parts, only the part that the other is of is compared with one of a single part.
+    If only one run has several parts, only the matching part is compared.
     """
     given = (before, after)
     if bool(before.parts) != bool(after.parts):
@@ -84,15 +84,15 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
 
 
 def _checked(before: RunDir, after: RunDir) -> list[str]:
-    """Refuses a run whose files are missing or were changed; what to say of one that was never sealed."""
+    """Reject a run whose files are missing or changed; return a note for a run that was never sealed."""
     runs = [one for whole in (before, after) for one in (whole.parts or (whole,))]
     return [f"run {run.id}: {said}" for run in runs if (said := check(run))]
 
 
 def _part_of(run: RunDir, other: RunDir) -> RunDir:
-    """The part of a run of several that the other run is of; a run of one part itself.
+    """The part of a multi-part run that matches the other run; a run of one part is returned as is.
 
-    A scenario with a matrix is the contract, too: both come from the same trials.
+    A scenario with a matrix matches the contract, because both come from the same trials.
     """
     if not run.parts:
         return run
@@ -116,7 +116,7 @@ class _Replicas(NamedTuple):
     """By replica."""
 
     def combined(self, how: Aggregation, replicas: Collection[int]) -> bool | None:
-        """Whether these of its replicas pass together; None: undecided."""
+        """Whether these replicas pass together; None if undecided."""
         count = Counter(self.outcomes[replica] for replica in replicas)
         n = len(replicas)
         outcome = settle(count["pass"], count["fail"], count["error"], n, needed(how, n))
@@ -124,11 +124,11 @@ class _Replicas(NamedTuple):
 
 
 class Outcomes:
-    """The verdicts of one run: by rule, scenario and prompt, then by replica."""
+    """The verdicts of one run, by rule, scenario, prompt and replica."""
 
     def __init__(self, pairs: Iterable[StoredPair], plan: PairingPlan) -> None:
         self.rules: dict[_Rule, None] = {}
-        """Those with a decided verdict, in the order of the run."""
+        """The rules with a decided verdict, in the order of the run."""
         self.prompts: dict[int, _Replicas] = {}
         self.attacks: dict[int, Variation] = {}
         for one in pairs:
@@ -142,7 +142,7 @@ class Outcomes:
                 self.attacks[one.key] = one.attack
 
     def decided_but(self, paired: Set[int], plan: PairingPlan) -> int:
-        """How many prompts are decided here, those that were compared aside."""
+        """How many prompts are decided here but were not compared."""
         rest = (one for key, one in self.prompts.items() if key not in paired)
         return sum(one.combined(_how(plan, one.rule).how, one.outcomes) is not None for one in rest)
 
@@ -152,9 +152,9 @@ def _how(plan: PairingPlan, rule: _Rule) -> RulePlan:
 
 
 def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[list[PairCounts], set[int]]:
-    """By rule, in the order in which the later run has them; and the keys of all that could be paired.
+    """Count pairs by rule, in the order of the later run, and return the keys of everything that could be paired.
 
-    Only the replicas that both runs have are combined: of more of them, more would fail.
+    Only replicas that both runs have are combined: with more replicas, more prompts would fail.
     """
     found: dict[_Rule, dict[int, Counter[str]]] = {rule: {} for rule in later.rules}
     paired: set[int] = set()
@@ -184,7 +184,7 @@ _PAIRS = {(True, True): "both", (True, False): "lost", (False, True): "gained", 
 
 
 def _newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, ...]:
-    """Attacks of one part that were resisted in every replica and are obeyed in one now."""
+    """Attacks that every replica resisted before and at least one obeys now."""
     found = {
         key: mutation_name(attack)
         for key, attack in later.attacks.items()
@@ -197,7 +197,7 @@ def _newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, .
 
 
 def _plan(parts: Sequence[SharedPart]) -> PairingPlan:
-    """How each rule is counted; rules and scenarios with another meaning now are left out."""
+    """How to count each rule; rules and scenarios whose meaning changed are left out."""
     rules: dict[_Rule, RulePlan] = {}
     changed: set[_Rule] = set()
     scenarios: set[tuple[str, str]] = set()
@@ -217,7 +217,7 @@ def _plan(parts: Sequence[SharedPart]) -> PairingPlan:
 
 
 def _repeats(rule: Invariant) -> bool:
-    """Whether the same answer has the same verdict: neither the clock nor a model has a say in it."""
+    """Whether the same answer always gets the same verdict: the rule uses neither the clock nor a model."""
     if plugins.find("checks", rule.check) is None:
         return False
     traits = traits_of(rule)
@@ -225,12 +225,12 @@ def _repeats(rule: Invariant) -> bool:
 
 
 def _meaning(rule: Invariant) -> bytes:
-    """What decides its verdicts: neither its weight nor its words."""
+    """What decides the rule's verdicts; weight and wording do not."""
     return canonical((rule.check, rule.settings, rule.negate, rule.over, rule.attacks_only))
 
 
 def _shared_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[SharedPart]:
-    """Each part that both runs have, unless a copy of its spec cannot be read: then notes say that the files differ."""
+    """The parts that both runs have; if a copy of the spec cannot be read, a note says that the files differ."""
     earlier = {"": before} | {path.name: RunDir(path) for path in part_folders(before)}
     later = {"": after} | {path.name: RunDir(path) for path in part_folders(after)}
     for part, run in later.items():
@@ -242,7 +242,7 @@ def _shared_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> 
             specs = [stored_spec(each, each.manifest(), None, environ)[0] for each in runs]
         except UserError:
             continue
-        # An agent that has not changed and came to something else shows that it does not repeat.
+        # An unchanged agent with different results is not deterministic.
         changed = one.agent_digest != two.agent_digest
         pairs = zip(runs, specs, strict=True)
         fixed = one.seed == two.seed and all(_is_fixed(each, spec if changed else None) for each, spec in pairs)
@@ -250,9 +250,9 @@ def _shared_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> 
 
 
 def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
-    """Whether the run repeats: a recording or scripts gave every reply of a model, or, with a spec, none was asked.
+    """Whether the run is repeatable: every model reply was recorded or scripted, or no model was asked.
 
-    Replicas that disagree all the same show that the agent samples.
+    Replicas that disagree nevertheless show that the agent samples.
     """
     recorded = run.manifest().options.replay is not None
     path = run.path / "score.json"
@@ -268,11 +268,11 @@ def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
 
 
 _REPETITIONS = 5
-"""So many cells asked again without a difference make an agent deterministic: a coin would agree in 3 %."""
+"""Repeated cells without a difference that make an agent count as deterministic: a fair coin would agree in 3 %."""
 
 
 def _is_deterministic(run: RunDir, spec: Spec, score: Score) -> bool:
-    """Whether an agent in Holdfast's own processes asked no model, and answered alike whenever it was asked again."""
+    """Whether an agent in Holdfast's own processes asked no model and gave the same answer on every repetition."""
     spent, ended = score.spent, run.ended()
     asked_model = spent is not None and (spent.tokens or spent.cost_usd is not None or spent.unpriced)
     if spec.agent.type != "python" or spec.world is not None or asked_model or ended is None:

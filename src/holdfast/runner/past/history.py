@@ -28,12 +28,12 @@ from holdfast.store.rundir import Manifest, RunDir
 from holdfast.store.seal_check import check
 
 SEVERAL = "ci"
-"""The part of a run that has parts."""
+"""The part name of a run with several parts."""
 
 
 @contextmanager
 def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
-    """The history of the runs in that folder, brought up to date; `tell` hears of a file that was damaged."""
+    """Update and return the history of the runs in that folder; `tell` receives warnings about damaged files."""
     try:
         with opened(runs, past_run, tell, step) as found:
             yield found
@@ -45,7 +45,7 @@ def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[Hi
 
 
 def regressed(found: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
-    """The last good run of the same file and part before that one, and what got worse since; None if there is none."""
+    """The last good run of the same file and part before this one, and what regressed since; None if there is none."""
     runs = found.runs()
     now = next((run for run in runs if run.id == id), None)
     if now is None:
@@ -59,7 +59,7 @@ def regressed(found: History, id: str) -> tuple[str | None, tuple[Regression, ..
 
 
 def past_run(run: RunDir) -> PastRun:
-    """What is known of a stored run; one that cannot be shown says why in its note, whatever is on disk."""
+    """The history row of a stored run; if the run cannot be shown, the row's note says why."""
     known = PastRun(run.id)
     try:
         known = _begun(run, run.manifest())
@@ -76,7 +76,7 @@ def past_run(run: RunDir) -> PastRun:
 
 
 def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
-    """The row of a run whose outcome is at hand."""
+    """The history row of a run whose outcome is in memory."""
     score, shown = outcome.score, outcome.run
     whole = stored_overall(RunDir(run.path.parent.parent)) if "/" in run.id else None
     cases = [row.case.status for row in shown.cases]
@@ -123,7 +123,7 @@ def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
 
 
 def _part(manifest: Manifest) -> str:
-    """The part, with the weather and the shard where those were asked for: other weather is no regression."""
+    """The part, plus weather and shard if they were selected: other weather is not a regression."""
     options = manifest.options
     weather = options.chaos_profile or ("chaos" if options.chaos else "")
     part = f"{options.part} in {weather}" if weather else options.part
@@ -148,7 +148,7 @@ def _begun(run: RunDir, manifest: Manifest) -> PastRun:
 
 
 def _several(run: RunDir, known: PastRun) -> PastRun:
-    """The row of a run of several parts: their overall score and verdict."""
+    """The row of a run with several parts: overall score and verdict."""
     overall, parts = stored_overall(run), [past_run(part) for part in run.parts]
     ended = overall is not None
     return replace(

@@ -1,4 +1,4 @@
-"""The trial that a kept world is of: as its run has it, with the secrets that can be had again."""
+"""The trial of a kept world, read from its run, with the secrets that can be resolved again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.world.kept_world import KeptWorld
 
 
 def past(kept: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None]) -> StoredTrial:
-    """What its run says of it; where the run or the spec is gone, only its id, and `tell` hears of it."""
+    """The stored trial. If the run or the spec is gone, only its id is known, and `tell` receives the reason."""
     run = RunDir(Path(kept.run))
     try:
         spec, _ = stored_spec(run, run.manifest(), None, environ)
@@ -33,7 +33,7 @@ def past(kept: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None
 
 
 def _secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str], None]) -> dict[str, str]:
-    """Each is asked for again, as the run did; a command only where the spec lies in the project folder."""
+    """Resolve each secret again as the run did; commands only run if the spec is in the project folder."""
     root = Path(spec.path).resolve().parent
     trusted = trusts_commands(spec, RunOptions())
     found: dict[str, str] = {}

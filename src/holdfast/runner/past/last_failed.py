@@ -1,4 +1,4 @@
-"""`--lf`: what failed when it was last asked."""
+"""`--lf`: selects what failed in its most recent trial."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from holdfast.store.rundir import RunDir
 
 
 def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str, tuple[FailedTask, ...]]:
-    """The newest run of this file by the same command, empty if none is stored, and what failed when it was last asked.
+    """The newest run of this file by the same command, and what failed most recently; the id is empty if there is none.
 
-    A run of a part says nothing of the rest: for that the runs before it count, back to the last whole one.
+    A partial run says nothing about the rest, so earlier runs count, back to the last complete one.
     """
     newest, held = "", dict[FailedTask, bool]()
     rules = {rule.id for rule in spec.invariants}
@@ -39,13 +39,13 @@ def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[s
 
 
 def runs_of(runs: Path, spec: Spec) -> Iterator[RunDir]:
-    """The newest first; a run of several parts is each of them."""
+    """The runs of this file, newest first; a multi-part run yields each part."""
     for path in (one for run in reversed(stored_runs(runs)) for one in parts_of(run) or (run,)):
         run = RunDir(path)
         try:
             manifest = run.manifest()
         except (UserError, OSError):
-            continue  # one that was left by another version, or by hand
+            continue  # written by another version, or edited by hand
         if manifest.original == Path(spec.path).resolve() and manifest.options.part == spec.part:
             yield run
 
@@ -61,11 +61,11 @@ def _told(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) 
     try:
         return failed_cases(run, spec, environ)
     except UserError:
-        return {}  # it cannot be read any more: it says nothing
+        return {}  # it cannot be read any more, so it says nothing
 
 
 def _asked(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
-    """What was asked in its trials, and whether a rule failed on it or could not be judged for an error of ours."""
+    """The cases of its trials, and whether a rule failed or had a harness error."""
     asked = {trial.id: trial for trial in trials(run)}
     seen: dict[FailedTask, bool] = {}
     for found in _last_verdicts(run, rules):
@@ -77,7 +77,7 @@ def _asked(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
 
 
 def _last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
-    """The last verdict of each rule on each trial: a later judging counts, but for rules that are another file's."""
+    """The last verdict of each rule on each trial. A rejudging counts, unless its rules are from another file."""
     last: dict[tuple[str, str], Verdict] = {}
     for path in run.verdict_files():
         own = path == run.verdicts()
@@ -87,9 +87,9 @@ def _last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
 
 
 def failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> dict[FailedTask, bool]:
-    """What a stored run decided, and whether it failed or was an error of ours, for the rules that the file has now.
+    """The cases that a stored run decided, and whether each failed, by the rules of the current file.
 
-    A run of single rules decides no case, but one of whose cells failed is asked again.
+    A run of single rules decides no case, but a case with a failed cell is selected again.
     """
     seen: dict[FailedTask, bool] = {}
     with closing(look(run, environ=environ)) as outcome:
@@ -118,5 +118,5 @@ def _add_cells(seen: dict[FailedTask, bool], spec: Spec, run: Run, decisive: Dec
 def _rules_of(
     spec: Spec, scenario: str, tasks: Iterable[Task], params: Mapping[str, Any], *, failed: bool
 ) -> dict[FailedTask, bool]:
-    """A case is asked again with every rule."""
+    """The selection for one case: every rule runs again."""
     return {failed_task(rule.id, scenario, task, params): failed for task in tasks for rule in case_rules(spec)}

@@ -1,4 +1,4 @@
-"""Joins the shards of a run, wherever they were run, into one run that is judged as a whole."""
+"""Joins the shards of a run, wherever they ran, into one run that is judged as a whole."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from holdfast.store.seal_check import check
 from holdfast.store.seals import seal_of
 
 DEEPEST = 5
-"""Folders down to which shards are looked for: an artifact of a CI job has `.holdfast/runs/0001` in a folder."""
+"""How deep to look for shards: a CI artifact has `.holdfast/runs/0001` in a folder."""
 _FOLDERS = ("traces", "audit", "blobs")
 _HEX = frozenset("0123456789abcdef")
 _named = decoder(Named)
 
 
 class FoundShard(Struct, frozen=True):
-    """One shard that was found: a run, or a part of one."""
+    """One shard: a run, or a part of one."""
 
     run: RunDir
     manifest: Manifest
@@ -49,28 +49,28 @@ class FoundShard(Struct, frozen=True):
 
 
 class MergedRun(NamedTuple):
-    """What shards make together."""
+    """The run that the shards make together."""
 
     run: RunDir
     beside: tuple[PartResult, ...] = ()
-    """Of a run of several parts: those that no shard was to run, and why."""
+    """For a multi-part run: the parts that no shard was to run, and why."""
 
 
 def find_shards(paths: Sequence[Path]) -> list[FoundShard]:
-    """The shards that lie there, in their order; UsageError says why they are not of one run."""
+    """The shards below the paths, in order; UsageError says why they do not belong to one run."""
     shards = sorted((_shard(run) for run in _found(paths)), key=lambda one: one.shard.number)
     _fit(shards)
     return shards
 
 
 def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) -> MergedRun:
-    """A new run that holds what the shards hold; UsageError says what of it is not there.
+    """Create a run with the content of the shards; UsageError says what is missing.
 
     `partial`: shards may be missing or unfinished; `--resume` then runs what is left.
     """
     by_part = {part: _begun(part, shards) for part in shards[0].manifest.parts}
     for begun in by_part.values():
-        _fit(begun)  # mutations that a model wrote are kept with their part
+        _fit(begun)  # mutations that a model wrote are stored with their part
     missing = (*_lost(shards), *_unfinished(shards, by_part))
     if missing and not partial:
         hint = "name all of them, or use --partial to join these; --resume then runs the rest"
@@ -95,7 +95,7 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
 
 
 def _begun(part: Part, shards: Sequence[FoundShard]) -> list[FoundShard]:
-    """The shards of a part of the run, as far as they were begun."""
+    """The shards that have begun this part."""
     places = (one.run.part(part) for one in shards)
     return [_shard(place) for place in places if (place.path / "run.json").is_file()]
 
@@ -107,7 +107,7 @@ def _beside(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
 
 
 def _found(paths: Sequence[Path]) -> list[RunDir]:
-    """The shards that lie there: each path is one, or a folder that has some below."""
+    """The shards at the paths: each path is a run, or a folder that contains some."""
     found: dict[Path, RunDir] = {}
     for path in paths:
         below = [path] if (path / "run.json").is_file() else list(_below(path, DEEPEST))
@@ -146,7 +146,7 @@ def _shard(run: RunDir) -> FoundShard:
 
 # -- whether they fit ---------------------------------------------------------------------------------
 def _fit(shards: Sequence[FoundShard]) -> None:
-    """Refuses what is not of one run."""
+    """Reject shards that do not belong to one run."""
     for other in shards[1:]:
         first = shards[0]
         for what, of in _SAME.items():
@@ -165,17 +165,17 @@ def _fit(shards: Sequence[FoundShard]) -> None:
 
 
 def _made(one: FoundShard) -> bytes:
-    """What was derived from the spec, where something was: mutations that a model wrote are not the same twice."""
+    """The digest of prompts derived from the spec: a model does not write the same mutations twice."""
     path = one.run.path / "part.json"
     return path.read_bytes() if path.is_file() else b""
 
 
 _OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", "select", "part")
-"""Options that each shard may have its own way, and two that are compared by what they mean: `select` and `part`."""
+"""Options that may differ between shards, and two that are compared by meaning: `select` and `part`."""
 
 
 def _option(name: str) -> Callable[[FoundShard], object]:
-    """What an option was, as far as it decides what is run."""
+    """The value of an option as far as it decides which trials run."""
     return lambda one: getattr(one.manifest.options, name)
 
 
@@ -199,7 +199,7 @@ _SAME: dict[str, Callable[[FoundShard], object]] = {
 
 
 def _lost(shards: Sequence[FoundShard]) -> Iterator[str]:
-    """Which are not there, in words."""
+    """Describe the missing shards."""
     of = shards[0].shard.of
     there = {one.shard.number for one in shards}
     lost = [str(number) for number in range(1, of + 1) if number not in there]
@@ -209,7 +209,7 @@ def _lost(shards: Sequence[FoundShard]) -> Iterator[str]:
 
 
 def _unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Sequence[FoundShard]]) -> Iterator[str]:
-    """Which have something left to run, in words."""
+    """Describe the shards that have trials left to run."""
     for one in shards:
         own = [its for found in by_part.values() for its in found if its.shard == one.shard] if by_part else [one]
         whole = len(own) == max(1, len(by_part))
@@ -221,7 +221,7 @@ def _unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Sequence[Fo
 
 # -- joining them -------------------------------------------------------------------------------------
 def _describe(shards: Sequence[FoundShard], run: RunDir) -> None:
-    """The whole's manifest and copy of the spec."""
+    """Write the joined run's manifest and its copy of the spec."""
     first = shards[0]
     for name in ("spec.yaml", "part.json"):
         if (first.run.path / name).is_file():
@@ -233,11 +233,11 @@ def _describe(shards: Sequence[FoundShard], run: RunDir) -> None:
 
 
 def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -> None:
-    """One run of its shards, or of those that are there."""
+    """Join the shards of one part, or those that are present."""
     said = [word for one in shards if (word := check(one.run))]
     _describe(shards, run)
     controls: set[str] = set()
-    """Those of the shards before: many shards ask for the same calm answers, and the first of them counts."""
+    """Controls of earlier shards: several shards ask for the same calm answers, and the first counts."""
     for one in shards:
         controls |= _add(one, run, controls)
     notes = (f"merged of {len(shards)} shards: {', '.join(map(str, shards))}", *missing)
@@ -245,7 +245,7 @@ def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -
 
 
 def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
-    """Adds a shard's records and files; the controls that it has."""
+    """Add a shard's records and files, and return its controls."""
     source = one.run
     planned = source.path / "trials.jsonl"
     own = {trial.id for trial in map(read_trial, read_lines(planned)) if trial.kind == "control"}
@@ -264,7 +264,7 @@ def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
 
 
 def _of_others(path: Path, known: set[str], trial: Callable[[bytes], str]) -> Iterator[bytes]:
-    """The lines that are not of those trials."""
+    """The lines that do not belong to those trials."""
     return (line for line in read_lines(path) if not known or trial(line) not in known)
 
 
@@ -274,7 +274,7 @@ def _append(path: Path, lines: Iterable[bytes]) -> None:
 
 
 def _copy_files(source: Path, target: Path) -> None:
-    """The files of a shard's folder that are called as a run calls them; what is there already is the same."""
+    """Copy the files of a shard that belong to a run; a file that exists already is identical."""
     if not source.is_dir() or source.is_symlink():
         return
     target.mkdir(mode=0o700, exist_ok=True)
@@ -285,7 +285,7 @@ def _copy_files(source: Path, target: Path) -> None:
 
 
 def _end(shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said: list[str], *, complete: bool) -> None:
-    """The end of the whole, and its seals."""
+    """Write the end of the joined run, and seal it."""
     ends = [one.ended for one in shards]
     whole = RunEnd(
         complete,

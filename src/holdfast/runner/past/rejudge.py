@@ -1,4 +1,4 @@
-"""Judging a stored run anew: other rules on the same observations, without asking the agent."""
+"""Rejudges a stored run: other rules on the same observations, without running the agent."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from holdfast.store.view import command
 
 Pair: TypeAlias = tuple[Invariant, Trial, Observation]
 Compared: TypeAlias = Callable[[Trial], Observation | None]
-"""The control that a trial is compared with."""
+"""Returns the control of a trial."""
 Hearing: TypeAlias = Callable[[Iterable[Pair], Compared], Iterator[Pair]]
-"""Passes every rule and trial on, its observation with what a model said for that rule."""
+"""Adds the model's answer for a rule to the observation of each trial."""
 NOT_RECORDED = "not recorded in this run"
 
 _DIGEST = re.compile(rb"masked-[0-9a-f]{16}")
-"""What stands for a secret in a run's copy of the spec."""
+"""The form of a redacted secret in a run's copy of the spec."""
 _Given = tuple[Trial, Observation, Verdict]
 
 
@@ -58,9 +58,9 @@ def judge_again(
     environ: Mapping[str, str],
     built: BuiltText | None = None,
 ) -> RunOutcome:
-    """Judges every stored trial by the rules of the spec; the verdicts become a file of their own.
+    """Judge every stored trial by the rules of the spec, and write the verdicts to a new file.
 
-    `built` are rules that Python code built, `config` being the file of that code.
+    `built` are rules built by Python code; `config` is then the file of that code.
     """
     manifest = run.manifest()
     unsealed = check(run)
@@ -86,12 +86,12 @@ def judge_again(
     texts = [*_borrowed(plan), *_changed(run, manifest, spec, config)]
     ended = replace(_ended(run, texts, unsealed), warnings=spec_warnings(spec, problems))
     by = f"the rules of {config}" if config else "the rules that it was run with"
-    page = run.path / f"report-judged-{number_of(path)}.html"  # report.html stays that of the run itself
+    page = run.path / f"report-judged-{number_of(path)}.html"  # report.html keeps the verdicts of the run itself
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)
 
 
 def _ended(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
-    """How the run ended, with notes about its being judged again."""
+    """How the run ended, with notes about the rejudging."""
     known = run.ended() or RunEnd(False, 0.0)
     if not known.complete:
         texts = [*texts, "the run is unfinished; it is judged as far as it goes"]
@@ -101,7 +101,7 @@ def _ended(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
 
 
 def _refuse_digests(run: RunDir, spec: Spec) -> None:
-    """A rule whose secret stands in the copy as a digest would look for the digest."""
+    """Reject a rule whose secret is a digest in the copy: it would search for the digest."""
     lacking = [rule.id for rule in spec.invariants if _DIGEST.search(canonical(rule))]
     if lacking:
         what = f"the copy of the spec in run {run.id} lacks secrets that its rules name ({', '.join(lacking)})"
@@ -109,7 +109,7 @@ def _refuse_digests(run: RunDir, spec: Spec) -> None:
 
 
 def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:
-    """Says so where the file has other rules by now than those that were used."""
+    """Return a note if the file's rules are no longer those that were used."""
     if config is not None or manifest.built:
         return
     try:
@@ -125,29 +125,29 @@ def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -
 
 
 def _as_it_was(was: RunOptions, given: RunOptions, before: Spec, now: Spec) -> RunOptions:
-    """What was asked of the run holds for its judging, too, where nothing else is asked now.
+    """The selection of the run also applies to its rejudging, unless the user selects something else.
 
-    Of a file that asks other things the scenarios alone are known to mean the same.
+    If the file now asks other things, only scenarios are known to mean the same.
     """
     same = _what_is_asked(before) == _what_is_asked(now)
-    if was.select.trials:  # their ids have the agent and the seed in them
+    if was.select.trials:  # task ids contain the agent and the seed
         same = same and (before.agent, before.seed) == (now.agent, now.seed)
     select = was.select if same else Select(scenarios=was.select.scenarios)
     return replace(was.taken_up(given), select=select)
 
 
 def _what_is_asked(spec: Spec) -> bytes:
-    """All that a selection chooses from: not what the rules say."""
+    """Everything that a selection chooses from; not the rules' settings."""
     rules = [(rule.id, rule.when, rule.probes) for rule in spec.invariants]
     names = [scenario.name for scenario in spec.scenarios]
     return canonical((rules, names, spec.tasks, spec.params, spec.cell_rules, spec.replicas))
 
 
 def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, given: Iterable[_Given]) -> Path:
-    """Adds the verdicts up. They are there whole or not at all; the file's path is returned."""
+    """Write all verdicts or none, add them to the tally, and return the file's path."""
     path = run.verdicts(1 + max((number_of(file) for file in run.verdict_files()), default=0))
     unfinished = path.with_suffix(".new")
-    unfinished.unlink(missing_ok=True)  # of a judging that was killed
+    unfinished.unlink(missing_ok=True)  # left by a rejudging that was killed
     lines = JsonLines(unfinished)
     try:
         for _, of_trial in groupby(given, key=lambda one: one[0].id):
@@ -163,7 +163,7 @@ def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, given: Iterable[_Giv
 
 
 def _verdicts(run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials, hear: Hearing) -> Iterator[_Given]:
-    """Every verdict on every trial that was seen, trial by trial."""
+    """Yield every verdict on every observed trial, trial by trial."""
     judge = Judge(plan.spec, stored=True)
     with closing(StoredObservations(run)) as found:
         last = _last_of_each(found, stored)
@@ -182,7 +182,7 @@ def _verdicts(run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials,
 
 
 def _last_of_each(found: StoredObservations, stored: StoredTrials) -> array[int]:
-    """By the trial's number: where its last observation lies; -1 if there is none."""
+    """The offset of each trial's last observation, by the trial's number; -1 if there is none."""
     last = array("q", [-1]) * len(stored)
     for at, seen in found.all(traces=False):
         number = stored.find(seen.trial)
@@ -192,7 +192,7 @@ def _last_of_each(found: StoredObservations, stored: StoredTrials) -> array[int]
 
 
 def _pairs(plan: StoredPlan, stored: StoredTrials, found: StoredObservations, last: array[int]) -> Iterator[Pair]:
-    """Every trial that was seen with every rule that is judged on it."""
+    """Yield every observed trial with every rule that judges it."""
     for at, seen in found.all(traces=False):  # a trace is read when its trial is judged
         number = stored.find(seen.trial)
         if number is None or last[number] != at:
@@ -205,7 +205,7 @@ def _pairs(plan: StoredPlan, stored: StoredTrials, found: StoredObservations, la
 
 
 def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) -> None:
-    """Cells of which nothing was to be asked in the run: they cannot be judged, which is nobody's doing."""
+    """Add cells that the run had no trials for: they cannot be judged, and nobody is to blame."""
     judged = tally.trials
     before: Plan | None = None
     for key in plan.cells:
@@ -222,7 +222,7 @@ def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) 
 
 
 def _same_weather(before: Spec, now: Spec) -> None:
-    """A scenario whose faults changed was never run: its stored trials say nothing about it."""
+    """Drop scenarios whose faults changed: their stored trials say nothing about the new faults."""
     old = {s.name: s for s in before.scenarios}
     for scenario in now.scenarios:
         if scenario.name not in old:
@@ -236,7 +236,7 @@ def _same_weather(before: Spec, now: Spec) -> None:
 
 
 def _borrowed(plan: StoredPlan) -> tuple[str, ...]:
-    """Says which rules are judged on trials that were made for others."""
+    """Note which rules are judged on trials made for other rules."""
     if EVERY_RULE in plan.made_for:
         return ()
     new = [r.id for r in plan.invariants if r.id not in plan.made_for]
@@ -246,7 +246,7 @@ def _borrowed(plan: StoredPlan) -> tuple[str, ...]:
 
 
 def hearing(consultations: Consultations, known: StoredAdvice | None) -> Hearing:
-    """`known` is what the run itself was told, where its rules are the same."""
+    """`known` are the answers that the run stored for the same rules."""
 
     def hear(pairs: Iterable[Pair], compared: Compared) -> Iterator[Pair]:
         if not consultations:

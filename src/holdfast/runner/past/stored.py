@@ -1,4 +1,4 @@
-"""Looking at a run that is on disk, as it ended."""
+"""Reads a run from disk as it ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.store.seal_check import check
 
 
 def look(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
-    """The run with its score, made from what is stored; an unfinished one as far as it goes."""
+    """The run with its score, from its stored files; an unfinished run as far as it got."""
     manifest = run.manifest()
     said = check(run)
     spec, _ = stored_spec(run, manifest, None, environ)

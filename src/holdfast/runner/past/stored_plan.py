@@ -1,4 +1,4 @@
-"""A plan whose trials are those that were stored, whatever rule they were made for."""
+"""A plan made of the stored trials, whichever rule they were made for."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holdfast.plan import CellKey, Plan, Select
 from holdfast.plan.serving import EVERY_RULE
 
 _GROUPS_KEPT = 1024
-"""Groups whose rules are known for a while: stored trials come nearly in the order of the plan."""
+"""Groups whose rules are cached: stored trials come nearly in plan order."""
 
 
 class StoredPlan(Plan):
-    """Rules are judged on their own trials and on those that served every rule, else on all that asked the same.
+    """Judges a rule on its own trials and those that serve every rule; without any, on all trials of its tasks.
 
-    Trials are only counted, by group: those of one scenario, one set of params and one task.
+    Trials are only counted, by group: one scenario, one set of params and one task.
     """
 
     whole = False
@@ -31,7 +31,7 @@ class StoredPlan(Plan):
     ) -> None:
         super().__init__(spec, select, sequential=sequential)
         self._replicas = replicas
-        """That the run was to have: those it never came to are missing, not left out."""
+        """Planned replicas: those that never ran are missing, not left out."""
         self._every = tuple(dict.fromkeys(task for rule in self.invariants for task in self.tasks(rule.id)))
         self._task_numbers = {task: number for number, task in enumerate(self._every)}
         self._places = {rule.id: {task: n for n, task in enumerate(self.tasks(rule.id))} for rule in self.invariants}
@@ -50,12 +50,12 @@ class StoredPlan(Plan):
                 self._count(trial)
 
     def rules(self, trial: Trial) -> tuple[Invariant, ...]:
-        """The rules of its scenario that ask what the trial asked, however the run had laid them out."""
+        """The rules of the trial's scenario that ask its task, however the run arranged them."""
         group = self._group(trial.scenario.name, trial.params, trial.task)
         return () if group is None else tuple(self._rules_of(group).values())
 
     def judging(self, trial: Trial) -> tuple[Invariant, ...]:
-        """The rules that are judged on this trial."""
+        """The rules that judge this trial."""
         group = self._group(trial.scenario.name, trial.params, trial.task)
         if group is None:
             return ()
@@ -66,7 +66,7 @@ class StoredPlan(Plan):
         return self._orphans_of(group) if own is None else (own, *self._orphans_of(group))
 
     def judged_on(self, key: CellKey, task: Task) -> int:
-        """How many stored trials a rule is judged on for one of its tasks."""
+        """The number of stored trials that judge a rule on one of its tasks."""
         group = self._group(key.scenario, self.spec.params[key.params], task)
         assert group is not None, "the task is one of the rule's"
         return self._owned(key.invariant, group) or self._alike[group]
@@ -90,7 +90,7 @@ class StoredPlan(Plan):
             self._own[self._own_at(trial.invariant, group)] += 1
 
     def _group(self, scenario: str, params: Mapping[str, Any], task: Task) -> int | None:
-        """The number of a group; None if this plan has nothing to do with it."""
+        """The number of a group; None if this plan does not use it."""
         row, number = self._rows.get(scenario), self._params.get(canonical(params))
         asked = self._task_numbers.get(task)
         if row is None or number is None or asked is None:
@@ -115,11 +115,11 @@ class StoredPlan(Plan):
         return asking
 
     def _orphans(self, group: int) -> tuple[Invariant, ...]:
-        """Those of them that no trial of the group was made for."""
+        """The rules of the group that no trial was made for."""
         return tuple(rule for id, rule in self._rules_of(group).items() if not self._owned(id, group))
 
     def _owned(self, rule: str, group: int) -> int:
-        """How many trials of the group were made for the rule, or for all."""
+        """How many trials of the group were made for the rule, or for every rule."""
         return self._own[self._own_at(rule, group)] + self._serving_all[group]
 
     def _own_at(self, rule: str, group: int) -> int:

@@ -1,4 +1,4 @@
-"""What a whole run is compared with: a baseline that decides, and the last good run, which is only named."""
+"""What a multi-part run is compared with: a baseline, which decides, and the last good run, which is only mentioned."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from holdfast.store.run_names import NEWEST, stored_runs
 from holdfast.store.rundir import RunDir
 
 SHOWN = 5
-"""Regressions and rules that are named one by one."""
+"""Regressions and rules listed one by one."""
 
 
 def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = None) -> RunDir | None:
-    """The run that a new one is compared with: by its name, or the last ci run on the same file that came to its end.
+    """The run to compare a new one with: the named run, or the last complete ci run of the same file.
 
-    Of the last ones one that held comes first; None if there is none. UsageError if the run that is named is none, of
-    one part, or of another file.
+    Passing runs are preferred; None if there is none. UsageError if the named run does not exist, has one part, or is
+    of another file.
     """
     original = Path(spec.path).resolve()
     if name in NEWEST:
@@ -45,10 +45,10 @@ def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = Non
 
 
 def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
-    """Whether it is a ci run of the file that came to its end."""
+    """Whether it is a complete ci run of the file."""
     try:
         overall = stored_overall(run) if but_for is None or run.path != but_for.path else None
-    except UserError:  # one that was damaged or forged is compared with nothing
+    except UserError:  # a damaged or forged run is compared with nothing
         return False
     if overall is None or overall.exit_code == INTERRUPTED:
         return False
@@ -56,7 +56,7 @@ def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
 
 
 def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tuple[list[Reason], list[str]]:
-    """What decides: rules that are worse than in the baseline; and what is only told."""
+    """The rules that got worse since the baseline, which decide the verdict, and notes."""
     from holdfast.runner.past.comparison import compare_runs
 
     try:
