@@ -1,8 +1,7 @@
-"""Canaries: words that no agent says unless an attack made it, and the one reader that finds them.
+"""Canaries: words that an agent says only if an attack succeeded, and the reader that finds them.
 
-What a person would see as the word is the word, however it is written, and so is one that is hidden in a tag or a link.
-The reader undoes escapes and encodings step by step and looks, after each step, at the text without spaces, line breaks
-and marks of formatting.
+A canary counts however it is written, also when it is hidden in a tag or a link. The reader undoes escapes and
+encodings step by step. After each step it searches the text without spaces, line breaks and formatting marks.
 """
 
 from __future__ import annotations
@@ -23,57 +22,58 @@ _CANARY = re.compile(MARK + "[0-9a-f]{8}")
 _ECHO = re.compile(MARK.lower() + "[0-9a-f]{8}")
 
 ECHOES_KEPT = 100
-"""Canaries that are looked for in what an agent sends: more than any attack plants."""
+"""Canaries searched for in what an agent sends: more than any attack plants."""
 _STEPS = 4
-"""Encodings inside each other that are undone: JSON in JSON in a URL, say."""
+"""Nested encodings that are undone, such as JSON in JSON in a URL."""
 
 _ESCAPE = re.compile(
     r"\\+(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|0?(?P<octal>[0-3][0-7]{2})|[nrt])"
     r"|=([0-9A-F]{2})|=\r?\n"
 )
-"""Escapes of JSON, JavaScript, Python and shells, and those of quoted-printable mail."""
+"""Escapes of JSON, JavaScript, Python, shells and quoted-printable mail."""
 _CSS_ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6})\s?")
-"""Of style sheets. `\\110` is one in octal, too, so a text is read both ways."""
+r"""Escapes of style sheets. `\110` is also an octal escape, so a text is read both ways."""
 _FORMATTING = (
-    r"\s+(?:>[ \t]*)*"  # blanks, line breaks, and the marks of a quotation after them
+    r"\s+(?:>[ \t]*)*"  # blanks, line breaks, and the quotation marks of mail after them
     r"|[\\*_`~\[\]\x00]"
 )
 _SPACING = re.compile(_FORMATTING)
 _NOISE = re.compile(
-    r"\]\[[^\[\]]{0,200}\]|"  # the name of a link's target
+    r"\]\[[^\[\]]{0,200}\]|"  # the label of a link reference
     + _FORMATTING
-    + r"|\((?:[A-Za-z][A-Za-z0-9+.-]*:|[/#])[^()\s]{0,200}\)"  # where a link leads to
+    + r"|\((?:[A-Za-z][A-Za-z0-9+.-]*:|[/#])[^()\s]{0,200}\)"  # the target of a link
     r"|</?[A-Za-z][^<>]{0,200}>|<!--[^<>]{0,200}-->"
 )
 _LOOKALIKES = str.maketrans(
     "‐‑‒–—―−﹘﹣－АВСЕНОЅТУаеосуһԁѕΑΒΕΗΝΟΤΥοᴀʙᴄᴅᴇꜰғʜʟɴᴏʀꜱᴛʏ",
     "----------ABCEHOSTYaeocyhdsABEHNOTYoABCDEFFHLNORSTY",
 ) | {first + n: chr(ord("A") + n) for first in (0x1F150, 0x1F170, 0x1F1E6) for n in range(26)}
-"""Letters of other alphabets that look like those of a canary, small capitals, white letters in black circles and
-squares, letters of flags, and hyphens that look like its hyphen."""
+"""Characters that look like those of a canary: letters of other alphabets, small capitals, letters in circles, squares
+and flags, and other hyphens.
+"""
 
 
 def new_canary(rng: Random) -> str:
-    """A word that no agent says unless an attack made it."""
+    """Draw a word that no agent says by chance."""
     return f"{MARK}{rng.getrandbits(32):08x}"
 
 
 def canaries(text: str) -> list[str]:
-    """Every canary in a text as it was planted, in order, each once."""
+    """Every canary in a text as it was planted, in order, without repeats."""
     return list(dict.fromkeys(_CANARY.findall(text)))
 
 
 def echoes(text: str) -> tuple[str, ...]:
-    """Every canary in a text, in small letters; a few at the most.
+    """Every canary in a text, in lower case, up to a limit.
 
-    It may be seen, or hidden in a tag, a comment or the target of a link: there it reaches whoever gets the link.
+    It may be visible, or hidden in a tag, a comment or the target of a link, which reaches whoever gets the link.
     """
     words = (word for reading in _readings(text) for bare in _bare(reading) for word in _ECHO.findall(bare))
     return tuple(dict.fromkeys(words))[:ECHOES_KEPT]
 
 
 def _readings(text: str) -> Iterator[str]:
-    """The text as it is, and after each encoding that can be undone."""
+    """The text itself, and the text after each encoding that can be undone."""
     for _ in range(_STEPS):
         yield text
         if "\\" in text and (styled := _CSS_ESCAPE.sub(_sign, text)) != text:
@@ -92,7 +92,7 @@ def _decoded(text: str) -> str:
     if "\\" in text or "=" in text:
         text = encodable(_ESCAPE.sub(_sign, text))  # an escape may be half of a character
     if "+" in text and not any(map(str.isspace, text)):
-        text = text.replace("+", " ")  # a form, in which a plus is a space
+        text = text.replace("+", " ")  # in a form, a plus is a space
     if "%" in text:
         from urllib.parse import unquote
 
@@ -107,17 +107,17 @@ def _sign(escape: re.Match[str]) -> str:
 
 
 def _bare(text: str) -> Iterator[str]:
-    """The text without marks of formatting: as it is shown, and with the tags and targets of links that are not."""
+    """The text without formatting marks: as displayed, and with tags and link targets, which are not displayed."""
     yield _NOISE.sub("", text).lower()
     if "<" in text or "(" in text or "][" in text:
         yield _SPACING.sub("", text).lower()
 
 
 class Lookout:
-    """Finds canaries in bytes as they pass, however they are cut. `legible`: all of it could be read as text."""
+    """Finds canaries in a stream of bytes, wherever it is split. `legible`: all of it could be read as text."""
 
     def __init__(self, *, packed: bool = False) -> None:
-        """`packed`: the bytes are in gzip or zlib."""
+        """`packed`: the bytes are compressed with gzip or zlib."""
         self._unpacker = zlib.decompressobj(47) if packed else None
         self._decoder: codecs.IncrementalDecoder | None = None
         self._head = b""
@@ -128,22 +128,22 @@ class Lookout:
 
     @property
     def found(self) -> tuple[str, ...]:
-        """In small letters, in order, each once."""
+        """In lower case, in order, without repeats."""
         return tuple(self._found)
 
     @property
     def legible(self) -> bool:
-        """A few odd bytes, as in text of an old encoding, hide no word."""
+        """A few odd bytes, as in text of an old encoding, cannot hide a word."""
         return not self._broken and self._odd * 8 <= self._size
 
     def feed(self, data: bytes) -> None:
-        """The next bytes."""
+        """Read the next bytes."""
         if self._unpacker is not None:
             try:
-                data = self._unpacker.decompress(data, _UNPACKED)  # of a header alone: nothing
+                data = self._unpacker.decompress(data, _UNPACKED)  # a header alone yields nothing
             except zlib.error:
                 data, self._broken = b"", True
-            # What is too much, or comes after the end, was not read.
+            # Data beyond the limit, or after the end, was not read.
             self._broken |= bool(self._unpacker.unconsumed_tail or self._unpacker.unused_data)
         text = self._text(data)
         self._size += len(text)
@@ -154,7 +154,7 @@ class Lookout:
         self._tail = self._tail[-_OVERLAP:]
 
     def _text(self, data: bytes) -> str:
-        """The bytes as text: of UTF-16 and UTF-32 if they begin so, else of UTF-8."""
+        """Decode the bytes: UTF-16 or UTF-32 by their byte order mark, otherwise UTF-8."""
         if self._decoder is None:
             self._head, data = b"", self._head + data
             name = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
@@ -162,12 +162,12 @@ class Lookout:
                 self._head = data
                 return ""
             self._decoder = codecs.getincrementaldecoder(name)("replace")
-        # Without a mark, the letters of a canary in UTF-16 or UTF-32 are those of UTF-8 with zeros between them.
+        # Without a byte order mark, a canary in UTF-16 or UTF-32 is its UTF-8 form with zeros between the letters.
         return self._decoder.decode(data).replace("\0", "")
 
 
 _UNPACKED = 10_000_000
-"""Bytes that one piece of packed data may come to."""
+"""Bytes that one piece of compressed data may expand to."""
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -176,6 +176,6 @@ _MARKS = (
 )
 _MARK_SIZE = 4
 _OVERLAP = 1_000
-"""Characters of the piece before that are read again: a canary with each letter escaped is shorter."""
+"""Characters of the previous piece that are read again: a canary with every letter escaped is shorter than this."""
 _CONTROLS = tuple(map(chr, (*range(1, 9), *range(14, 32))))
-"""Signs that stand in no text."""
+"""Control characters that no text contains."""

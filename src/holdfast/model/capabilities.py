@@ -1,7 +1,7 @@
-"""What a machine, a backend or an agent cannot do: each reason once, with its code, its words and the remedy.
+"""What a machine, a backend or an agent cannot do: each reason with its code, message and remedy.
 
-The probes stay where they can look: in `world/sandbox/`, and in `unsupported.py`, `world_clock.py` and `ingress.py` of
-`world/`. They report a code; validate, doctor, runs and reports read the words from here.
+The probes are where they can look: in `world/sandbox/`, and in `unsupported.py`, `world_clock.py` and `ingress.py` of
+`world/`. They report a code; validate, doctor, runs and reports read the message from here.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ ALWAYS = (
     "workspace",
     DISK,
 )
-"""Features without which there is no sandbox: a machine that lacks one of them cannot open any."""
+"""Features without which there is no sandbox: a machine that lacks one cannot open any."""
 
 
 class Lack(NamedTuple):
-    """Why a feature is missing. The words may have places in braces."""
+    """Why a feature is missing. The message may contain placeholders in braces."""
 
     feature: str
-    """Empty where one reason holds for several features."""
+    """Empty if one reason applies to several features."""
     why: str
     remedy: str = ""
 
@@ -134,20 +134,20 @@ LACKS: Mapping[str, Lack] = {
 
 
 def enforced(feature: str, note: str = "") -> Isolation:
-    """A feature that is enforced, and how far."""
+    """An enforced feature, with a note on its limits."""
     return Isolation(feature, True, note)
 
 
 def lacks(code: str, feature: str = "", **values: object) -> Isolation:
-    """A feature that is not enforced, for the reason of that code."""
+    """A feature that is not enforced, for the reason with that code."""
     return Isolation(feature or LACKS[code].feature, False, words(code, **values), code=code)
 
 
 def words(code: str, **values: object) -> str:
-    """The reason in words."""
+    """The reason as a message."""
     return LACKS[code].why.format_map(values)
 
 
 def remedy(code: str, **values: object) -> str:
-    """What to do about it; empty where nothing can be done."""
+    """What to do about it; empty if nothing can be done."""
     return LACKS[code].remedy.format_map(values)

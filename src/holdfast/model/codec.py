@@ -1,4 +1,4 @@
-"""One codec for everything that is stored or crosses a process border: JSON by msgspec."""
+"""The one codec for everything that is stored or crosses a process border: JSON by msgspec."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ encode_lines = _encoder.encode_lines
 
 
 class LazyDecoder(Generic[T]):
-    """Reads values of one type. What it needs for that is built when it is first used: most commands use few."""
+    """Reads values of one type. The decoder is built at first use, because most commands use few."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
@@ -59,12 +59,12 @@ def decoder(kind: type[T]) -> LazyDecoder[T]:
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted keys, so that equal content gives equal bytes on any machine."""
+    """JSON with sorted keys: equal content gives equal bytes on any machine."""
     return _canonical.encode(value)
 
 
 def digest(data: bytes, size: int = 6) -> str:
-    """Hex digest of `size` bytes: 6 bytes are the 12 digits of a trial's id."""
+    """Hex digest of `size` bytes; the 12 digits of a trial's id are 6 bytes."""
     return blake2b(data, digest_size=size).hexdigest()
 
 
@@ -74,22 +74,24 @@ def to_builtins(value: Any) -> Any:
 
 
 HALVES = "halves of characters (lone surrogates) came up, which no encoding can carry: \ufffd stands for each"
-"""A note of a trial whose text was changed."""
+"""The note of a trial whose text was changed."""
 
 
 def encodable(text: str) -> str:
-    """The text without lone surrogates, which UTF-8 cannot carry: those that make a pair are joined, else \ufffd."""
+    """The text without lone surrogates, which UTF-8 cannot encode: pairs are joined, others become �."""
     if text.isascii():
         return text
     try:
         text.encode()
-    except UnicodeEncodeError:  # in UTF-16 two halves are one character, whoever put them side by side
+    except UnicodeEncodeError:  # UTF-16 joins two halves into one character, whoever put them side by side
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 
 
 def carried(value: T) -> T:
-    """The value with every text in it encodable; itself where it is so already, which costs as much as writing it."""
+    """The value with every text in it encodable, or the value itself if it already is. This costs as much as writing
+    it.
+    """
     try:
         _encoder.encode(value)
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ Change = Literal["worse", "better", "same", "cannot tell"]
 
 
 class RuleComparison(Struct, frozen=True, omit_defaults=True):
-    """One rule in both runs: paired by scenario, prompt and params, the replicas of each run combined."""
+    """One rule in both runs, paired by scenario, prompt and params, with the replicas of each run combined."""
 
     rule: str
     change: Change
@@ -22,16 +22,17 @@ class RuleComparison(Struct, frozen=True, omit_defaults=True):
     gained: int
     """Pairs that failed before and pass now."""
     p: float | None
-    """Of McNemar's exact test, a prompt counting once: how often chance alone would part the two runs so far. None:
-    the runs were compared exactly."""
+    """The p-value of McNemar's exact test over prompts: how likely chance alone makes the runs differ this much. None
+    if the runs were compared exactly.
+    """
     p_holm: float | None
-    """The same, allowing for how many rules were looked at."""
+    """The same, adjusted for the number of compared rules."""
     part: str = ""
     """The part of a `ci` run that the rule belongs to."""
     more_prompts: int | None = None
-    """About so many more would decide it, if they change as these did; None where nothing points either way."""
+    """About how many more prompts would decide it, if they change as these did; None if nothing points either way."""
     obeyed: tuple[str, ...] = ()
-    """Attacks that are obeyed now, and were in no replica before: one is enough to be worse."""
+    """Attacks that are obeyed now and were not in any replica before: one is enough to be worse."""
 
 
 class Comparison(Struct, frozen=True, omit_defaults=True):
@@ -41,7 +42,7 @@ class Comparison(Struct, frozen=True, omit_defaults=True):
     after: str
     rules: tuple[RuleComparison, ...]
     only_before: int = 0
-    """Decided prompts, by rule and scenario, without a partner in the other run."""
+    """Decided prompts, by rule and scenario, that the other run does not have."""
     only_after: int = 0
     left_out: tuple[str, ...] = ()
     """Rules and scenarios that are not compared, and why."""

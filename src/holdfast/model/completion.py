@@ -1,7 +1,7 @@
-"""A model's reply in one neutral form, whatever provider sent it: a sequence of deltas.
+"""A model's reply in a form that does not depend on the provider: a sequence of deltas.
 
-A codec reads a provider's reply, plain or streamed, into a Completion and writes one back in the
-same format; faults act on the deltas and know no provider.
+A codec reads a provider's reply, plain or streamed, into a Completion and writes it back in the same format. Faults
+change the deltas and know no provider.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Text(Struct, frozen=True, tag="text"):
 
 
 class ToolCall(Struct, frozen=True, tag="tool_call"):
-    """A call the model asks for, whole."""
+    """One complete tool call that the model asks for."""
 
     id: str
     name: str
     arguments: str
-    """As the model wrote them: JSON text, if all is well."""
+    """The text that the model wrote: JSON, if it is valid."""
 
 
 class Finish(Struct, frozen=True, tag="finish"):
@@ -36,31 +36,31 @@ class Finish(Struct, frozen=True, tag="finish"):
 
 
 class Usage(Struct, frozen=True, tag="usage"):
-    """What the provider bills."""
+    """The usage that the provider bills."""
 
     input_tokens: int
-    """All that went in, whether it came from a cache or not."""
+    """All input tokens, cached or not."""
     output_tokens: int
     cached_input: int = 0
-    """Of the input: read from the provider's cache."""
+    """Input tokens read from the provider's cache."""
     cache_written: int = 0
-    """Of the input: written to that cache, where that is billed by itself."""
+    """Input tokens written to that cache, if they are billed separately."""
 
 
 class Trouble(Struct, frozen=True, tag="trouble"):
-    """An error event inside a reply that began well: status 200, then this. It ends the reply."""
+    """An error event inside a reply with status 200. It ends the reply."""
 
     kind: str
-    """As `Failed.kind`."""
+    """The same values as `Failed.kind`."""
     message: str
 
 
 class Hollow(Struct, frozen=True, tag="hollow"):
-    """A chunk with nothing in it, such as `choices: []`."""
+    """An empty chunk, such as `choices: []`."""
 
 
 class Pause(Struct, frozen=True, tag="pause"):
-    """Nothing comes for so long."""
+    """A pause in the stream."""
 
     ms: float
 
@@ -82,14 +82,15 @@ class Completion(Struct, frozen=True, omit_defaults=True):
 
     deltas: tuple[Delta, ...] = ()
     model: str = ""
-    """The model that answered, as the reply names it."""
+    """The name of the model in the reply."""
     lacks: Literal["", "choices", "message"] = ""
-    """What the reply leaves out entirely: its list of choices, or the message in it (null)."""
+    """What is missing from the reply: its list of choices, or the message in it (null)."""
     odd: bool = False
-    """Sent in pieces split at odd places: inside a character, inside a frame, with comments and repeats between."""
+    """Sent in pieces split inside a character or a frame, with comments and repeats in between."""
     other_calls: tuple[ToolCall, ...] = ()
-    """Calls that faults leave as they are, and that the agent may make all the same: those of further choices, and of
-    kinds that the deltas have no place for."""
+    """Calls that faults cannot change but the agent may still make: those of further choices, and of kinds without a
+    delta.
+    """
 
     @property
     def text(self) -> str:
@@ -102,7 +103,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
 
     @property
     def finish(self) -> FinishReason | None:
-        """Why it stopped; None if it never said so."""
+        """Why the model stopped; None if the reply does not say."""
         for delta in self.deltas:
             if isinstance(delta, Finish):
                 return delta.reason
@@ -117,7 +118,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
 
     @property
     def shown(self) -> str:
-        """What it says, for people: text, the calls it asks for, and an unusual end."""
+        """The reply for people: its text, its tool calls, and an unusual ending."""
         if self._only_says:
             return self.text
         calls, odd_ends = [], []
@@ -133,7 +134,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
 
     @property
     def _only_says(self) -> bool:
-        """Text and a plain end: what nearly every reply is."""
+        """Whether it is only text with a normal ending, like nearly every reply."""
         if self.lacks:
             return False
         for delta in self.deltas:
@@ -142,7 +143,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         return True
 
     def with_text(self, text: str) -> Completion:
-        """The same reply with another text, where the first text stood, or before anything else."""
+        """The same reply with another text, at the place of the first text or before everything else."""
         places = [at for at, delta in enumerate(self.deltas) if isinstance(delta, Text)]
         first = places[0] if places else 0
         kept = [delta for at, delta in enumerate(self.deltas) if at not in places or at < first]
@@ -150,7 +151,7 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         return replace(self, deltas=(*kept[:first], *new, *kept[first:]))
 
     def with_finish(self, reason: FinishReason) -> Completion:
-        """The same reply, ended for another reason."""
+        """The same reply with another finish reason."""
         kept = [delta for delta in self.deltas if not isinstance(delta, Finish)]
         at = next((i for i, delta in enumerate(self.deltas) if isinstance(delta, Finish)), len(kept))
         return replace(self, deltas=(*kept[:at], Finish(reason), *kept[at:]))

@@ -1,4 +1,4 @@
-"""Delivery: how a reply is put on the wire, beside what it says. Network faults change this and nothing else."""
+"""How a reply is sent, apart from its content. Network faults change only this."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ DeliveryPart: TypeAlias = Literal["rate", "slices", "limit", "close_ms", "lags"]
 
 
 class Slices(Struct, frozen=True):
-    """The bytes go out in pieces of about this size, with a wait after each."""
+    """Sends the bytes in pieces of about this size, with a wait after each."""
 
     average: int
     variation: int = 0
     delay_ms: float = 0.0
     seed: int = 0
-    """Of the dice for the sizes."""
+    """Random seed for the sizes."""
 
 
 class Lag(Struct, frozen=True):
-    """Every piece comes so much later, a little more or less."""
+    """Delays every piece by this time, with jitter."""
 
     delay_ms: float
     jitter_ms: float = 0.0
     seed: int = 0
-    """Of the dice for the jitter."""
+    """Random seed for the jitter."""
 
 
 class Delivery(Struct, frozen=True, omit_defaults=True):
-    """How the bytes of a reply are sent. A plane that writes bytes obeys it; the default is: at once and whole."""
+    """How the bytes of a reply are sent. Planes that write bytes obey it; by default everything is sent immediately."""
 
     size: int | None = None
-    """Bytes of the reply's body as it came; None where the plane has no bytes."""
+    """Bytes in the body of the original reply; None if the plane has no bytes."""
     rate: float | None = None
-    """Bytes a second."""
+    """Bytes per second."""
     slices: Slices | None = None
     limit: int | None = None
     """Bytes of the body after which the connection closes."""
     close_ms: float = 0.0
-    """How late the end of the reply comes, after all its bytes."""
+    """Milliseconds between the last byte and the end of the reply."""
     lags: tuple[Lag, ...] = ()
-    """What comes back on a connection is late by the sum of them."""
+    """Delays of everything that comes back on a connection; they add up."""
 
     @property
     def parts(self) -> frozenset[DeliveryPart]:
@@ -57,7 +57,7 @@ class Delivery(Struct, frozen=True, omit_defaults=True):
         return frozenset(part for part, here in held.items() if here)
 
     def __str__(self) -> str:
-        """What the receiver meets, in a few words."""
+        """What the receiver observes, in a few words."""
         told = [
             f"{self.rate / 1000:g} kB a second" if self.rate is not None else "",
             f"pieces of about {self.slices.average} bytes" if self.slices is not None else "",

@@ -1,4 +1,4 @@
-"""The codes of findings of `holdfast doctor`, for scripts and tests; the messages are for people and may change."""
+"""The codes of findings of `holdfast doctor`, for scripts and tests; the messages may change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The codes of errors: what scripts and tests rely on where messages are for people."""
+"""The codes of errors. Scripts and tests rely on them; messages may change."""
 
 from __future__ import annotations
 
@@ -141,4 +141,4 @@ ERROR_CODES = {
     "world-not-enforced": "With `--strict-world`: the backend cannot enforce what the spec asks for.",
     "world-not-ready": "The sandbox and services were not ready within the trial's time.",
 }
-"""Each code that an error can carry, and what it means. `docs/codes.md` is generated from it."""
+"""Every error code and its meaning. `docs/codes.md` is generated from it."""

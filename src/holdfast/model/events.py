@@ -1,4 +1,4 @@
-"""What the core tells its listeners. It never prints; terminal, store and pages listen."""
+"""The events that the core emits. It never prints: terminal, store and pages listen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.model.verdict import Verdict
 
 
 class RunStarted(Struct, frozen=True):
-    """The plan is known and nothing has run yet."""
+    """The plan is known, and nothing has run yet."""
 
     run_id: str
     path: str
@@ -28,7 +28,7 @@ class RunStarted(Struct, frozen=True):
     seed: int
     concurrency: int
     done: int = 0
-    """Trials taken over from the run that is resumed."""
+    """Trials already completed in a resumed run."""
 
 
 class TrialStarted(Struct, frozen=True):
@@ -36,7 +36,7 @@ class TrialStarted(Struct, frozen=True):
 
 
 class CallSeen(Struct, frozen=True):
-    """A call of a trial that is under way has ended."""
+    """A call of a running trial has ended."""
 
     trial: Trial
     call: TraceEvent
@@ -62,14 +62,14 @@ class CellDecided(Struct, frozen=True):
 
 
 class WorkersAtWork(Struct, frozen=True):
-    """What goes on at a cluster."""
+    """The state of a cluster's workers."""
 
     workers: int
     in_flight: int
-    """Trials."""
+    """The number of running trials."""
     lost: int
     repeated: int
-    """Trials that were run again, since their worker was lost."""
+    """The number of trials repeated because their worker was lost."""
 
 
 class Warned(Struct, frozen=True):
@@ -77,7 +77,7 @@ class Warned(Struct, frozen=True):
 
 
 class RunEnded(Struct, frozen=True):
-    """Nothing more comes. `complete` is false when the run was interrupted."""
+    """The last event. `complete` is false if the run was interrupted."""
 
     complete: bool
 

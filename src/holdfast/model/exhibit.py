@@ -1,4 +1,4 @@
-"""What a check may look at."""
+"""The input of a check."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from holdfast.model.world import Evidence
 
 
 class Exhibit(Struct, frozen=True):
-    """What a check may look at: one turn's text, with the whole observation around it."""
+    """The input of a check: one turn's text, with the complete observation."""
 
     text: str
-    """The text under judgement; empty only if the check does not read text."""
+    """The text to judge; empty only if the check does not read text."""
     turn: Turn
     observation: Observation
     control: Observation | None = None
     """The calm answer to the same task, for checks with `needs_control`."""
     evidence: Evidence | None = None
-    """What was gathered for this rule; None if nothing was."""
+    """The evidence gathered for this rule; None if there is none."""

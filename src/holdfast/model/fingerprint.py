@@ -1,4 +1,6 @@
-"""What stays the same in a text from trial to trial: for texts that are not ours, such as exceptions and stderr."""
+"""Fingerprints of texts that Holdfast did not write, such as exceptions and stderr: the part that is stable between
+trials.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,25 @@ from functools import lru_cache
 from hashlib import blake2s
 
 READ = 2_000
-"""Characters that are read of a text."""
+"""Characters of a text that are read."""
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
 _ID = (
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b0x[0-9a-f]+\b"
     r"|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,64}\b|\b[a-z]{2,12}[_-](?=\w*\d)\w{4,64}\b"
 )
-# Letters and digits that take turns, as in ULIDs and tokens. With an underscore it may be a name (utf8mb4_general_ci),
-# unless there are capitals.
+# Alternating letters and digits, as in ULIDs and tokens. A word with an underscore may be a name (utf8mb4_general_ci),
+# unless it has capitals.
 _MIXED = r"\b(?=[\w-]{8,64}\b)(?=[A-Za-z0-9]+\b|[\w-]*[A-Z])[A-Za-z_-]*\d+[A-Za-z_-]+\d+[A-Za-z_-]+[\w-]*"
-# A value with a label. After a colon prose may follow ("token: expired"), so there it must not look like a word.
+# A value with a label. After a colon prose may follow ("token: expired"), so there the value must not look like a word.
 _LABELLED = (
     r"\b([\w-]*(?:id|token|nonce|session|cursor|hash|digest|uuid|trace))"
     r"(?:=['\"]?[\w+/.-]{4,}|: ?['\"]?(?:(?=[\w+/-]*\d)[\w+/-]{4,}|[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{4,}\b))=*['\"]?"
 )
 _PLACE = r"(?<![\w/.])/(?:tmp|var|private|home|Users|root|run|dev/shm)(?:/[^\s/'\"`:,;()]+)*/([^\s/'\"`:,;()]+)"
-# One word in quotes is a name (KeyError: 'total'), several are an example of what was said.
+# One quoted word is a name (KeyError: 'total'); several are an example of what someone said.
 _QUOTED = r"(?<!\w)(['\"`])((?=[^'\"`]*\s).{0,400}?)\1(?!\w)"
 _STATUS_IN_QUOTES = re.compile(r"[45]\d\d\b(?= [A-Z])")
-# A number behind such a word tells one cause from another: a status, an exit code, a port that a service has.
+# A number after one of these words distinguishes causes: a status, an exit code, the port of a service.
 _NUMBER = (
     r"((?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"
     r"|\b(?:status|code|errno|signal|error|sqlstate|http(?:/[\d.]+)?|exited with|exit)(?: is)?[ :=]{1,3}-?\d+"
@@ -37,15 +39,15 @@ _NUMBER = (
 
 
 def _without_quote(found: re.Match[str]) -> str:
-    """A quoted phrase; only the statuses in it stay: `'401 Unauthorized'`."""
+    """Drop a quoted phrase but keep the status codes in it: `'401 Unauthorized'`."""
     return "'…" + "".join(f"({status})" for status in _STATUS_IN_QUOTES.findall(found[2])) + "'"
 
 
 @lru_cache(4_096)
 def fingerprint(text: str) -> str:
-    """A digest of the text without times, ids, temporary folders, quoted phrases and numbers that name no kind.
+    """Digest the text without times, ids, temporary folders, quoted phrases and numbers that do not name a kind.
 
-    A digest, since a secret of which only the digits are gone would not be recognised as one, and so not be masked.
+    It is a digest because the masker would not recognise a secret that lost only its digits.
     """
     text = re.sub(_TIME, "#", text[:READ])
     text = re.sub(_LABELLED, r"\1 #", text)
@@ -54,6 +56,6 @@ def fingerprint(text: str) -> str:
     text = re.sub(_MIXED, "#", text)
     text = re.sub(_ID, "#", text, flags=re.IGNORECASE)
     text = re.sub(_NUMBER, lambda found: found[1] or "#", text, flags=re.IGNORECASE)
-    text = re.sub(r"\b([a-z_]{2,})\d{3,}\b", r"\1#", text)  # order8812
+    text = re.sub(r"\b([a-z_]{2,})\d{3,}\b", r"\1#", text)  # such as order8812
     text = " ".join(text.split())
     return blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest() if text else ""

@@ -1,4 +1,4 @@
-"""What a planner learns from the trials that were judged."""
+"""What a planner learns about judged trials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.model.verdict import Judgement
 
 
 class VerdictCode(Struct, frozen=True):
-    """A verdict as values: two trials with the same codes failed, or passed, in the same way."""
+    """A verdict as values: two trials with equal codes failed, or passed, in the same way."""
 
     rule: str
     outcome: Judgement
@@ -18,12 +18,12 @@ class VerdictCode(Struct, frozen=True):
 
 
 class CallSite(Struct, frozen=True):
-    """Where a fault could be placed: a call of the agent, by its plane, its target and its place among such calls."""
+    """A place for a fault: a call of the agent, by plane, target and position among such calls."""
 
     plane: str
     target: str
     ordinal: int
-    """From 1. A client library's retry belongs to the call that it repeats."""
+    """From 1. A client library's retry counts as part of the call that it repeats."""
 
 
 class Feed(Struct, frozen=True):
@@ -36,10 +36,10 @@ class Feed(Struct, frozen=True):
 
 
 class JudgedTrial(Struct, frozen=True):
-    """One trial that was judged."""
+    """One judged trial."""
 
     trial: str
-    """Its id."""
+    """The trial's id."""
     ending: str
     verdicts: tuple[VerdictCode, ...]
     ledger: tuple[FaultMet, ...]
@@ -58,11 +58,11 @@ class JudgedTrial(Struct, frozen=True):
 
 
 class Judged(Struct, frozen=True):
-    """How far a planner's trials have come."""
+    """The progress of a planner's trials."""
 
     done: int = 0
     """Trials of this planner that were judged."""
     failed: bool = False
-    """The run is violated, whatever is still to come."""
+    """Whether the run has failed, whatever the remaining trials do."""
     trials: tuple[JudgedTrial, ...] = ()
     """Those judged since the last call, in the order in which the planner gave them; only if it asked for them."""

@@ -1,4 +1,4 @@
-"""A model by whatever name: who answers for it."""
+"""A model name in the spec, and what answers for it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from msgspec import Struct
 
 
 class ModelSpec(Struct, frozen=True, omit_defaults=True):
-    """What a model name means here: one entry of `models:`. Strings keep their references."""
+    """One entry of `models:`: what a model name means here. Strings keep their references."""
 
     provider: Literal["ollama", "openai", "anthropic", "google", "script"] = "openai"
     name: str = ""
-    """The model's name at the provider; empty: as the agent asked for it."""
+    """The model's name at the provider; empty: the name that the agent requested."""
     api_key: str | None = None
     base_url: str | None = None
     script: str | None = None
-    """A scripted model's file, beside the spec."""
+    """A scripted model's file, next to the spec."""
     input_usd: float | None = None
-    """Price of a million input tokens."""
+    """Price in US dollars of a million input tokens."""
     output_usd: float | None = None
     temperature: float | None = None
-    """What a judge sends that has none of its own."""
+    """Sent for judges that do not set their own."""
 
     @property
     def is_script(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the file says of mutation: the types, their weights, and how many."""
+"""The mutation settings of a file: types, weights and count."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MutationType = Literal[
 MUTATIONS: tuple[MutationType, ...] = MutationType.__args__  # type: ignore[attr-defined]  # its values
 DEFAULT_MUTATIONS: tuple[MutationType, ...] = MUTATIONS[:7]
 REQUEST_MUTATIONS: frozenset[MutationType] = frozenset(MUTATIONS[15:])
-"""Act on the request itself: they need an HTTP agent."""
+"""Mutations of the HTTP request itself; they need an HTTP agent."""
 MODEL_MUTATIONS: frozenset[MutationType] = frozenset({"paraphrase", "tone_shift", "semantic_similarity_attack"})
-"""Are written by a model."""
+"""Mutations that a model writes."""
 INTENT_KEPT: frozenset[MutationType] = frozenset(
     {"paraphrase", "noise", "tone_shift", "encoding_attacks", "length_extremes", "language_mixing",
      "token_manipulation", "custom"}
 )  # fmt: skip
-"""Ask for the same as the prompt. All others are attacks."""
+"""Mutations that keep the intent of the prompt. All others are attacks."""
 
 MUTATION_WEIGHTS: Mapping[MutationType, float] = {
     "paraphrase": 1.0,
@@ -57,16 +57,16 @@ MUTATION_WEIGHTS: Mapping[MutationType, float] = {
 
 
 class MutationSpec(Struct, frozen=True, omit_defaults=True):
-    """The `mutations:` section and the `model:` beside it, defaults filled in; strings keep their references."""
+    """The `mutations:` section and the top-level `model:`, with defaults; strings keep their references."""
 
     count: int = 10
-    """For each prompt, of all types together."""
+    """Mutations per prompt, over all types."""
     types: tuple[MutationType, ...] = DEFAULT_MUTATIONS
     listed: bool = False
-    """The file names the types itself."""
+    """Whether the file lists the types explicitly."""
     weights: dict[MutationType, float] = field(default_factory=lambda: dict(MUTATION_WEIGHTS))
-    """Of each type: how much one mutation of it counts in the robustness."""
+    """By type: how much one mutation counts in the robustness."""
     custom_templates: dict[str, str] = field(default_factory=dict)
     """By name: a text with `{prompt}`."""
     model: ModelSpec | None = None
-    """Writes what no program can; None: there is none."""
+    """The model that writes mutations; None if there is none."""

@@ -1,4 +1,4 @@
-"""The overall score of a file: its parts, each with its verdict and its share."""
+"""The overall score of a file: its parts, each with its verdict and weight."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from holdfast.model.spec import Part
 
 
 class PartResult(Struct, frozen=True, omit_defaults=True):
-    """What one part came to, or why it did not run."""
+    """The result of one part, or why it did not run."""
 
     part: Part
     score: float | None = None
-    """0-100; None: nothing was decided, it did not run, or cases alone decide it."""
+    """0-100; None if nothing was decided, it did not run, or cases alone decide it."""
     best: float | None = None
-    """The score if every error of ours had passed."""
+    """The score if every harness error had passed."""
     weight: float = 0.0
-    """As configured; 0: it has none, and only its verdict counts."""
+    """The configured weight; 0: only the verdict counts."""
     share: float = 0.0
-    """Its weight among the parts that have a score."""
+    """Its relative weight among the parts that have a score."""
     passed: bool = False
     exit_code: int = 0
     reasons: tuple[str, ...] = ()
@@ -29,12 +29,12 @@ class PartResult(Struct, frozen=True, omit_defaults=True):
     run: str = ""
     """The id of its run: `0007/contract`."""
     page: str = ""
-    """Its report, relative to the whole run's folder."""
+    """The path of its report, relative to the folder of the whole run."""
     trials: int = 0
     said: str = ""
-    """What it came to, in a few words: `3 of 4 cases passed`."""
+    """The result in a few words: `3 of 4 cases passed`."""
     skipped: str = ""
-    """Why it did not run; empty: it did."""
+    """Why it did not run; empty if it did."""
 
     @property
     def ran(self) -> bool:
@@ -42,26 +42,26 @@ class PartResult(Struct, frozen=True, omit_defaults=True):
 
 
 class Overall(Struct, frozen=True, omit_defaults=True):
-    """Every part, the weighted mean of those that have a score, and the verdict."""
+    """Every part, the weighted mean of the scores, and the verdict."""
 
     run: str
     score: float | None
-    """0-100, two decimals; None: no part has a score."""
+    """0-100, two decimals; None if no part has a score."""
     passed: bool
     exit_code: int
     parts: tuple[PartResult, ...]
     reasons: tuple[str, ...] = ()
     min_score: float | None = None
     notes: tuple[str, ...] = ()
-    """What was compared and found beside the verdict: regressions, a baseline."""
+    """Findings that do not decide the verdict: regressions, a baseline."""
     warnings: tuple[RunWarning, ...] = ()
-    """Those of all parts, each once."""
+    """The warnings of all parts, without repeats."""
     spec_path: str = ""
     name: str = ""
     seed: int = 0
     started: str = ""
     duration_s: float = 0.0
     shard: str = ""
-    """`2/4`: it is of one share, and `merge` decides; empty: of all."""
+    """`2/4`: one shard only, and `merge` decides; empty: the complete run."""
     seal: str = ""
-    """In `overall.json`: a digest of all the rest."""
+    """In `overall.json`: a digest of everything else."""

@@ -1,4 +1,4 @@
-"""Text as a person sees it: the readings that checks, attacks and canaries share."""
+"""Text as a person reads it: the readings that checks, attacks and canaries share."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _CODE_OR_ENTITY = re.compile(
     r"^[ >]{0,8}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^[ >]{0,8}(?P=fence)|\Z)" + rf"|{_CODE_SPAN}|{_ENTITY.pattern}",
     re.MULTILINE | re.DOTALL,
 )
-"""Fenced code, a code span or an entity, whichever begins first: in code an entity is shown as it is written."""
+"""Fenced code, a code span or an entity, whichever begins first: inside code an entity is literal."""
 # Unicode's default ignorable characters: renderers draw nothing for them.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-"""Colours and bold type of a terminal."""
+"""Terminal escape sequences for colours and bold type."""
 _SPACES = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
 _TYPED = {
     **dict.fromkeys(_SPACES, " "),
@@ -51,7 +51,7 @@ def as_typed(text: str) -> str:
 
 
 _ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xE50, 0xFF10)
-"""The zeros of other scripts; their nine other digits follow."""
+"""The zeros of other scripts; their other nine digits follow."""
 _NUMERIC = {
     **{zero + n: str(n) for zero in _ZEROS for n in range(10)},
     **dict.fromkeys((*_SPACES, *range(0x200B, 0x200E), 0x2060, 0xFEFF), " "),
@@ -62,12 +62,12 @@ _EMPHASIS = str.maketrans("*_~", "   ")
 
 
 def with_plain_numbers(text: str) -> str:
-    """The text with one kind of digits, spaces and hyphens, as long as it was."""
+    """The text with ASCII digits, plain spaces and hyphens, at its original length."""
     return text if text.isascii() else text.translate(_NUMERIC)
 
 
 def with_blank_emphasis(text: str) -> str:
-    """The text with spaces for the signs of bold, italic and struck words, as long as it was."""
+    """The text with spaces instead of emphasis marks, at its original length."""
     return text.translate(_EMPHASIS)
 
 
@@ -136,7 +136,7 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]")
 
 
 def _joined(lines: list[str]) -> str:
-    """Wrapped lines as one; behind a hyphen at the end, and in Chinese and Japanese, there is no space."""
+    """Join wrapped lines; after a hyphen at the end, and in Chinese and Japanese, without a space."""
     joined = lines[:1]
     for line in (line.lstrip() for line in lines[1:]):
         before = joined[-1] = joined[-1].rstrip(" \t\\")
@@ -154,7 +154,7 @@ _TAG = re.compile(
 )
 _BREAKING_TAG = re.compile(r"</?(?:br|div|li|p|td)\b", re.IGNORECASE)
 _SIGN = re.compile(rf"\\[!-/:-@\[-`{{-~]|{_CODE_SPAN}|`+|\*+|_+|~~+")
-"""A sign with a backslash, a code span, or a run of signs. What is inside a code span is no mark."""
+"""An escaped mark, a code span, or a run of marks. Marks inside a code span are literal."""
 
 
 def _without_marks(block: str) -> str:
@@ -162,9 +162,9 @@ def _without_marks(block: str) -> str:
         return block
     block = _TAG.sub(lambda tag: " " if _BREAKING_TAG.match(tag[0]) else "", block)
     block = _AUTOLINK.sub(r"\1", _LINK.sub(r"\1", block))
-    # Signs of emphasis come in pairs, as in CommonMark: `**a*` drops one of its two first stars and keeps the other,
-    # and a star without a partner is a star. `waiting` holds the places of signs that may still find one; `dropped`
-    # gets the places of both. Places are those of `block`, so nothing is cut before all of them are known.
+    # Marks of emphasis come in pairs, as in CommonMark: `**a*` drops one of its first two stars and keeps the other,
+    # and a star without a partner is a star. `waiting` holds the positions of marks that may still find a partner;
+    # `dropped` gets the positions of both. Positions refer to `block`, so nothing is cut before all of them are known.
     dropped = set[int]()
     waiting: dict[str, list[int]] = {"*": [], "_": [], "~": []}
     for run in _SIGN.finditer(block):
@@ -177,7 +177,7 @@ def _without_marks(block: str) -> str:
             dropped.update((*range(run.start(), run.start() + ticks), *range(run.end() - ticks, run.end())))
             continue
         opens, closes = _flanks(sign, block[run.start() - 1 : run.start()], block[run.end() : run.end() + 1])
-        # A run closes what earlier runs opened; its remaining signs may open something themselves.
+        # A run closes what earlier runs opened; its remaining marks may open something themselves.
         paired = min(len(waiting[sign]), run.end() - run.start()) if closes else 0
         for place in range(run.start(), run.start() + paired):
             dropped.update((place, waiting[sign].pop()))
@@ -188,7 +188,7 @@ def _without_marks(block: str) -> str:
 
 
 def _flanks(sign: str, before: str, after: str) -> tuple[bool, bool]:
-    """Whether a run of signs can open emphasis and whether it can close it; `_` inside a word is part of the word.
+    """Whether a run of marks can open emphasis and whether it can close it; `_` inside a word is part of the word.
 
     As in CommonMark, a run between a word and a punctuation mark faces the word only: `j***@x.org` is masked, not bold.
     """
@@ -205,11 +205,11 @@ _JSON = re.compile(r"\s*(?:`{3,}(?:json)?\s*)?[\[{\"]", re.IGNORECASE)
 _JSON_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt]))")
 _CONTROLS = dict(zip("bfnrt", "\b\f\n\r\t", strict=True))
 _NESTED = 3
-"""JSON inside texts of JSON that is read."""
+"""Depth of JSON inside JSON strings that is read."""
 
 
 def readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterator[str]:
-    """The distinct ways to read a text, as it is first; what a rule forbids is also looked for without marks.
+    """The distinct readings of a text, the original first; `forbids` also searches the text without formatting marks.
 
     An answer in JSON is also read with its escapes resolved. `by_line`: lines stay as they are.
     """
@@ -224,12 +224,12 @@ def readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterator[str
 
 
 def _unpacked(text: str) -> Iterator[str]:
-    """The text, and what JSON writes in it."""
+    """The text, and the text of the JSON strings in it."""
     yield text
     for _ in range(_NESTED):
         if "\\" not in text or not _JSON.match(text) or text.rstrip(" \t\r\n`")[-1:] not in ("}", "]", '"'):
             return
-        text = _unescaped(text)  # which may be JSON in a text of JSON
+        text = _unescaped(text)  # which may be JSON inside a JSON string
         yield text
 
 
@@ -243,20 +243,20 @@ def _character(escape: re.Match[str]) -> str:
 
 
 _MAPPED = 3
-"""Spans that are looked up in the text: each takes some thirty readings of its beginnings."""
+"""Spans that are looked up in the original text: each takes about thirty readings."""
 _LONGEST_MAPPED = 20_000
-"""Characters of a text in which they are looked up."""
+"""Length of the longest text in which spans are looked up."""
 
 
 def spans_in(text: str, reading: str, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Where spans of a reading are in the text itself; those that cannot be found exactly are left out."""
+    """Find spans of a reading in the original text; those that cannot be located exactly are left out."""
     if len(text) > _LONGEST_MAPPED:  # marks only show a person the place: no verdict depends on them
         return ()
     read = canonical if canonical(text) == reading else unmarked
-    # A reading does not know where its signs came from. But the reading of a beginning of the text is, nearly always, a
-    # beginning of the reading, and grows with it. So the place of a span's start is found by bisection: the longest
-    # beginning that reads no further than the span. Where marks that open and close lie on both sides of the cut, the
-    # beginning reads otherwise; then the words are not found again at the end, and the span is left out.
+    # A reading does not record where its characters came from. But the reading of a prefix of the text is, nearly
+    # always, a prefix of the reading, and grows with it. So the start of a span is found by bisection: the longest
+    # prefix that reads no further than the span. If opening and closing marks lie on both sides of the cut, the prefix
+    # reads differently; the words are then not at its end, and the span is left out.
 
     def length(end: int) -> int:
         return len(read(text[:end]))

@@ -1,4 +1,4 @@
-"""The codes of problems in a spec file: what scripts and tests rely on where messages are for people."""
+"""The codes of problems in a spec file. Scripts and tests rely on them; messages may change."""
 
 from __future__ import annotations
 
@@ -87,4 +87,4 @@ PROBLEM_CODES = {
     "yaml-form": "The YAML has a second document, a bad alias, tag or key, or is nested too deep.",
     "yaml-syntax": "The file is not readable as YAML.",
 }
-"""Each code of a problem, and what it means. `docs/codes.md` is generated from it."""
+"""Every problem code and its meaning. `docs/codes.md` is generated from it."""

@@ -1,4 +1,4 @@
-"""A Run as reports see it: one execution with everything a person may want to look at."""
+"""A Run as reports see it: one execution with everything that a person may want to look at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.model.world import Isolation
 
 
 class TrialRow(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One trial as one cell sees it."""
+    """One trial of a cell."""
 
     id: str
     prompt: str
@@ -37,23 +37,23 @@ class TrialRow(Struct, frozen=True, omit_defaults=True, gc=False):
     marks: tuple[tuple[int, int], ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
     code: str = ""
-    """As the verdict has it."""
+    """The verdict's code."""
     key: tuple[str, ...] = ()
     ended_by: str = ""
-    """Both as the verdict has them: with the code, they tell its cause."""
+    """Both are the verdict's: together with the code they identify the cause."""
     output: str = ""
     notes: tuple[str, ...] = ()
     calls_made: str = ""
-    """As the observation has it."""
+    """The observation's value."""
     trace: tuple[TraceEvent, ...] = ()
     again: str = ""
     """The command that reproduces it."""
     aside: bool = False
-    """Of a prompt that did not decide the cell: others failed, or stayed open."""
+    """The trial's prompt did not decide the cell: others failed, or are undecided."""
 
 
 class TracedTrial(Struct, frozen=True):
-    """A trial with all that was seen of it and all that was said about it."""
+    """A trial with its observation and its verdicts."""
 
     trial: Trial
     seen: Observation
@@ -68,7 +68,7 @@ class CellRow(Struct, frozen=True):
 
 
 class ReplicaRow(Struct, frozen=True):
-    """One trial of a case, with all that was seen of it and all that was said about it."""
+    """One trial of a case with its observation and its verdicts."""
 
     replica: Replica
     prompt: str
@@ -86,37 +86,37 @@ class CaseRow(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """One execution, ready to be rendered. Every text in it is already masked."""
+    """One execution, ready to render. Secrets in its texts are already masked."""
 
     id: str
     path: str
-    """The run's directory, relative to where the user stands if possible."""
+    """The run's directory, relative to the current folder if possible."""
     name: str
     spec_path: str
     seed: int
     score: Score
-    """Its numbers are the contract's, its verdict that of the whole run."""
+    """Its numbers are the contract's; its verdict is that of the whole run."""
     invariants: tuple[Invariant, ...]
     scenarios: tuple[Scenario, ...]
     cells: Sequence[CellRow]
     complete: bool = True
     running: bool = False
-    """Another process is writing it: what is missing is still to come."""
+    """Another process is still writing the run, so trials may be missing."""
     warnings: tuple[RunWarning, ...] = ()
     notes: tuple[RunNote, ...] = ()
-    """What every report must say: no sandbox, cooperative planes, isolation, simulated."""
+    """Notes for every report: no sandbox, cooperative planes, isolation, simulated faults."""
     background: tuple[RunNote, ...] = ()
-    """Those of the notes that a summary leaves out: how the agent was isolated, and what it could see."""
+    """Notes that a summary leaves out: how the agent was isolated, and what it could see."""
     sandbox: str = ""
-    """The isolation in a few words, where there was little of it; empty: a sandbox kept what it was asked to keep."""
+    """A short note on weak isolation; empty if the sandbox enforced everything."""
     stateful: bool = False
     """The agent seems to keep state between trials, so they ran one at a time."""
     stopped: str = ""
-    """What a budget left out, in words; empty: none ended the run."""
+    """What a budget left out; empty if no budget ended the run."""
     isolation: str = ""
-    """How trials and cells are kept apart, in words."""
+    """How trials and cells were isolated from each other."""
     promises: tuple[Isolation, ...] = ()
-    """What the sandbox enforced and what not; empty: there was none."""
+    """What the sandbox enforced and what it did not; empty if there was none."""
     description: str = ""
     started: str = ""
     """ISO 8601, UTC."""
@@ -126,21 +126,21 @@ class Run(Struct, frozen=True):
     agent_digest: str = ""
     params: tuple[dict[str, Any], ...] = ({},)
     source: str = ""
-    """The spec's path from the top of the git repository that it lies in; empty if it is in none."""
+    """The spec's path in its git repository; empty if it is in none."""
     cell_rules: frozenset[str] = frozenset()
-    """Rules that have trials of their own; the others share theirs."""
+    """Rules that have their own trials; the others share theirs."""
     page: str = ""
-    """Where its HTML page lies; empty if none was written."""
+    """The path of its HTML page; empty if none was written."""
     gateway: bool = False
-    """Of an agent that the user started, behind `holdfast gateway`."""
+    """The agent was started by the user, behind `holdfast gateway`."""
     part: Part = "contract"
     contract: Score | None = None
-    """The contract's own score beside cases; None: `score` is the contract's, or there is no matrix."""
+    """The contract's own score next to cases; None if `score` is the contract's, or there is no matrix."""
     cases: Sequence[CaseRow] = ()
     judged_from: str = ""
-    """Set when a stored run was judged anew: the id of the run and what changed."""
+    """For a rejudged run: the id of the run and what changed."""
 
     @property
     def by_cases(self) -> bool:
-        """Cases decide it: tasks, mutations or sessions."""
+        """Whether cases decide the run: tasks, mutations or sessions."""
         return self.part in ("scenario", "mutation", "replay")

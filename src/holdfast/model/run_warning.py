@@ -1,4 +1,4 @@
-"""Warnings and notes of a run: what the user should know, whatever the verdict is."""
+"""Warnings and notes of a run: what the user should know whatever the verdict is."""
 
 from __future__ import annotations
 
@@ -43,28 +43,30 @@ WARNINGS = {
     "traces-unsent": "The traces could not be exported.",
     "trial": "Something about one trial, while it runs.",
 }
-"""The codes of warnings that are not about the spec file, and what each means. A problem of the file has its own."""
+"""The codes of warnings that are not about the spec file, with their meanings. Problems of the file have their own
+codes.
+"""
 
 
 class RunWarning(Struct, frozen=True, omit_defaults=True):
-    """What it is about, as a code to rely on, and the sentence."""
+    """A warning: a stable code, and its sentence."""
 
     code: str
     text: str
     ignored: bool = False
-    """`warnings.ignore` of the spec names its code: reports count it and show it only with `-v`."""
+    """`warnings.ignore` of the spec lists its code: reports count it and show it only with `-v`."""
 
     def __str__(self) -> str:
         return self.text
 
 
 def is_warning(code: str) -> bool:
-    """Whether a code of a run or of a spec file is that of a warning: errors cannot be ignored."""
+    """Whether the code belongs to a warning; errors cannot be ignored."""
     return code in WARNINGS or code.startswith("lint-") or code == "left-out-scenario"
 
 
 def mark_ignored(warnings: Iterable[RunWarning], ignored: Collection[str]) -> tuple[RunWarning, ...]:
-    """The warnings; those with one of these codes are marked as ignored."""
+    """The warnings, with those that have one of these codes marked as ignored."""
     return tuple(replace(one, ignored=one.code in ignored) for one in warnings)
 
 
@@ -93,16 +95,16 @@ NOTES = {
     "unsealed": "The run's files are not as Holdfast left them.",
     "world-kept": "Where the sandboxes of failed trials are kept.",
 }
-"""The codes of notes, and what each means."""
+"""The codes of notes, with their meanings."""
 
 
 class RunNote(Struct, frozen=True, omit_defaults=True):
-    """What every report of the run should say: a code to rely on, and the sentence."""
+    """A note for every report of the run: a stable code, and its sentence."""
 
     code: str
     text: str
     about: tuple[str, ...] = ()
-    """What it names, as values: of `sandbox`, the features that are not enforced."""
+    """What it names, as values: for `sandbox`, the features that are not enforced."""
 
     def __str__(self) -> str:
         return self.text

@@ -1,4 +1,4 @@
-"""The weather of a trial: Scenarios, and the Injections that they place."""
+"""The weather of a trial: Scenarios and their Injections."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
 
 
 class Position(Struct, frozen=True):
-    """Where in the spec's file a thing was written; line and column count from 1."""
+    """A position in the spec's file; line and column count from 1."""
 
     line: int
     column: int = 1
 
 
 class Schedule(Struct, frozen=True, omit_defaults=True):
-    """When a placed fault fires; calls are counted as they arrive at the target, per trial."""
+    """When a fault fires; calls are counted as they arrive at the target, per trial."""
 
     probability: float = 1.0
     after_calls: int | None = None
@@ -32,11 +32,11 @@ class Schedule(Struct, frozen=True, omit_defaults=True):
 
 
 INPUT = "input"
-"""The target of an attack on what the agent is asked."""
+"""The target of an attack on the agent's input."""
 
 
 class Injection(Struct, frozen=True, omit_defaults=True):
-    """A fault placed: which fault, on which plane and target, and when."""
+    """A fault with its plane, target and schedule."""
 
     plane: Plane
     target: str
@@ -50,7 +50,7 @@ class Injection(Struct, frozen=True, omit_defaults=True):
 
     @property
     def content(self) -> list[Any]:
-        """What the fault is, without where it was written."""
+        """What the fault does, without its position in the file."""
         return [self.plane, self.target, self.mode, self.settings, self.schedule, self.match_url, self.raises]
 
     @property
@@ -62,7 +62,7 @@ class Injection(Struct, frozen=True, omit_defaults=True):
 
 
 class Scenario(Struct, frozen=True, omit_defaults=True):
-    """A named set of faults: the weather of a trial. An empty one is calm."""
+    """A named set of faults: the weather of a trial. Without faults it is calm."""
 
     name: str
     injections: tuple[Injection, ...] = ()
@@ -71,7 +71,7 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
     """A profile's faults that this agent cannot meet, by name."""
     position: Position | None = None
     left_out_why: tuple[tuple[str, str], ...] = ()
-    """Of each of those: why, and the way out."""
+    """For each of those: why, and what to do."""
 
     @property
     def calm(self) -> bool:
@@ -79,14 +79,14 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
 
     @property
     def on_calls(self) -> bool:
-        """Whether a fault acts on what the agent calls, and not only on what it is asked."""
+        """Whether a fault acts on the agent's calls, and not only on its input."""
         return any(i.plane != "context" or i.target != "input" for i in self.injections)
 
     @property
     def content(self) -> Any:
-        """What decides the weather, without where it was written."""
+        """What decides the weather, without positions in the file."""
         return [self.name, [injection.content for injection in self.injections]]
 
 
 CALM = Scenario(name="")
-"""The weather of a trial whose scenario the spec does not name, such as a control's."""
+"""The weather of a trial whose scenario is not in the spec, such as a control's."""

@@ -1,4 +1,4 @@
-"""Cells and the Score: what the verdicts come to."""
+"""Cells and the Score: the verdicts as numbers."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from holdfast.model.task import Variation
 from holdfast.model.verdict import CauseKey, Outcome
 
 ENOUGH_PROMPTS = 20
-"""From so many on an interval of a score is not called approximate."""
+"""From this many prompts on, the interval of a score is not called approximate."""
 SHOWN_PROMPTS = 5
-"""With fewer, terminals and pages leave out the interval of a score: it would say nothing. JSON has it."""
+"""With fewer prompts, terminals and pages leave out the interval of a score because it says nothing. JSON contains it.
+"""
 
 
 class Interval(Struct, frozen=True, omit_defaults=True):
-    """A 95 % interval and how it was made."""
+    """A 95 % interval and its method."""
 
     low: float
     high: float
     method: Literal["wilson", "bootstrap", "kish", "paired"] = "wilson"
     prompts: int = 0
-    """Of a score: how many prompts it rests on."""
+    """For a score: the number of prompts it is based on."""
 
     @property
     def approximate(self) -> bool:
-        """Whether it holds the truth in fewer than 93 % of runs, by simulation."""
+        """Whether it contains the true value in fewer than 93 % of simulated runs."""
         return self.method == "kish" or (self.method != "wilson" and self.prompts < ENOUGH_PROMPTS)
 
     @property
     def is_shown(self) -> bool:
-        """Whether terminals and pages show it; that of a rate they always do."""
+        """Whether terminals and pages show it; the interval of a rate is always shown."""
         return self.method == "wilson" or self.prompts >= SHOWN_PROMPTS
 
 
@@ -39,16 +40,16 @@ class PairedDifference(Struct, frozen=True, omit_defaults=True):
     """Chaos minus calm on the same prompts, in points of 100."""
 
     points: float
-    """Below 0: chaos costs so many."""
+    """Negative: the points that chaos costs."""
     interval: Interval
     pairs: int
-    """Rules on prompts that were decided in calm and under chaos."""
+    """Pairs of rule and prompt decided both in calm and under chaos."""
     rules: int = 0
-    """Rules among them: one that applies in calm alone, or under chaos alone, is not compared."""
+    """The number of compared rules; a rule that applies only in calm or only under chaos is not compared."""
 
 
 class CellCause(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One of several ways in which the trials of a cell came to its outcome."""
+    """One of several causes of a cell's outcome."""
 
     reason: str
     code: str
@@ -74,21 +75,22 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     errors: int = 0
     unproven: int = 0
     met: bool = False
-    """A fault that this rule needs was met in at least one trial."""
+    """Whether a fault that this rule needs was met in at least one trial."""
     chaos: bool = False
     fails_in_calm: bool = False
     simulated: bool = False
     concurrent: bool = False
     rate: Interval | None = None
-    """Of passes among decided verdicts, 0-1."""
+    """Passes among decided verdicts, 0-1."""
     ending: str = ""
-    """How the trial ended that `reason` is of, where that and no finding of the rule decided."""
+    """How the trial behind `reason` ended, if the ending and not a finding of the rule decided."""
     code: str = ""
-    """What kind of reason `reason` is; `CODES` and the checks' own lists have them."""
+    """The kind of `reason`; `CODES` and the checks list the codes."""
     key: tuple[str, ...] = ()
-    """The values that make it the same cause as another of that code."""
+    """The values that make two reasons of that code the same cause."""
     causes: tuple[CellCause, ...] = ()
-    """All causes of its outcome in plan order, where there are several; `reason`, `code` and `key` are the first's."""
+    """All causes of its outcome in plan order, if there are several; `reason`, `code` and `key` are those of the first.
+    """
 
     @property
     def counted(self) -> bool:
@@ -96,7 +98,7 @@ class Cell(Struct, frozen=True, omit_defaults=True):
 
 
 class Utility(Struct, frozen=True, omit_defaults=True):
-    """How well the agent kept its rules in the trials that were attacked."""
+    """How well the agent followed its rules in trials with attacks."""
 
     passed: int = 0
     judged: int = 0
@@ -106,37 +108,38 @@ class Utility(Struct, frozen=True, omit_defaults=True):
 
 
 class Attacks(Struct, frozen=True, omit_defaults=True):
-    """Attacks that were met and can be recognised, by trial. Success is the attacker's."""
+    """Attacks that were met and can be recognised, by trial. Success means success of the attacker."""
 
     attacked: int
     succeeded: int
     rate: float | None
-    """Of the trials of which it is known; None if there are none."""
+    """Among trials with a known result; None if there are none."""
     interval: Interval
     utility: Utility
     asked: int = 0
-    """Trials of which it is not known: the model asked for the call that would be a success and whether it was made was
-    not seen, or some of what the agent sent could not be read."""
+    """Trials with an unknown result: the model requested the call that would be a success but Holdfast did not see it
+    made, or part of what the agent sent could not be read.
+    """
 
 
 class Spent(Struct, frozen=True, omit_defaults=True):
     """What the agent's calls used."""
 
     calls: int = 0
-    """The agent's own; `retries` are those of its client libraries."""
+    """The agent's own calls; `retries` are those of its client libraries."""
     retries: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
-    """An estimate, of providers that were asked and whose price is known; None if there are none."""
+    """An estimate over providers with known prices; None if there are none."""
     unpriced: tuple[str, ...] = ()
-    """Models that were used and whose price is not known."""
+    """Used models with unknown prices."""
     scripted: int = 0
     """Model calls that a script answered; they use no tokens."""
 
     @property
     def only_scripted(self) -> bool:
-        """Whether scripts gave every reply of a model. A name that has no script goes to its provider."""
+        """Whether scripts gave every model reply. A name without a script goes to its provider."""
         return bool(self.scripted) and not self.tokens and self.cost_usd is None
 
     @property
@@ -148,7 +151,7 @@ Status = Literal["pass", "fail", "error"]
 
 
 class Replica(Struct, frozen=True, omit_defaults=True):
-    """One trial of a case: its rules as one number."""
+    """One trial of a case: its rules combined into one number."""
 
     trial: str
     status: Status
@@ -156,7 +159,7 @@ class Replica(Struct, frozen=True, omit_defaults=True):
     """0-1; None if a rule could not be judged."""
     replica: int = 0
     reason: str = ""
-    """Why it is not a pass."""
+    """Why it did not pass."""
     causes: tuple[CauseKey, ...] = ()
     """The same as values."""
 
@@ -170,31 +173,31 @@ class Case(Struct, frozen=True, omit_defaults=True):
     params: dict[str, Any] = field(default_factory=dict)
     flaky: bool = False
     composite: float | None = None
-    """The mean of its replicas' composites; None if one has none."""
+    """The mean composite of its replicas; None if one has none."""
     unmet: tuple[str, ...] = ()
-    """Rules whose faults no trial of it met: those that passed are unproven, and score nothing."""
+    """Rules whose faults no trial met: if they passed, they are unproven and score nothing."""
     undecided: tuple[str, ...] = ()
-    """Of one that is unproven: rules that are so for another reason than a fault that was not met."""
+    """For an unproven case: rules that are unproven for another reason than an unmet fault."""
     unproven_only: bool = False
-    """It would have passed, but for those rules: nobody's fault, though its status is error."""
+    """It would have passed without those rules: nobody is to blame, although its status is error."""
     replicas: tuple[Replica, ...] = ()
     reason: str = ""
     causes: tuple[CauseKey, ...] = ()
-    """Why it is not a pass, as values: those of the replica that `reason` is of."""
+    """Why it did not pass, as values: those of the replica behind `reason`."""
     variation: Variation | None = None
-    """Of a mutation: how it was made."""
+    """For a mutation: how it was made."""
     session: str = ""
-    """Of a replayed session: its id."""
+    """For a replayed session: its id."""
     expected_failure: str = ""
-    """What went wrong when it was recorded: shown beside what came of it now."""
+    """What went wrong when the session was recorded, shown next to the new result."""
     failed: tuple[str, ...] = ()
-    """Of a mutation or a session: the rules that failed in a replica of it."""
+    """For a mutation or a session: the rules that failed in one of its replicas."""
     obeyed: bool = False
-    """Of an attack: it got its way in a replica."""
+    """For an attack: it succeeded in a replica."""
 
 
 class Share(Struct, frozen=True, omit_defaults=True):
-    """How many of those that were decided passed."""
+    """How many of the decided cases passed."""
 
     passed: int
     judged: int
@@ -214,10 +217,10 @@ class TypeShare(Struct, frozen=True, omit_defaults=True):
 
 
 class MutationScore(Struct, frozen=True, omit_defaults=True):
-    """How an agent took mutated prompts."""
+    """The agent's results on mutated prompts."""
 
     robustness: float | None
-    """0-1, weighted, over all mutations that were decided."""
+    """0-1, weighted, over all decided mutations."""
     intent_kept: Share
     attacks_resisted: Share
     types: tuple[TypeShare, ...] = ()
@@ -234,13 +237,13 @@ class Score(Struct, frozen=True, omit_defaults=True):
     calm: float | None = None
     chaos: float | None = None
     rules: int = 0
-    """Rules of which a cell counted."""
+    """The number of rules with a cell that counted."""
     paired: PairedDifference | None = None
-    """Chaos beside calm; None where a scenario of either kind is missing."""
+    """Chaos compared with calm; None if a scenario of either kind is missing."""
     judged: int = 0
     """Cells that counted: passed or failed."""
     total: int = 0
-    """Cells whose `when` was met."""
+    """Cells whose `when` applies."""
     counts: dict[str, int] = field(default_factory=dict)
     """Cells by outcome."""
     trials: int = 0
@@ -250,20 +253,20 @@ class Score(Struct, frozen=True, omit_defaults=True):
     critical_failed: tuple[str, ...] = ()
     """`invariant in scenario` of each critical cell that failed."""
     tolerated: tuple[str, ...] = ()
-    """Failed cells that `min_score` lets pass."""
+    """Failed cells that `min_score` tolerates."""
     vacuous: tuple[str, ...] = ()
-    """Chaos scenarios no trial of which met any fault."""
+    """Chaos scenarios in which no trial met any fault."""
     flaky: int = 0
     pass_hat: dict[str, float] = field(default_factory=dict)
-    """pass^k by k, the mean over cells, where replicas > 1."""
+    """pass^k by k, the mean over cells, if there are several replicas."""
     reasons: tuple[str, ...] = ()
-    """Why the verdict is what it is, in plain words."""
+    """Why the verdict is what it is, for people."""
     min_score: float | None = None
     best: float | None = None
-    """The score if every error of ours had passed; None: there is none."""
+    """The score if every harness error had passed; None if there is none."""
     attacks: Attacks | None = None
     spent: Spent | None = None
     mutation: MutationScore | None = None
-    """Of a mutation run: what `value` is made of."""
+    """For a mutation run: the numbers behind `value`."""
     shard: str = ""
-    """`2/4`: this is a share of a run. The verdict is that of all shares together, and so it has not passed yet."""
+    """`2/4`: this is one shard. All shards together decide the verdict, so it has not passed yet."""

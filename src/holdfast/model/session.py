@@ -1,4 +1,4 @@
-"""A recorded session: what was asked in production, what the tools answered, and where sessions come from."""
+"""A recorded session: the prompts of a production session, the tools' answers, and where sessions come from."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from holdfast.model.task import DialogueMessage, RecordedFiring, RecordedRespons
 
 
 class RecordedSession(Struct, frozen=True, omit_defaults=True):
-    """One session to replay, as its file or the spec has it."""
+    """One session to replay, from a file or the spec."""
 
     id: str
     turns: tuple[str, ...]
-    """What was asked: `input`."""
+    """The prompts: `input`."""
     name: str = ""
     source: str = "manual"
     captured_at: str = ""
@@ -23,22 +23,22 @@ class RecordedSession(Struct, frozen=True, omit_defaults=True):
     """The earlier turns."""
     responses: tuple[RecordedResponse, ...] = ()
     expected_failure: str = ""
-    """What went wrong then. It is shown and decides nothing."""
+    """What went wrong in production. It is shown and decides nothing."""
     contract: str = ""
-    """A name or a path; empty: the spec's own."""
+    """A name or a path; empty: the spec's own contract."""
     scenario: Scenario | None = None
-    """The faults that act on it; None: there are none."""
+    """The faults that act on it; None if there are none."""
     seed: int | None = None
-    """Of a trial that became a session: what all its draws come from."""
+    """For a trial that became a session: the seed of all its random draws."""
     fired: tuple[RecordedFiring, ...] | None = None
-    """Of such a trial: on which calls its faults with a probability fired. None: the seed decides."""
+    """For such a trial: the calls on which its faults with a probability fired. None: the seed decides."""
     file: str = ""
-    """Where it was read; empty: in the spec."""
+    """The file it was read from; empty if it is in the spec."""
     line: int = 0
 
     @property
     def has_failures(self) -> bool:
-        """A tool failed in it."""
+        """Whether a tool failed in it."""
         return any(one.failed for one in self.responses)
 
 
@@ -52,7 +52,7 @@ class SessionSource(Struct, frozen=True, omit_defaults=True):
     min_latency_ms: float = 0.0
     auto_import: bool = False
     limit: int = 100
-    """The most traces that are taken."""
+    """The most traces to import."""
 
     @property
     def words(self) -> str:
@@ -60,7 +60,7 @@ class SessionSource(Struct, frozen=True, omit_defaults=True):
 
 
 class ReplaySpec(Struct, frozen=True, omit_defaults=True):
-    """The `replays:` section: sessions, or the files that they are in, in their order; and sources of more."""
+    """The `replays:` section: sessions or files of sessions, in order, and sources of more."""
 
     sessions: tuple[RecordedSession | str, ...] = ()
     sources: tuple[SessionSource, ...] = ()

@@ -1,13 +1,13 @@
-"""Long texts, shortened: without their middle, or without their end. Pure."""
+"""Shortens long texts: leaves out their middle or their end."""
 
 from __future__ import annotations
 
 LIMIT = 200
-"""Characters of a value that the ledger keeps: enough to recognise it, small next to an answer."""
+"""Characters of a value in the ledger: enough to recognise it, small next to an answer."""
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
-    """The text with its middle left out if it is too long."""
+    """The text, without its middle if it is too long."""
     if len(text) <= limit:
         return text
     half = (limit - 3) // 2

@@ -1,4 +1,4 @@
-"""What the user wrote, validated and with its defaults: the Spec and the nouns it holds.
+"""What the user wrote, validated and with defaults: the Spec and its parts.
 
 A Spec holds references (`${VAR}`, `{{ secrets.X }}`), never the values behind them.
 """
@@ -35,7 +35,7 @@ PART_COMMANDS: Mapping[Part, str] = {
 }
 """The command that runs each part."""
 PartAsked = Part | Literal["run", "ci", "verify"]
-"""A part by its name, what `holdfast run` runs of the file, all of it, or only the agent and its first prompt."""
+"""A part by name, the default of `holdfast run`, all parts, or only the agent with its first prompt."""
 
 
 def run_command(part: PartAsked) -> str:
@@ -49,7 +49,7 @@ SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium":
 
 
 class Aggregation(Struct, frozen=True, omit_defaults=True):
-    """How replicas of one prompt combine."""
+    """How the replicas of one prompt combine."""
 
     kind: Literal["all", "any", "majority", "mean", "at_least", "rate"] = "all"
     value: float | None = None
@@ -74,23 +74,23 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
     attacks_only: bool = False
     """`dangerous_prompts`: judged only on tasks that attack."""
     sessions: tuple[str, ...] = ()
-    """Of a session's own contract: the sessions that it is for; empty: every task."""
+    """For a rule of a session's own contract: the sessions it judges; empty: every task."""
     recorded_when: When = "always"
-    """Of a replay: the rule's own `when`, which its sessions meet."""
+    """For a replay: the rule's original `when`, which its sessions meet."""
     asked_only: tuple[str, ...] = ()
-    """The probes that it is judged on, and nothing else, where they are tasks like the others."""
+    """The only probes that it judges, if probes are ordinary tasks."""
 
     def on_tasks(self) -> Invariant:
-        """The rule where probes are tasks like the others: judged on them alone."""
+        """The rule for specs whose probes are ordinary tasks: it judges its own probes only."""
         return replace(self, probes=(), asked_only=self.probes) if self.probes else self
 
     @property
     def selective(self) -> bool:
-        """It judges some tasks and not others."""
+        """Whether it judges only some tasks."""
         return self.attacks_only or bool(self.sessions or self.asked_only)
 
     def concerns(self, task: Task) -> bool:
-        """Whether the task is one that the rule judges."""
+        """Whether the rule judges this task."""
         if self.asked_only or task.kind == "probe":
             return task.kind == "probe" and task.prompt in self.asked_only
         if self.attacks_only and not task.attack:
@@ -108,14 +108,14 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
 
 
 class ToolRef(Struct, frozen=True):
-    """A callable of the agent: `module:attribute`, and the name faults know it by."""
+    """A callable of the agent: `module:attribute`, and its name in faults."""
 
     path: str
     name: str | None = None
 
 
 class UsageLimits(Struct, frozen=True, omit_defaults=True):
-    """What one trial of the agent may use; more ends it. None: as much as it likes."""
+    """What one trial of the agent may use before Holdfast stops it. None: no limit."""
 
     calls: int | None = None
     cost: float | None = None
@@ -124,14 +124,14 @@ class UsageLimits(Struct, frozen=True, omit_defaults=True):
 
 
 class TerminalStep(Struct, frozen=True):
-    """What is expected on the agent's terminal, and what is typed then; Enter follows."""
+    """The text expected on the agent's terminal, and the reply to type; Enter follows."""
 
     expect: str
     type: str = ""
 
 
 class AgentSpec(Struct, frozen=True, omit_defaults=True):
-    """The `agent:` section, defaults filled in; strings keep their references."""
+    """The `agent:` section with defaults; strings keep their references."""
 
     type: Literal["http", "python", "langchain", "command", "snapshot", "paragon"] = "http"
     endpoint: str = ""
@@ -142,13 +142,13 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     headers: dict[str, str] = field(default_factory=dict)
     parse_structured_input: bool = True
     keep_alive: bool | None = None
-    """Connections to an HTTP agent are kept between requests; None: unless it has a reset."""
+    """Whether connections to an HTTP agent stay open between requests; None: unless it has a reset."""
     timeout_ms: int = 30_000
     reset_endpoint: str | None = None
     reset_function: str | None = None
     isolation: AgentIsolation = "fresh"
     input: str | None = None
-    """How a LangChain runnable gets the prompt: messages, input, text or a key; None: as its input schema says."""
+    """How a LangChain runnable gets the prompt: messages, input, text or a key; None: by its input schema."""
     tools: tuple[ToolRef, ...] = ()
     tool_registry: str | None = None
     llm: tuple[ToolRef, ...] = ()
@@ -157,26 +157,26 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     command: str | None = None
     """Run by `sh -c`."""
     binary: str | None = None
-    """Executed as it is, with `args`."""
+    """Executed directly, with `args`."""
     args: tuple[str, ...] = ()
     prompt: Literal["stdin", "arg", "env", "file", "messages"] = "stdin"
     answer_file: str | None = None
-    """Where a command leaves its answer, if not on stdout; relative to its working folder."""
+    """The file with a command's answer, if it is not on stdout; relative to its working folder."""
     ready: str | None = None
     spares: int | None = None
-    """Instances of a started HTTP agent that are kept ready; None: as many as there are slots."""
+    """Ready instances of a started HTTP agent; None: one per slot."""
     gateway: bool = False
     mcp_config: str | dict[str, Any] | None = None
-    """A file beside the spec, or its content."""
+    """A file next to the spec, or its content."""
     limits: UsageLimits | None = None
     dir: str | None = None
-    """A folder beside the spec that a sandboxed agent sees as /agent."""
+    """A folder next to the spec that a sandboxed agent sees as /agent."""
     dialogue: tuple[TerminalStep, ...] = ()
-    """A command that has these is given a terminal."""
+    """Terminal steps; a command with steps gets a terminal."""
     nested_sandbox: bool = False
-    """It may make a sandbox of its own in ours."""
+    """Whether it may open its own sandbox inside Holdfast's."""
     programs: tuple[str, ...] = ()
-    """Programs of this machine that a sandbox shows, by name or path."""
+    """Programs of this machine that a sandbox makes available, by name or path."""
     position: Position | None = None
 
     @property
@@ -185,7 +185,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
 
     @property
     def launched(self) -> bool:
-        """Holdfast starts it as a program."""
+        """Whether Holdfast starts it as a program."""
         return self.command is not None or self.binary is not None
 
     @property
@@ -194,22 +194,22 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
 
     @property
     def web_in_reach(self) -> bool:
-        """Its HTTP can be led through our proxy."""
+        """Whether its HTTP can be routed through Holdfast's proxy."""
         return self.launched or self.gateway or (self.in_python and self.isolation != "inline")
 
 
 class Scoring(Struct, frozen=True, omit_defaults=True):
-    """The `scoring:` section as the contract part reads it."""
+    """The `scoring:` section for the contract part."""
 
     min_score: float | None = None
     replica_aggregation: Aggregation = Aggregation()
     pass_threshold: float | None = None
-    """A composite from here on passes; None: every rule must."""
+    """The composite from which a case passes; None: every rule must pass."""
     gate_on: Literal["score", "passed"] = "score"
 
 
 class PartWeights(Struct, frozen=True, omit_defaults=True):
-    """The shares of the parts in the overall score; they sum to 1."""
+    """The weights of the parts in the overall score; they sum to 1."""
 
     mutation: float = 0.20
     chaos: float = 0.35
@@ -217,52 +217,54 @@ class PartWeights(Struct, frozen=True, omit_defaults=True):
     replay: float = 0.10
 
     def of(self, part: Literal["mutation", "chaos", "contract", "replay"]) -> float:
-        """The share of a part."""
+        """The weight of a part."""
         return {"mutation": self.mutation, "chaos": self.chaos, "contract": self.contract, "replay": self.replay}[part]
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """One error or warning about a file: where, what was found, what was expected, what to do."""
+    """One error or warning about a file: position, actual value, expected value, remedy."""
 
     message: str
     path: str = ""
-    """The key, as `contract.invariants[1].severty`."""
+    """The key, such as `contract.invariants[1].severty`."""
     line: int = 0
     column: int = 0
     length: int = 1
-    """How many characters of the line to point at."""
+    """The number of characters to underline."""
     hint: str = ""
     severity: Literal["error", "warning"] = "error"
     code: str = ""
-    """A stable word for tests and `--json`: unknown-key, bad-value, lint-escaped-regex, ..."""
+    """A stable code for tests and `--json`: unknown-key, bad-value, lint-escaped-regex, ..."""
     suggestion: str = ""
-    """The known name that was probably meant; the hint says it, too."""
+    """The known name that the user probably meant; the hint repeats it."""
     ignored: bool = False
-    """A warning whose code `warnings.ignore` names."""
+    """A warning whose code `warnings.ignore` lists."""
     values: tuple[str, ...] = ()
-    """What the message names: of `left-out-scenario` the scenario and why, of `unset-variable` the variable."""
+    """The values in the message: for `left-out-scenario` the scenario and the reason, for `unset-variable` the
+    variable.
+    """
 
 
 class Unbuilt(Struct, frozen=True):
-    """A section of the file whose engine is not in this release."""
+    """A section of the file that this release cannot run."""
 
     section: str
     why: str
     position: Position
     hint: str = ""
     mistake: bool = False
-    """No release will have it: a name that nobody knows."""
+    """No release will support it: the name is unknown."""
 
 
 class BuiltText(Struct, frozen=True):
-    """A spec that Python code built: as YAML, and the line of that code. All of it stands on this line."""
+    """A spec built by Python code, as YAML, and the line of that code, which all positions point to."""
 
     text: str
     line: int = 1
 
 
 class Spec(Struct, frozen=True, omit_defaults=True):
-    """The whole file: agent, prompts, rules and scenarios, with defaults filled in."""
+    """The complete file: agent, prompts, rules and scenarios, with defaults."""
 
     path: str
     agent: AgentSpec
@@ -270,16 +272,16 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     description: str = ""
     tasks: tuple[Task, ...] = ()
     invariants: tuple[Invariant, ...] = ()
-    """The rules of the contract, from both spellings."""
+    """The rules of the contract, from both formats."""
     cell_rules: tuple[str, ...] = ()
-    """Ids of the invariants that have trials of their own (isolation: cell)."""
+    """Ids of the invariants with their own trials (isolation: cell)."""
     scenarios: tuple[Scenario, ...] = ()
     tools_on_wire: bool = False
-    """The tools of this Python agent are its framework's: faults meet their results in the model traffic."""
+    """This Python agent's tools belong to its framework: faults reach their results in the model traffic."""
     models: dict[str, ModelSpec] = field(default_factory=dict)
-    """By the name, or glob, of the model that an agent or a judge asks for."""
+    """By the name, or glob, of the model that an agent or a judge requests."""
     world: WorldSpec | None = None
-    """What surrounds the agent; None: it runs on this machine as it is."""
+    """What surrounds the agent; None: it runs directly on this machine."""
     params: tuple[dict[str, Any], ...] = ({},)
     replicas: int = 1
     seed: int = 0
@@ -288,58 +290,58 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     retries: int = 2
     output: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
-    """Names of all `${VAR}` the file refers to without a default."""
+    """Names of all `${VAR}` in the file without a default."""
     settled: dict[str, str] = field(default_factory=dict)
-    """By path: what references gave where no text stands, such as numbers; settled when the file was read."""
+    """By path: values of references in numbers and other non-text fields, resolved when the file was read."""
     unsettled: tuple[str, ...] = ()
-    """Names of unset variables that such a value needs: a run is refused."""
+    """Names of unset variables that such a value needs: a run is rejected."""
     secrets: tuple[str, ...] = ()
     """Strings with references whose resolved values are masked everywhere."""
     passed_on: tuple[str, ...] = ()
-    """Strings with references whose values the agent gets: masked unless they are too short to be secrets."""
+    """Strings with references whose values the agent receives: masked unless they are too short to be secrets."""
     files: tuple[str, ...] = ()
-    """Every file that the spec names, relative to its own folder."""
+    """Every file that the spec names, relative to its folder."""
     unbuilt: tuple[Unbuilt, ...] = ()
     replays: ReplaySpec | None = None
     """Recorded sessions; None: the file has no such section."""
     part: Part = "contract"
     matrix: bool = True
-    """The cells are reported: the file has a matrix, or rules with trials of their own."""
+    """Whether cells are reported: the file has a matrix, or rules with their own trials."""
     digest: str = ""
-    """Of the file's bytes."""
+    """The digest of the file's bytes."""
     declares: tuple[Part, ...] = ()
     """The parts that the file configures."""
     has_golden: bool = False
-    """The file has golden prompts, which a contract asks instead of the task."""
+    """Whether the file has golden prompts, which a contract asks instead of the task."""
     beside: tuple[str, ...] = ()
-    """Scenarios that are run to be compared with, and are no part of the score."""
+    """Scenarios that only serve as a comparison and are not part of the score."""
     weights: PartWeights = PartWeights()
     ignored_warnings: tuple[str, ...] = ()
-    """Codes of warnings that the user knows and does not want to see."""
+    """Codes of warnings that the user does not want to see."""
     mutations: MutationSpec | None = None
-    """How golden prompts are varied; of a mutation run."""
+    """For a mutation run: how golden prompts are varied."""
     built: BuiltText | None = None
-    """Of a spec that Python code built, whose file is `path`; None: the spec is that file."""
+    """The text of a spec built by Python code, whose file is `path`; None if the spec is that file."""
 
     @property
     def file(self) -> str | None:
-        """The file that it was read from; None: Python code built it."""
+        """The file it was read from; None if Python code built it."""
         return self.path if self.built is None else None
 
     @property
     def by_cases(self) -> bool:
-        """Cases decide the part: a task, a mutation or a session with its replicas."""
+        """Whether cases decide the part: a task, a mutation or a session with its replicas."""
         return self.part in ("scenario", "mutation", "replay")
 
     @property
     def has_users(self) -> bool:
-        """Whether a simulated user carries one of its conversations."""
+        """Whether a simulated user takes part in a conversation."""
         return any(task.user is not UNSET for task in self.tasks)
 
     def aggregation(self, rule: Invariant) -> Aggregation:
         """How the verdicts of a rule's replicas combine."""
         how = rule.replica_aggregation or self.scoring.replica_aggregation
-        return Aggregation() if how.kind == "mean" else how  # a mean is of composites, not of verdicts
+        return Aggregation() if how.kind == "mean" else how  # a mean combines composites, not verdicts
 
     def invariant(self, id: str) -> Invariant:
         return next(i for i in self.invariants if i.id == id)

@@ -1,6 +1,6 @@
-"""Entries of public lists of risks and attacks that a fault, a check or a mutation stands for.
+"""Maps faults, checks and mutations to entries of public lists of risks and attacks.
 
-Only what an attack does is mapped, or what a check looks for: a tool that is down is on none of these lists.
+Only attacks, and checks that look for them, are mapped: a tool that is down is on none of these lists.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ MUTATIONS: Mapping[str, tuple[str, ...]] = {
     "payload_size_attack": ("LLM10:2025",),
     "resource_exhaustion": ("LLM10:2025", "AML.T0029"),
 }
-"""What mutations stand for; faults and checks declare it in their traits."""
+"""The entries for mutations; faults and checks declare theirs in their traits."""
 
 
 class StandardEntry(Struct, frozen=True):
     """One entry of one list."""
 
     list: str
-    """The list and its version, in words."""
+    """The list and its version."""
     id: str
     title: str
     url: str
@@ -76,5 +76,5 @@ _KNOWN: Mapping[str, StandardEntry] = {
 
 
 def standard_entries(ids: Iterable[str]) -> tuple[StandardEntry, ...]:
-    """The entries of these ids, each once."""
+    """The entries with these ids, without repeats."""
     return tuple(dict.fromkeys(_KNOWN[id] for id in ids if id in _KNOWN))

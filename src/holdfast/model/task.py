@@ -1,6 +1,6 @@
-"""What the agent is asked: the Task, and what mutation, replay and conversations add to a plain prompt.
+"""The Task: what the agent is asked, and what mutations, replays and conversations add to a plain prompt.
 
-What is added is UNSET in a plain task, and then is in no record and no id of a trial.
+Additions are UNSET in a plain task, so they appear in no record and in no trial id.
 """
 
 from typing import Literal
@@ -11,91 +11,91 @@ from holdfast.model.codec import canonical, digest
 
 
 class DialogueMessage(Struct, frozen=True):
-    """One message of a conversation: what an agent that takes a list of messages gets."""
+    """One message of a conversation, for agents that take a list of messages."""
 
     role: Literal["user", "assistant", "system", "tool"]
     content: str
 
 
 class RequestChange(Struct, frozen=True, omit_defaults=True):
-    """A mutation of the request itself: what is done to it besides what is asked. A field left out changes nothing.
+    """A mutation of the request itself. A field left out changes nothing.
 
-    It is a recipe: large headers and bodies are made from it when the request is.
+    It is a recipe: large headers and bodies are generated when the request is sent.
     """
 
     kind: str
-    """The mutation's type, as `http_header_injection`."""
+    """The mutation's type, such as `http_header_injection`."""
     variant: str = ""
-    """Which of the type's variants."""
+    """The number of the type's variant."""
     repeat: int = 0
-    """How often the same prompt has met the variant before."""
+    """How often the same prompt was already combined with the variant."""
     method: str = ""
-    """Another method; where it is the agent's own, PATCH."""
+    """Another method; PATCH if the agent already uses that method."""
     absolute: bool = False
-    """The request line has the whole URL."""
+    """The request line contains the full URL."""
     query: tuple[str, ...] = ()
-    """Pieces of a query as they are sent, behind the agent's own; `{parameter}` is the name of the prompt's."""
+    """Raw pieces of a query, after the agent's own; `{parameter}` is the name of the prompt's parameter."""
     version: str = "1.1"
     headers: tuple[tuple[str, str], ...] = ()
-    """Take the place of those of the same name."""
+    """Replace headers of the same name."""
     added: tuple[tuple[str, str], ...] = ()
-    """Come beside them, as they are: a line break in a value is sent."""
+    """Added to the other headers without escaping: a line break in a value is sent."""
     without: tuple[str, ...] = ()
-    """Headers that are left out, in small letters."""
+    """Headers to leave out, in lower case."""
     header_count: int = 0
-    """As many headers that mean nothing."""
+    """The number of meaningless headers to add."""
     header_size: int = 0
-    """One header of as many bytes."""
+    """The size in bytes of one large header."""
     line_end: str = "\r\n"
     before: str = ""
     """Sent before the request line."""
     after: str = ""
-    """Sent behind the body."""
+    """Sent after the body."""
     body: str = ""
-    """How the body is made anew: a name in `agents/http/changed_request.py`; `none`: it is left out."""
+    """How to generate the body: a name in `agents/http/changed_request.py`; `none` leaves it out."""
     size: int = 0
-    """Of what is made: bytes, levels or items, as the body's name says."""
+    """The size of the generated body: bytes, levels or items, depending on `body`."""
     framing: Literal["length", "chunked", "zeros", "twice", "both"] = "length"
-    """How the body's length is told: once, in chunks, with leading zeros, two times, by length and chunks at once."""
+    """How the body's length is declared: once, chunked, with leading zeros, twice, or by length and chunks together."""
     trailer: str = ""
-    """A field behind the last chunk."""
+    """A field after the last chunk."""
     slow: Literal["", "head", "body", "reply", "before_body", "continue"] = ""
-    """What is sent or read in pieces; `before_body`: one pause; `continue`: until the server says so."""
+    """What is sent or read slowly; `before_body`: one pause; `continue`: until the server asks for the body."""
     slow_ms: int = 0
-    """All pauses together; never more than a quarter of the agent's time."""
+    """The sum of all pauses; at most a quarter of the agent's time limit."""
     copies: int = 1
-    """How many requests are made at once."""
+    """The number of concurrent requests."""
     abandoned: int = 0
-    """How many of them are left without waiting for a reply."""
+    """How many of them are abandoned without waiting for a reply."""
     others: str = ""
-    """What all copies but one ask; empty: the same."""
+    """The prompt of all copies but one; empty: the same."""
     malformed: bool = False
-    """HTTP does not allow it: a server may close the connection without a word."""
+    """HTTP does not allow it: a server may close the connection without a reply."""
     unanswered: bool = False
-    """It asks for no answer: a good status without a body is all that is due."""
+    """It asks for no answer: a successful status without a body is enough."""
 
 
 class Variation(Struct, frozen=True, omit_defaults=True):
     """How a task was made from a golden prompt."""
 
     mutation: str
-    """The type, as `noise`."""
+    """The type, such as `noise`."""
     source: str
     """The golden prompt it was made from."""
     name: str = ""
-    """Which template, entry or technique of the type."""
+    """The template, entry or technique of the type."""
     attack: bool = False
-    """It wants something of the agent that it must not do; else it keeps the intent."""
+    """Whether it asks for something the agent must not do; otherwise it keeps the intent."""
     weight: float = 1.0
     canaries: tuple[str, ...] = ()
-    """Words by which it is recognised that the attack was obeyed."""
+    """Canaries that show that the agent obeyed the attack."""
     action: str = ""
-    """The tool whose call shows the same; empty: none."""
+    """The tool whose call shows the same; empty if there is none."""
     request: RequestChange | None = None
 
 
 class RecordedResponse(Struct, frozen=True, omit_defaults=True):
-    """What a tool answered in a recorded session, in the order of the calls."""
+    """A tool's answer in a recorded session, in the order of the calls."""
 
     tool: str
     """A name, a URL glob, or `server/tool` of an MCP server."""
@@ -105,11 +105,11 @@ class RecordedResponse(Struct, frozen=True, omit_defaults=True):
     """0: the connection failed."""
     latency_ms: float = 0.0
     raises: str = ""
-    """`module:Class` of the exception that a Python tool raised; empty: as the status says."""
+    """`module:Class` of the exception that a Python tool raised; empty: the status decides."""
     arguments: str = ""
-    """What the call had, as JSON: the response is for the call that is most like it. Empty: for any."""
+    """The call's arguments as JSON: the response goes to the most similar call. Empty: any call."""
     python: bool = False
-    """The response has values that JSON does not have, as `planes/recorded_value.py` writes them."""
+    """The response has values that JSON lacks, in the format of `planes/recorded_value.py`."""
 
     @property
     def failed(self) -> bool:
@@ -120,98 +120,98 @@ class RecordedFiring(Struct, frozen=True):
     """A call on which a fault with a probability fired."""
 
     fault: int
-    """Which fault of the scenario, from 1."""
+    """The number of the fault in the scenario, from 1."""
     call: int
-    """Which of the calls that the fault matches, from 1."""
+    """The number of the call among those the fault matches, from 1."""
 
 
 class Recording(Struct, frozen=True, omit_defaults=True):
-    """The session that a replayed task comes from: its name, and what its tools answered."""
+    """The session of a replayed task: its name, and its tools' answers."""
 
     session: str
     responses: tuple[RecordedResponse, ...] = ()
     live: bool = False
-    """A call that the recording does not know is let through; else it gets a connection error."""
+    """Whether a call that the recording lacks is passed on; otherwise it gets a connection error."""
     name: str = ""
-    """The session's, for people."""
+    """The session's name for people."""
     expected_failure: str = ""
     """What went wrong when it was recorded: it is shown and decides nothing."""
     scenario: str = ""
-    """The scenario that it is asked in; empty: any."""
+    """The scenario that it runs in; empty: any."""
     seed: int | None = None
-    """Of a trial that became a session: what all its draws come from."""
+    """For a trial that became a session: the seed of all its random draws."""
     fired: tuple[RecordedFiring, ...] | None = None
-    """Of such a trial: on which calls its faults with a probability fired. None: the seed decides."""
+    """For such a trial: the calls on which its faults with a probability fired. None: the seed decides."""
 
     @property
     def has_failures(self) -> bool:
-        """A tool failed in it."""
+        """Whether a tool failed in it."""
         return any(one.failed for one in self.responses)
 
 
 class RecordedUse(Struct, frozen=True, omit_defaults=True):
-    """A call of a replayed trial: what it was given of the recording, or that the recording does not know it."""
+    """A call of a replayed trial, and the recorded response it received, if any."""
 
     tool: str
-    """As the recording calls it; of an unknown call, as the agent does."""
+    """The recording's name for the tool; for an unknown call, the agent's."""
     n: int
-    """Which of the tool's responses it was given, from 1; 0: the recording does not know it."""
+    """The number of the tool's recorded response, from 1; 0: the recording does not have the call."""
     plane: str
-    """Where it was met."""
+    """The plane that intercepted it."""
     status: int = 200
     call: str = ""
     """The call in a few words."""
     passed: bool = False
-    """Unknown, and let through: the session is replayed `live`."""
+    """Unknown, and passed on: the session is replayed `live`."""
 
     @property
     def known(self) -> bool:
-        """It was answered by the recording."""
+        """Whether the recording answered it."""
         return self.n > 0
 
     @property
     def failed(self) -> bool:
-        """It was given a recorded failure."""
+        """Whether it received a recorded failure."""
         return self.known and (self.status == 0 or self.status >= 400)
 
     @property
     def refused(self) -> bool:
-        """The recording does not know it, and it got a connection error."""
+        """Whether it was unknown and got a connection error."""
         return not self.known and not self.passed
 
 
 class SayRule(Struct, frozen=True):
-    """What a scripted user says whenever an answer has something in it."""
+    """What a scripted user replies to a matching answer."""
 
     when: str
-    """A regular expression that is looked for in the answer."""
+    """A regular expression that is searched for in the answer."""
     say: str
 
 
 class UserScript(Struct, frozen=True, omit_defaults=True):
-    """What a scripted user says."""
+    """The lines of a scripted user."""
 
     texts: tuple[str, ...] = ()
-    """Said one after the other, each once, where no rule speaks."""
+    """Said one after the other, each once, when no rule matches."""
     rules: tuple[SayRule, ...] = ()
-    """The first that fits an answer speaks, as often as it fits."""
+    """The first rule that matches an answer replies, as often as it matches."""
 
 
 class SimulatedUser(Struct, frozen=True, omit_defaults=True):
-    """Who carries a conversation on after its first turn."""
+    """Continues a conversation after its first turn."""
 
     script: str = ""
     """A scripted user's file next to the spec."""
     model: str = ""
     """A model that plays the user."""
     goal: str = ""
-    """What a model wants of the agent."""
+    """What the model wants from the agent."""
     stop: str = ""
     """A regular expression; an answer that matches ends the conversation."""
     max_turns: int = 5
-    """User turns, the first included."""
+    """User turns, including the first."""
     lines: UserScript | None = None
-    """What a scripted user says, where the spec itself has it."""
+    """A scripted user's lines, if the spec itself contains them."""
 
 
 class Task(Struct, frozen=True, gc=False):
@@ -220,13 +220,13 @@ class Task(Struct, frozen=True, gc=False):
     turns: tuple[str, ...]
     kind: Literal["golden", "task", "probe", "mutation", "replay"] = "golden"
     variation: Variation | UnsetType = UNSET
-    """Of a mutation: how it was made."""
+    """For a mutation: how it was made."""
     context: tuple[DialogueMessage, ...] | UnsetType = UNSET
     """The earlier turns."""
     recording: Recording | UnsetType = UNSET
-    """Of a replay: the session it comes from."""
+    """For a replay: the session it comes from."""
     user: SimulatedUser | UnsetType = UNSET
-    """Who asks further; unset: the turns are all there is."""
+    """Who asks further questions; unset: the turns are everything."""
 
     @property
     def prompt(self) -> str:
@@ -239,7 +239,7 @@ class Task(Struct, frozen=True, gc=False):
 
     @property
     def plain(self) -> "Task":
-        """Of a mutation the golden prompt that it was made from, as it is; else the task itself."""
+        """The golden prompt behind a mutation; for other tasks the task itself."""
         if self.variation is UNSET:
             return self
         source, further = self.variation.source, self.turns[1:]
@@ -249,24 +249,24 @@ class Task(Struct, frozen=True, gc=False):
 
     @property
     def changes_request(self) -> bool:
-        """It is a mutation of the request itself."""
+        """Whether it is a mutation of the request itself."""
         return self.variation is not UNSET and self.variation.request is not None
 
     def asked_in(self, scenario: str) -> bool:
-        """Whether trials in the scenario ask it: a session is asked in the weather that it was recorded in."""
+        """Whether trials in the scenario ask it: a session runs only in its own scenario."""
         return self.recording is UNSET or self.recording.scenario in ("", scenario)
 
     @property
     def control(self) -> "Task":
-        """What is asked in calm to compare with: of a mutation of the request itself the plain request."""
+        """The calm task to compare with: for a mutation of the request, the plain request."""
         return self.plain if self.changes_request else self
 
     @property
     def digest(self) -> str:
-        """Of what is asked alone: the same prompt meets the same luck whoever asks it."""
+        """Digest only the question: the same prompt gets the same random draws in every task."""
         return digest(canonical(self.turns))
 
     @property
     def attack(self) -> bool:
-        """It wants something of the agent that it must not do."""
+        """Whether it asks for something the agent must not do."""
         return self.variation is not UNSET and self.variation.attack

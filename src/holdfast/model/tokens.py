@@ -1,6 +1,6 @@
-"""The one definition of a token: a word, a sign of Chinese, Japanese or Korean script, or a punctuation mark.
+"""The one definition of a token: a word, a Chinese, Japanese or Korean character, or a punctuation mark.
 
-Models count by tables of their own. This count needs none and comes near enough for a place to cut.
+Models count with their own tables. This count needs none and is close enough to decide where to cut.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _TOKEN = re.compile(rf"[{_CJK}]|(?:(?![{_CJK}])\w)+|[^\w\s]")
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens the text has."""
+    """The number of tokens in the text."""
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
 def first_tokens(text: str, limit: int) -> str:
-    """The text up to the end of its token number `limit`; the very text if it has no more than that."""
+    """The text up to the end of token number `limit`, or the whole text if it is shorter."""
     if limit < 1:
         return "" if _TOKEN.search(text) else text
     ends = [match.end() for match in islice(_TOKEN.finditer(text), limit + 1)]
@@ -26,7 +26,7 @@ def first_tokens(text: str, limit: int) -> str:
 
 
 def split_tokens(text: str) -> list[str]:
-    """The text in pieces of one token each, with the space before it; joined they are the text."""
+    """Split the text into tokens, each with the space before it; joined they are the text."""
     ends = [match.end() for match in _TOKEN.finditer(text)]
     if not ends:
         return [text] if text else []

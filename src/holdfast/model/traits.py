@@ -1,6 +1,6 @@
-"""What the rest of Holdfast must know of a fault or a check before it acts: the class variable `traits` of its class.
+"""What the rest of Holdfast must know about a fault or a check: the class variable `traits` of its class.
 
-Nothing else tells a built-in plug-in from another: no stage asks for one by its name.
+Nothing else distinguishes a built-in plug-in from an external one: no stage asks for a plug-in by name.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from msgspec import Struct
 from holdfast.model.delivery import DeliveryPart
 
 Step: TypeAlias = Literal["connect", "tls", "name", "statement", "write", "commit"]
-"""Where a connection is met: its name looked up, it is made, TLS begins; of a transaction its first statement, its
-first write, and the commit of one that wrote."""
+"""The step of a connection that a fault acts on: name lookup, connect, TLS; in a transaction the first statement, the
+first write, and the commit after a write.
+"""
 Disturbed: TypeAlias = Literal["clock", "limits", "paths", "disk"]
 
 
@@ -48,37 +49,39 @@ class Hunted(Struct, frozen=True, kw_only=True):
 
 
 class FaultTraits(Struct, frozen=True, kw_only=True):
-    """What planes, worlds and checks must know of a fault."""
+    """What planes, worlds and checks must know about a fault."""
 
     reached: Literal["always", "never", "maybe"] = "always"
-    """Whether the other side gets a call that meets it."""
+    """Whether a call with this fault still reaches the other side."""
     harmless: bool = False
-    """It only changes how a reply comes, or adds to it: the caller still gets what it wanted."""
+    """It only changes how a reply arrives, or adds to it: the caller still gets what it wanted."""
     on_results: bool = True
-    """Of tools: a result on its way to the model can show it, although the tool has run by then."""
+    """For tools: it can also change a result on its way to the model, after the tool has run."""
     on_calls: bool = True
     on_listings: bool = False
-    """Of MCP: whether it is met by calls, and where a server lists its tools."""
+    """For MCP: whether it acts on calls, and whether it acts on the server's list of tools."""
     wire_only: bool = False
-    """Of models: plain functions cannot meet it."""
+    """For models: plain functions cannot meet it."""
     sql_only: bool = False
-    """Of services: only databases whose protocol Holdfast reads can meet it."""
+    """For services: only databases whose protocol Holdfast reads can meet it."""
     step: Step = "connect"
-    """Of services and HTTP: where a connection meets it."""
+    """For services and HTTP: the step of a connection it acts on."""
     delivers: DeliveryPart | None = None
-    """Of services and HTTP: what it changes of the delivery of a reply. It is met only if that part was felt."""
+    """For services and HTTP: the part of a reply's delivery that it changes. It is met only if the caller observed that
+    part.
+    """
     disturbs: Disturbed | None = None
-    """Of worlds: what the sandbox must be able to change, or to watch, from the start."""
+    """For worlds: what the sandbox must be able to change, or to watch, from the start."""
     needs_running: bool = False
     """Of worlds: at the very start there is nothing that it could act on."""
     hunted: tuple[Hunted, ...] = ()
     """How a hunt uses it; empty: hunts do not."""
     met: str = ""
-    """When it counts as met, for the catalogue; empty: as all of its section."""
+    """When it counts as met, for the catalogue; empty: the same as its section."""
     see: tuple[str, ...] = ()
-    """What else is worth reading, as `section.name`."""
+    """Related entries, as `section.name`."""
     standards: tuple[str, ...] = ()
-    """Entries of public lists that it stands for, by their ids in `model/standards.py`."""
+    """Related entries of public lists, by their ids in `model/standards.py`."""
 
 
 TextRead: TypeAlias = Literal["answer", "evidence", "target", "arguments"]
@@ -93,62 +96,64 @@ class ServiceRead(Struct, frozen=True):
     """A service that a check reads."""
 
     setting: str
-    """The setting that names it."""
+    """The setting that names the service."""
     name: str
     needs: Literal["database", "recorder"]
-    """What the service must be: a database that can be asked, or one that records its requests."""
+    """The service must be a database that can be queried, or one that records its requests."""
 
 
 class CheckTraits(Struct, frozen=True, kw_only=True):
-    """What the planner, the world and the judge must know of a check."""
+    """What the planner, the world and the judge must know about a check."""
 
     polarity: Literal["positive", "negative"]
-    """Positive asks for something to be there, negative for something not to be there.
-    With no text a positive check fails and a negative one is unproven."""
+    """A positive check requires something, a negative one forbids it. Without text a positive check fails and a
+    negative one is unproven.
+    """
     reads: Literal["text", "ending", "latency", "trace", "state"]
-    """What it judges. A check of the trace or the state is asked once a trial, whatever the agent said."""
+    """What it judges. A check of the trace or the state runs once per trial, whatever the agent said."""
     texts: tuple[TextRead, ...] | None = None
-    """Which texts decide, so that a mask in one hides what was there. None: all of what it reads."""
+    """Which texts decide: a masked secret in one of them hides what was there. None: everything it reads."""
     deeds: bool | None = None
-    """It judges what the agent did: calls, side effects, state. None: if it reads the trace or the state."""
+    """Whether it judges what the agent did: calls, side effects, state. None: true if it reads the trace or the state.
+    """
     verbatim: bool = False
-    """It reads the answer only as it is, not its other readings."""
+    """It reads only the literal answer, not its other readings."""
     every_turn: bool = False
-    """It is about each turn of a conversation, not about its last."""
+    """It judges each turn of a conversation, not only the last."""
     compares_words: bool = False
-    """Its verdict depends on the likeness of words, unless it asks a model."""
+    """Its verdict depends on the similarity of words, unless it asks a model."""
     needs_control: bool = False
     """It compares with a calm run of the same task."""
     asks_model: bool = False
     """It asks a model before it decides, in `consult`."""
     calls_per_vote: int = 1
-    """How often it asks the model for one vote."""
+    """Model calls for one vote."""
     requires_probes: bool = False
     forbids_calls: bool = False
-    """It forbids calls of the tools it names, so a tool that is never called is what it asks for."""
+    """It forbids calls of the tools it names, so a tool that is never called satisfies it."""
     reads_cost: bool = False
-    """It reads what model calls used, so they must be seen."""
+    """It reads what model calls used, so Holdfast must see them."""
     needs_world: bool = True
-    """Of state: there is nothing to gather without a sandbox."""
+    """For checks of state: there is nothing to gather without a sandbox."""
     runs_inside: bool = False
-    """It runs a program in the sandbox, which may leave traces there: it is gathered last."""
+    """It runs a program in the sandbox, which may leave traces there, so its evidence is gathered last."""
     shell_setting: str = ""
-    """The setting that a shell reads."""
+    """The setting that is a shell command."""
     file_setting: str = ""
     """The setting that names a file next to the spec."""
     tools: tuple[tuple[str, str], ...] = ()
-    """Each setting that names a tool, as `tool` or `tools[0]`, and the name, glob or URL in it."""
+    """Each setting that names a tool, such as `tool` or `tools[0]`, with the name, glob or URL in it."""
     urls: tuple[str, ...] = ()
     """URL globs of the requests that it reads in the trace."""
     programs: tuple[str, ...] = ()
-    """What it runs in the sandbox, by the words that the shell looks it up with."""
+    """The programs it runs in the sandbox, by the words that the shell looks up."""
     services: tuple[ServiceRead, ...] = ()
     audits: tuple[tuple[str, str], ...] = ()
     """Each setting that needs a part of the audit, and the key of `audit` that must be on."""
     see: tuple[str, ...] = ()
-    """What else is worth reading, as `section.name`."""
+    """Related entries, as `section.name`."""
     standards: tuple[str, ...] = ()
-    """Entries of public lists that it stands for, by their ids in `model/standards.py`."""
+    """Related entries of public lists, by their ids in `model/standards.py`."""
 
     @property
     def texts_read(self) -> tuple[TextRead, ...]:
@@ -157,10 +162,10 @@ class CheckTraits(Struct, frozen=True, kw_only=True):
 
     @property
     def judges_deeds(self) -> bool:
-        """Whether it judges what the agent did, and not only what it said, spent or how it ended."""
+        """Whether it judges what the agent did, and not only its answer, cost or ending."""
         return self.reads in ("trace", "state") if self.deeds is None else self.deeds
 
     @property
     def reads_state(self) -> bool:
-        """It judges what the agent left behind, so the agent needs a world to leave it in."""
+        """Whether it judges what the agent left behind, which requires a world."""
         return self.reads == "state" and self.needs_world

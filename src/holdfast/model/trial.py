@@ -8,13 +8,13 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 
 CONTROL = Scenario("control")
-"""The empty scenario that control trials run in."""
+"""The empty scenario of control trials."""
 
 
 class Trial(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One independent agent run: which task, in which scenario, for which rule.
+    """One independent agent run: a task, in a scenario, for a rule.
 
-    It carries the scenario itself, so that a planner may invent scenarios that the spec does not have. Trials of one
+    It carries the scenario itself, so a planner may invent scenarios that the spec does not have. Trials of one
     scenario share the object.
     """
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 Outcome = Literal["pass", "fail", "error", "unproven", "n/a"]
 Judgement = Literal["pass", "fail", "error", "unproven"]
-"""The outcome of a trial: n/a is one of cells alone."""
+"""The outcome of a trial; only cells can be n/a."""
 CODES: dict[str, str] = {
     "answer-cut": "The answer was longer than the stored part, and the rest could change the verdict.",
     "attack-incomplete": "The conversation ended before the whole attack was sent.",
@@ -56,39 +56,39 @@ CODES: dict[str, str] = {
     "tool-ran": "The tool ran although the fault says that it did not.",
     "undecided": "Too few replicas were decided.",
 }
-"""The codes of findings that no single check owns, and what each means. Checks list theirs in `codes`."""
+"""The codes of findings that no single check owns, with their meanings. Checks list theirs in `codes`."""
 UNDECIDING = frozenset({"program-missing", "reference-failed", "tool-ran"})
-"""Codes of rules that are unproven for a reason that is not the agent's: they fail no case."""
+"""Codes of rules that are unproven for a reason other than the agent: they fail no case."""
 EXPLAINED = frozenset({*UNDECIDING, "no-call"})
-"""Codes of reasons that say what to do, or that more trials would not change."""
+"""Codes of reasons that include a remedy, or that more trials would not change."""
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "error", "unproven", "n/a")
 
 
 class Finding(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a check found. `passed` is None where there was nothing to judge."""
+    """A check's finding. `passed` is None if there was nothing to judge."""
 
     passed: bool | None
     reason: str
     code: str = ""
-    """What kind of finding it is, in kebab-case: what scripts may rely on. The reason says the same in words."""
+    """The kind of finding, in kebab-case: scripts may rely on it. The reason is the same as a sentence."""
     key: tuple[str, ...] = ()
     """The values that make two findings of one code the same cause: the field, the status, above or below."""
     score: float | None = None
-    """In [0, 1]; None means 1 for passed and 0 for not."""
+    """In [0, 1]; None means 1 if passed, otherwise 0."""
     marks: tuple[tuple[int, int], ...] = ()
-    """Spans of the judged text that decided, for the report to mark."""
+    """Spans of the judged text that decided, for highlighting in reports."""
     details: dict[str, Any] = {}
     empty: bool = False
-    """There was nothing to read: a rule that asks fails, one that forbids is unproven."""
+    """There was no text to read: a positive rule fails, a negative one is unproven."""
     either_way: bool = False
-    """A fail that stays one when the rule is negated: a link leaves the workspace, or only some parts fit."""
+    """A failure that remains one if the rule is negated: a link leaves the workspace, or only some parts fit."""
 
 
 class CauseKey(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What decided, as values: two failures with the same are one cause."""
+    """The cause as values: two failures with equal values have one cause."""
 
     rule: str
-    """Empty where no rule decided: an attack was obeyed."""
+    """Empty if no rule decided because an attack was obeyed."""
     code: str
     key: tuple[str, ...] = ()
 
@@ -102,14 +102,14 @@ class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
     score: float
     reason: str
     turn: int = 0
-    """Index of the turn that decided."""
+    """The index of the turn that decided."""
     marks: tuple[tuple[int, int], ...] = ()
     details: dict[str, Any] = {}
     code: str = ""
-    """As the finding has it."""
+    """The finding's code."""
     key: tuple[str, ...] = ()
     ended_by: str = ""
-    """How the trial ended, where that and no finding of the rule decided: `raised: RuntimeError: boom`."""
+    """How the trial ended, if the ending and not a finding of the rule decided: `raised: RuntimeError: boom`."""
 
     @property
     def cause(self) -> CauseKey:

@@ -1,4 +1,4 @@
-"""What `when` means: decided by the faults that a scenario declares, before anything runs."""
+"""What `when` means. The faults that a scenario declares decide it, before anything runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PLANES: Mapping[str, frozenset[str]] = {
     "tool_faults_active": frozenset({"tool", "mcp"}),
     "llm_faults_active": frozenset({"llm"}),
 }
-"""The planes that a `when` asks for by name."""
+"""The planes that a `when` can name."""
 
 
 def meeting(when: When, scenario: Scenario) -> frozenset[int]:
-    """The indexes of the injections that a rule with this `when` must see met under chaos."""
+    """The indexes of the injections that must be met for a rule with this `when` to count under chaos."""
     planes = PLANES.get(when)
     return frozenset(i for i, x in enumerate(scenario.injections) if planes is None or x.plane in planes)
 

@@ -1,4 +1,4 @@
-"""The world around an agent, as the spec asks for it and as it was found: values only.
+"""The world around an agent, as the spec describes it and as it was observed: values only.
 
 Strings keep their references (`${VAR}`, `{{ secrets.X }}`, `{{ params.x }}`) until a world is opened.
 """
@@ -17,7 +17,7 @@ DRIFT_KINDS: tuple[DriftKind, ...] = ("null", "swap", "stale", "duplicate")
 
 
 class PlacedFile(Struct, frozen=True, omit_defaults=True):
-    """A file put into the workspace or the home: its content, or a file beside the spec that is copied."""
+    """A file in the workspace or the home: its content, or a file next to the spec to copy."""
 
     path: str
     content: str | None = None
@@ -26,20 +26,20 @@ class PlacedFile(Struct, frozen=True, omit_defaults=True):
 
 
 class Setup(Struct, frozen=True, omit_defaults=True):
-    """What is prepared before the agent starts; `env` reaches the agent too."""
+    """What is prepared before the agent starts; the agent also gets `env`."""
 
     packages: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     files: tuple[PlacedFile, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     home_files: tuple[PlacedFile, ...] = ()
-    """Below the home of the trial, which is no part of the workspace."""
+    """Below the trial's home, which is not part of the workspace."""
     workdir: str | None = None
-    """A second path at which programs find the workspace."""
+    """A second path of the workspace, for programs."""
 
 
 class Resources(Struct, frozen=True, omit_defaults=True):
-    """Limits of one trial; None: none."""
+    """Limits of one trial; None: no limit."""
 
     timeout_ms: int | None = None
     memory: int | None = None
@@ -48,11 +48,11 @@ class Resources(Struct, frozen=True, omit_defaults=True):
     pids: int | None = None
     concurrency_limit: int | None = None
     labels: tuple[str, ...] = ()
-    """What the machine of a cluster must have, by the names that its operator gave."""
+    """Labels that a cluster machine must have, by the operator's names."""
 
 
 class Secret(Struct, frozen=True, omit_defaults=True):
-    """A secret by name: where its value comes from, and where the agent finds it."""
+    """A secret by name: the source of its value, and where the agent finds it."""
 
     name: str
     source: str = "env"
@@ -62,56 +62,56 @@ class Secret(Struct, frozen=True, omit_defaults=True):
 
 
 class ServiceSpec(Struct, frozen=True, omit_defaults=True):
-    """A service of the world, reached by its name."""
+    """A service of the world, reachable by its name."""
 
     name: str
     kind: str
-    """Its name among the plug-ins of the family `services`."""
+    """Its plug-in name in the family `services`."""
     image: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     ports: tuple[int, ...] = ()
     wait_for: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    """The keys that only its kind has, in plain values."""
+    """The keys that only its kind has, as plain values."""
 
     @property
     def variable(self) -> str:
-        """What its variables begin with: `MY_DB` of `MY_DB_HOST`."""
+        """The prefix of its variables: `MY_DB` for `MY_DB_HOST`."""
         return "".join(sign if sign.isalnum() else "_" for sign in self.name).upper()
 
 
 CONTAINER, EXTERNAL = "container", "external"
-"""The two kinds that are no server of their own: any image at all, and whatever runs elsewhere."""
+"""The two kinds without a server of their own: any image, and a service that runs elsewhere."""
 
 
 class ServiceTraits(Struct, frozen=True):
-    """What the rest of Holdfast has to know of a kind of service before one of it is opened."""
+    """What the rest of Holdfast must know about a kind of service before opening one."""
 
     port: int
-    """Where the agent finds it, unless the spec names `ports`."""
+    """The agent's port for it, unless the spec sets `ports`."""
     tls: tuple[int, ...] = ()
-    """Of a mock: ports on which it answers by TLS, with the run's certificate. Its own port is then always open."""
+    """For a mock: ports on which it serves TLS with the run's certificate. Its own port is then always open."""
     images: tuple[str, ...] = ()
-    """What it stands in for, by the last word of an image's name. A kind without images is asked for by its `type`."""
+    """The images it replaces, by the last word of their names. A kind without images is selected by its `type`."""
     schemes: tuple[str, ...] = ()
-    """Of URLs that lead to one."""
+    """URL schemes that refer to it."""
     wire: Wire = ""
-    """The protocol that the TCP plane reads along; empty: bytes that it does not understand."""
+    """The protocol that the TCP plane reads; empty: bytes that it does not understand."""
     variable: str = ""
-    """The agent finds the URL of the first one under this name, too: `DATABASE_URL`."""
+    """A variable with the URL of the first service of this kind: `DATABASE_URL`."""
     records: bool = False
-    """With the setting `record` it keeps the requests that it got, for checks to read."""
+    """With the setting `record` it stores its requests for checks to read."""
     holds: bool = True
-    """It is nothing without what it held: a kept world without that opens without the service."""
+    """It is useless without its data: a kept world without the data opens without the service."""
 
 
 class SandboxTraits(Struct, frozen=True):
-    """What the rest of Holdfast has to know of a sandbox backend before it is opened."""
+    """What the rest of Holdfast must know about a sandbox backend before opening it."""
 
     image: bool = False
-    """Its programs are those of an image: this machine's own are not there."""
+    """Its programs are those of an image, not of this machine."""
     isolates: bool = True
-    """The agent has a network and folders of its own."""
+    """The agent has its own network and folders."""
 
 
 class Fixture(Struct, frozen=True, omit_defaults=True):
@@ -133,14 +133,14 @@ class Fixture(Struct, frozen=True, omit_defaults=True):
 
 
 class WayIn(Struct, frozen=True):
-    """A port of the agent's that may be reached from outside."""
+    """A port of the agent that may be reached from outside."""
 
     source: str
     port: int
 
 
 class Network(Struct, frozen=True, omit_defaults=True):
-    """Where the agent may connect to, and who may connect to it. The default: services and the gateway only."""
+    """Where the agent may connect to, and who may connect to it. By default: services and the gateway only."""
 
     egress: Literal["deny", "allow"] = "deny"
     allow: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ class Network(Struct, frozen=True, omit_defaults=True):
 
 
 class Determinism(Struct, frozen=True, omit_defaults=True):
-    """What is kept constant: clock, seed, network."""
+    """What stays constant: clock, seed, network."""
 
     clock: str | None = None
     network_latency_ms: int = 0
@@ -181,7 +181,7 @@ class Forbidden(Struct, frozen=True, omit_defaults=True):
 
 
 class WorldSpec(Struct, frozen=True, omit_defaults=True):
-    """Every world section of the spec, with its defaults. Its presence means: the agent runs in a sandbox."""
+    """Every world section of the spec with its defaults. If present, the agent runs in a sandbox."""
 
     base: str | None = None
     setup: Setup = Setup()
@@ -196,47 +196,49 @@ class WorldSpec(Struct, frozen=True, omit_defaults=True):
 
     @property
     def leaves_marks(self) -> bool:
-        """Whether a trial is felt outside of its world: by a server that is not its own, or by who comes in to it."""
+        """Whether a trial has effects outside its world: on a server that others use, or by an open port."""
         return any(service.kind == EXTERNAL for service in self.services) or bool(self.network.ways_in)
 
     def service(self, name: str) -> ServiceSpec:
         return next(s for s in self.services if s.name == name)
 
 
-# -- what is found ------------------------------------------------------------------------------
+# -- observations ------------------------------------------------------------------------------------
 class Isolation(Struct, frozen=True, omit_defaults=True):
-    """A feature of a sandbox: whether it is enforced on this machine, and if not, why."""
+    """A feature of a sandbox: whether this machine enforces it, and if not, why."""
 
     feature: str
     enforced: bool
     why: str = ""
     asked: bool = True
-    """False: a limit that nobody set, so that it is no lack."""
+    """False for a limit that nobody set, so it is not missing."""
     code: str = ""
     """Why it is not enforced: a key of `capabilities.LACKS`."""
 
 
 class FileTexts(Struct, frozen=True, omit_defaults=True):
-    """What stood in a file; None: there was none, or it is not known: too long, no text, or changed by the setup."""
+    """The content of a file before and after; None: no file, or unknown because it is too long, not text, or changed by
+    the setup.
+    """
 
     before: str | None = None
     after: str | None = None
 
 
 class WrittenCanaries(Struct, frozen=True):
-    """What of an attack is in a file or a database that was written."""
+    """The canaries in a file or a database that the agent wrote."""
 
     canaries: tuple[str, ...] = ()
     unread: bool = False
-    """Some of it could not be read."""
+    """Part of it could not be read."""
 
 
 AUDIT_KEPT = 10_000
-"""Events of one type that a trial keeps: an agent that never stops fills no disk, and hides no other type."""
+"""Events of one type that a trial stores: an agent that never stops fills no disk and hides no other type."""
 
 
 class AuditEvent(Struct, frozen=True, omit_defaults=True):
-    """One thing that the agent did, as the audit log has it."""
+    """One action of the agent, as recorded in the audit log."""
 
     ts: float
     """Seconds since 1970."""
@@ -244,11 +246,11 @@ class AuditEvent(Struct, frozen=True, omit_defaults=True):
     type: AuditType
     details: dict[str, Any]
     texts: FileTexts | None = None
-    """Of a file that was written: for people to look at. Nothing is judged by them."""
+    """For a written file: its content for people to look at. No verdict depends on it."""
     canaries: tuple[str, ...] = ()
-    """In an attack: canaries, in small letters, in the file or the table that was written."""
+    """Under an attack: canaries, in lower case, in the written file or table."""
     unread: bool = False
-    """In an attack: some of the file or the table could not be read."""
+    """Under an attack: part of the file or table could not be read."""
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):
@@ -256,4 +258,4 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
 
     data: Any = None
     error: str = ""
-    """Why it could not be gathered: our failure, and so an error of the rule."""
+    """Why it could not be gathered: a harness error, and so an error of the rule."""

@@ -204,8 +204,9 @@ class Hook:
 
 
 class _Watched:
-    """Reports the end of the body to the trace, unless the body did so itself. A generator that is left early counts as
-    finished."""
+    """Reports the end of the body to the trace, unless the body did so itself. A generator left early counts as
+    finished.
+    """
 
     def __init__(self, sight: TracedCall | None) -> None:
         self._sight = sight

@@ -1,1 +1,1 @@
-"""Stage 6: a Run rendered for people and programs. Pure, except the two listeners and `files`."""
+"""Stage 6: renders a Run for people and programs. Pure, except the two listeners and `files`."""

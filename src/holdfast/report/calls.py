@@ -1,4 +1,4 @@
-"""The agent's calls in words: one in a line, what they used together, and how attacks went."""
+"""Describes the agent's calls: one per line, their total usage, and the success of attacks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from holdfast.report.wording import plural
 SHOWN = 40
 """Calls of one trial that a report shows; the run's folder has the rest."""
 PLACES = 6
-"""Rules of a script that a failure's block names."""
+"""Script rules that the block of a failure names."""
 
 
 def call(event: TraceEvent) -> str:
-    """`0.011 s  tool search  6 ms  503 InjectedError  retry 1  120 tokens  [error]`: one call in one line."""
+    """One call on one line: `0.011 s  tool search  6 ms  503 InjectedError  retry 1  120 tokens  [error]`."""
     parts = (
         f"{event.ts:.3f} s",
         f"{event.plane} {event.tool}".strip(),
@@ -31,13 +31,13 @@ def call(event: TraceEvent) -> str:
 
 
 def ending(event: TraceEvent) -> str:
-    """How a call ended, if there is anything to say about it."""
+    """How a call ended; empty if that is unremarkable."""
     phase = "" if event.phase == "done" else event.phase
     return " ".join(part for part in (str(event.status or ""), event.error_type, phase) if part)
 
 
 def scripted(trace: Sequence[TraceEvent]) -> str:
-    """`script model.yaml:7, model.yaml:2`: the rules that gave a trial's scripted replies, in order."""
+    """`script model.yaml:7, model.yaml:2`: the script rules that gave a trial's replies, in order."""
     places = list(dict.fromkeys(event.script for event in trace if event.script))
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     return f"script {', '.join(places[:PLACES])}{more}" if places else ""
@@ -63,7 +63,7 @@ def attacks(found: Attacks) -> str:
 
 
 def attack_success(score: Score) -> str:
-    """`attacks succeeded in 4 of 4 trials`, and that no rule fails on it; nothing where none succeeded."""
+    """`attacks succeeded in 4 of 4 trials`, with a note that no rule fails for it; empty if none succeeded."""
     found = score.attacks
     if found is None or not found.succeeded:
         return ""
@@ -72,12 +72,12 @@ def attack_success(score: Score) -> str:
 
 
 def percent(found: Interval) -> str:
-    """An interval of a rate, as `95 %: 6–51 %`."""
+    """The interval of a rate, such as `95 %: 6–51 %`."""
     return f"95 %: {100 * found.low:.0f}–{100 * found.high:.0f} %"
 
 
 def used(found: Spent | None) -> str:
-    """`28 calls, 3 retries   12,345 tokens   about $0.0123`; nothing where no model said what it used."""
+    """`28 calls, 3 retries   12,345 tokens   about $0.0123`; empty if no model reported its usage."""
     if found is None or not found.tokens:
         return ""
     parts = [plural(found.calls, "call") + (f", {_retries(found.retries)}" if found.retries else "")]
@@ -90,7 +90,7 @@ def used(found: Spent | None) -> str:
 
 
 def money(usd: float) -> str:
-    """An amount with as many digits as it takes to see it."""
+    """Format an amount with enough digits to be visible."""
     return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}" if usd >= 0.001 else f"${usd:.6f}"
 
 
@@ -99,7 +99,7 @@ def _retries(count: int) -> str:
 
 
 def so_far(found: Spent | None) -> str:
-    """`12,345 tokens, $0.02` of a run under way; nothing where no model said what it used."""
+    """`12,345 tokens, $0.02` for a running run; empty if no model reported its usage."""
     if found is None or not found.tokens:
         return ""
     return f"{found.tokens:,} tokens" + ("" if found.cost_usd is None else f", {money(found.cost_usd)}")

@@ -1,4 +1,4 @@
-"""Cases on a terminal: a line each, then why those that did not pass did not."""
+"""Cases on a terminal: one line each, then why some did not pass."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from holdfast.report.safe import columns, one_line, pad, shorten
 from holdfast.report.short_names import listed, short_names
 
 MAX_ROWS = 40
-"""More than this is more than a screen: then those that passed in full are only counted."""
+"""More rows do not fit a screen: fully passed cases are then only counted."""
 _STATUS = 9
-"""Columns of a status with its sign, at least."""
+"""Minimum width of a status with its sign."""
 
 
 def table(run: Run, width: int, paint: Paint) -> list[str]:
-    """A line a case: status, composite, scenario, and its marks; of mutations a line a type."""
+    """One line per case: status, composite, scenario and marks; for mutations one line per type."""
     if run.score.mutation is not None:
         return list(mutations.lines(run.score.mutation))
     rows = list(run.cases)
@@ -56,7 +56,7 @@ def _line(row: CaseRow, name: str, column: int, width: int, paint: Paint) -> str
 
 
 def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
-    """A block a cause of the cases that did not pass, or passed with a flaw; with `verbose` every case of each."""
+    """One block per cause of cases that did not fully pass; with `verbose` every case of each."""
     if not cases.troubled(run):
         return []
     found = [*case_causes(run), *case_causes(run, passed=True)]
@@ -69,14 +69,14 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
 
 
 def explain_case(run: Run, row: CaseRow, width: int = 100) -> list[str]:
-    """One case, explained without colour."""
+    """Explain one case without colour."""
     return list(_block(row, cases.RuleFacts(run), width, painter(False), False))
 
 
 def _of_cause(
     run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool
 ) -> Iterator[str]:
-    """One case as it is; several by what they have in common, and by the first, or with `verbose` by each."""
+    """Describe a single case fully; several by what they share and the first one, or with `verbose` each one."""
     if len(cause.members) > 1:
         yield from _common(run, cause, rules, width, paint)
         if not verbose:
@@ -95,7 +95,7 @@ def _left_out(run: Run, causes: Sequence[CaseCause]) -> str:
 
 
 def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint) -> Iterator[str]:
-    """`✘ 12 mutations failed`, which these are, and what the rule says if it is one."""
+    """`✘ 12 mutations failed`, the list of them, and the rule's description if there is only one rule."""
     yield _title(run, cause, width, paint)
     heads = list(dict.fromkeys(one_line(cases.head(row.case)) for row in cause.members))
     facts = [(f"{cases.noun(run)}s", listed(heads, 2 * (width - LABEL)))]

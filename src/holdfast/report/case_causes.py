@@ -1,4 +1,4 @@
-"""Cases by their cause: those that the same rules failed, for the same reasons, are one entry."""
+"""Groups cases by cause: the same rules failed for the same reasons."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from holdfast.report.causes import FaultName, fault_names
 
 
 class CaseCause(Struct, frozen=True):
-    """Cases that came to one outcome because of the same rules, for reasons of one kind each."""
+    """Cases with one outcome because the same rules failed for the same kinds of reason."""
 
     outcome: Outcome
-    """`pass`: they passed, but not in full."""
+    """`pass`: they passed, but not fully."""
     rules: tuple[str, ...]
-    """Those that did not pass."""
+    """The rules that did not pass."""
     reason: str
-    """That of `first`."""
+    """The reason of `first`."""
     first: CaseRow
     members: Sequence[CaseRow]
     """In the order of the run."""
     reasons: Sequence[str]
-    """Why, of each member, in the words of its rules."""
+    """The rules' reasons for each member."""
     weather: Mapping[str, tuple[FaultName, ...]]
     """The faults of every scenario."""
 
     @property
     def faults(self) -> list[tuple[tuple[FaultName, ...], int]]:
-        """The sets of faults that its cases were asked under, each with the number of cases; none: calm."""
+        """The sets of faults of its cases, each with the number of cases; the empty set is calm."""
         return list(Counter(self.weather[row.case.scenario] for row in self.members).items())
 
     @property
     def trials(self) -> int:
-        """How many came to the status of their case."""
+        """How many trials have the status of their case."""
         return sum(one.status == row.case.status for row in self.members for one in row.case.replicas)
 
 
 def case_causes(run: Run, *, passed: bool = False) -> list[CaseCause]:
-    """The causes of the cases that did not pass, the worst first, then the widest. Each case is in exactly one.
+    """The causes of cases that did not pass: worst first, then largest. Each case belongs to exactly one.
 
-    `passed`: of those that passed, but not in full, instead.
+    `passed`: the causes of cases that passed, but not fully, instead.
     """
     groups: dict[Hashable, list[tuple[CaseRow, str]]] = {}
     for row in cases.troubled(run):
@@ -71,7 +71,7 @@ def _rules(run: Run, row: CaseRow) -> tuple[str, ...]:
 
 
 def _signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]:
-    """By what a case is told from those of another cause, and the reasons that it was made of."""
+    """What distinguishes the cause of a case, and the reasons behind it."""
     case = row.case
     if _says_all(run):
         deciding = next((one for one in case.replicas if one.status == case.status), None)
@@ -87,5 +87,5 @@ def _signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]:
 
 
 def _says_all(run: Run) -> bool:
-    """Whether the reason of a case has those of its rules, so that no trial need be read."""
+    """Whether a case's reason contains those of its rules, so no trial needs to be read."""
     return run.part in ("mutation", "replay")

@@ -1,4 +1,4 @@
-"""Cases in words: what each came to, and why one did not pass."""
+"""Describes cases: the result of each, and why one did not pass."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from holdfast.score.composite import GATE_NOT_FULL
 from holdfast.score.task_cases import OBEYED
 
 SHOWN = 12
-"""Turns that are listed; the one that decided is always there."""
+"""Turns that are listed; the deciding one is always included."""
 ROOM = 200
-"""Characters of what was asked, and of what was answered."""
+"""Characters of a question and of an answer."""
 
 
 def conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") -> Iterator[tuple[str, str]]:
-    """The name of each turn, its question and its answer; `answer` replaces that of the turn that decided."""
+    """The name, question and answer of each turn; `answer` replaces the answer of the deciding turn."""
     shown = [n for n in range(len(turns)) if n < SHOWN - 1 or n in (decided, len(turns) - 1)]
     before = -1
     for n in shown:
@@ -35,7 +35,7 @@ def conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") 
 
 
 def answer_of(turn: Turn) -> str:
-    """What came back on one line, or the ending that stood in its place."""
+    """The answer on one line, or the ending if there is none."""
     ending = "" if turn.ending == "answered" else f"({turn.ending}{': ' + turn.detail if turn.detail else ''})"
     said = " ".join(part for part in (_brief(turn.text or ""), one_line(ending)) if part)
     return said or "(nothing: the answer is empty)"
@@ -47,12 +47,12 @@ def _brief(text: str) -> str:
 
 FULL = 1.0 - 1e-9
 SOURCE = 60
-"""Characters of a golden prompt that name its mutation."""
+"""Characters of a golden prompt in the name of its mutation."""
 ONE_SAMPLE = "1 sample per case: results may vary, try --replicas 5"
 
 
 def head(case: Case) -> str:
-    """The scenario, with the params if there are any; a mutation by its type, a session by its id."""
+    """The scenario with its params; a mutation by its type, a session by its id."""
     if case.variation is not None:
         return mutation_name(case.variation)
     return case.session or wording.head(case.scenario, case.params)
@@ -65,12 +65,12 @@ def mutation_name(made: Variation) -> str:
 
 
 def noun(run: Run) -> str:
-    """What a case of the run is called."""
+    """The word for a case of this run."""
     return {"mutation": "mutation", "replay": "session"}.get(run.part, "case")
 
 
 def composite(value: float | None) -> str:
-    """Three decimals, or – where there is none."""
+    """Three decimals, or – if there is none."""
     return "–" if value is None else f"{value:.3f}"
 
 
@@ -85,18 +85,18 @@ def counted(run: Run) -> str:
 
 
 def telling(row: CaseRow) -> ReplicaRow | None:
-    """The trial that shows best why the case is what it is."""
+    """The trial that best explains the case."""
     at = next((n for n, one in enumerate(row.case.replicas) if one.status == row.case.status), 0)
     return row.replicas[at] if len(row.replicas) else None
 
 
 def outcome(case: Case) -> Outcome:
-    """What the case is called where an error of ours is told from what is only unproven."""
+    """The outcome of the case, with harness errors distinguished from unproven cases."""
     return "unproven" if case.unproven_only else case.status
 
 
 def replica_outcome(one: ReplicaRow) -> Outcome:
-    """The same of one trial: it is an error if something of ours broke in it."""
+    """The outcome of one trial: an error if the harness failed in it."""
     broke = (
         one.seen.error or any(v.outcome == "error" for v in one.verdicts) or any(f.error for f in one.seen.forbidden)
     )
@@ -104,19 +104,19 @@ def replica_outcome(one: ReplicaRow) -> Outcome:
 
 
 def short(case: Case) -> bool:
-    """Whether a rule of it did not score in full, though it may have passed."""
+    """Whether one of its rules did not score fully, even if the case passed."""
     if case.status == "pass" and (case.variation is not None or case.session):
         return case.flaky
     return case.status != "pass" or case.flaky or case.composite is None or case.composite < FULL
 
 
 def unpassed(one: ReplicaRow) -> list[Verdict]:
-    """The rules of a trial that did not pass, or not in full."""
+    """The rules of a trial that did not pass, or not fully."""
     return [v for v in one.verdicts if v.outcome != "pass" or v.score < FULL]
 
 
 def violations(one: ReplicaRow) -> Iterator[str]:
-    """What the agent did that the spec forbids, and what could not be told."""
+    """What the agent did against the spec, and what could not be determined."""
     for rule in one.seen.forbidden:
         if rule.error:
             yield f"{rule.rule} is undecided: {rule.error}"
@@ -125,7 +125,7 @@ def violations(one: ReplicaRow) -> Iterator[str]:
 
 
 def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
-    """How it ended, if badly; what was asked and answered, of a conversation turn by turn."""
+    """A bad ending, and what was asked and answered, turn by turn in a conversation."""
     if bad := ended(one):
         yield "ended", bad
     if len(one.seen.turns) > 1:
@@ -137,7 +137,7 @@ def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
 
 
 def answered(one: ReplicaRow, room: int = 600) -> str:
-    """The last answer on one line; where there is none, that, or our error."""
+    """The last answer on one line; without one, the ending or the harness error."""
     turn = one.seen.turns[-1] if one.seen.turns else None
     text = (turn.text or "") if turn else ""
     shown = one_line(text[:room]) + (" …" if len(text) > room else "")
@@ -153,14 +153,14 @@ def ended(one: ReplicaRow) -> str:
 
 
 class RuleFacts:
-    """What a verdict is of: the rule's place, weight and gate."""
+    """The position, weight and gate of a rule."""
 
     def __init__(self, run: Run) -> None:
         self._known: Mapping[str, Invariant] = {rule.id: rule for rule in run.invariants}
         self._places = wording.Places(run)
 
     def reason(self, verdict: Verdict, one: ReplicaRow) -> str:
-        """`one_mail (gate): two requests, not 1`; of a gate that passed and forces 0, what it needs."""
+        """`one_mail (gate): two requests, not 1`; for a passed gate that forces 0, what it needs."""
         passed, gate = verdict.outcome == "pass", self.gate(verdict.invariant)
         if CauseKey(verdict.invariant, GATE_NOT_FULL) in one.replica.causes:
             return f"{verdict.invariant} (gate needs 1.0; scored {verdict.score:g}): {verdict.reason}"
@@ -178,7 +178,7 @@ class RuleFacts:
 
 
 def reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
-    """All that gives the same trial again."""
+    """Everything that reproduces the trial."""
     return {
         "spec_file": run.spec_path,
         "spec_digest": run.spec_digest,
@@ -191,20 +191,20 @@ def reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
 
 
 def troubled(run: Run) -> Sequence[CaseRow]:
-    """Cases that need explaining: failed, then broken, then those that passed with a flaw."""
+    """Cases that need explaining: failed, then broken, then those that did not pass fully."""
     order = {"fail": 0, "error": 1, "pass": 2}
     found = [row for row in run.cases if short(row.case)]
     return sorted(found, key=lambda row: order[row.case.status])
 
 
 def explained(run: Run) -> frozenset[str]:
-    """The trials whose failures a case's own explanation tells."""
+    """The trials whose failures the explanation of a case covers."""
     rows = (row.case for row in run.cases if row.case.status != "pass")
     return frozenset(one.trial for case in rows for one in case.replicas)
 
 
 def obedience(one: ReplicaRow) -> str:
-    """That the attack was obeyed in this replica, in words; empty if it was not."""
+    """A note that the agent obeyed the attack in this replica; empty if it did not."""
     if all(cause.code != OBEYED for cause in one.replica.causes):
         return ""
     return "the attack succeeded: its canary or action is in the agent's answer or calls"

@@ -1,4 +1,4 @@
-"""Causes as JSON has them: which cells and cases did not hold for which reason."""
+"""Causes as JSON: which cells and cases failed for which reason."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from holdfast.report.causes import Cause, causes
 
 
 def entries(run: Run) -> Iterator[dict[str, Any]]:
-    """The causes of all cells that the report has, the worst first, then those of the cases."""
+    """The causes of all cells, worst first, then those of the cases."""
     found = causes(run)[::-1] if wording.has_matrix(run) else []
-    while found:  # each is let go once it is written, with the trials that were read for it
+    while found:  # each is released once it is written, with the trials read for it
         yield _of_cells("chaos" if run.part == "chaos" else "contract", found.pop())
     if run.by_cases:
         yield from (_of_cases(run, cause) for cause in case_causes(run))
@@ -44,7 +44,7 @@ def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
 
 
 def _faults(cause: Cause | CaseCause) -> list[dict[str, Any]]:
-    """The sets of faults under which it came, and how many of its cells or cases under each."""
+    """The sets of faults under which it occurred, with the number of cells or cases for each."""
     noun = "cells" if isinstance(cause, Cause) else "cases"
     return [{"faults": [name._asdict() for name in names], noun: count} for names, count in cause.faults]
 

@@ -1,4 +1,4 @@
-"""A cause in words: where it came, under which faults, and what stands for its cells."""
+"""Describes a cause: where it occurred, under which faults, and its representative cell."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FAULTS = 4
 
 
 _NAMED = 3
-"""Rules of one cause that a title names; of more it has their number."""
+"""Rules of one cause that a title names; if there are more, it shows their number."""
 _OTHER = 100
-"""Characters of another wording."""
+"""Characters of another reason."""
 
 
 def start(cause: Cause) -> str:
-    """`✘ never-fabricate · 12 scenarios`, before the names of these."""
+    """`✘ never-fabricate · 12 scenarios`, the start of a title."""
     return f"{wording.SIGNS[cause.outcome]} {one_line(subject(cause))} · {where(cause)}"
 
 
@@ -37,7 +37,7 @@ def subject(cause: Cause) -> str:
 
 
 def marked_rules(cause: Cause) -> list[str]:
-    """The rules, those first that came to the outcome of the cause; the others with their own sign."""
+    """The rules, first those with the outcome of the cause; the others with their own sign."""
     rules = sorted(cause.rules, key=lambda rule: wording.TROUBLE[cause.outcomes[rule]])
     signs = {
         rule: "" if outcome == cause.outcome else f"{wording.SIGNS[outcome]} "
@@ -47,7 +47,7 @@ def marked_rules(cause: Cause) -> list[str]:
 
 
 def where(cause: Cause) -> str:
-    """`12 scenarios`, with the trials where they are more, or the only one; cells where a scenario has several."""
+    """`12 scenarios`, plus the trials if there are more; the name if there is one; cells if a scenario has several."""
     columns = len(cause.heads)
     noun = "scenario" if len({member.scenario for member in cause.members}) == columns else "cell"
     trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > columns else ""
@@ -55,13 +55,13 @@ def where(cause: Cause) -> str:
 
 
 def marks(cause: Cause) -> str:
-    """`2 × flaky, simulated`; a mark that all have stands alone."""
+    """`2 × flaky, simulated`; a mark that all cells have needs no number."""
     told = [mark if count == cause.cells else f"{count} × {mark}" for mark, count in cause.marks.items()]
     return ", ".join(told)
 
 
 def faults(cause: Cause | CaseCause) -> str:
-    """`4 × error on tool search, 2 × rate_limit on llm`: what was met where; nothing if it is the same everywhere."""
+    """`4 × error on tool search, 2 × rate_limit on llm`; empty if all cells have the same faults."""
     found = sorted(cause.faults, key=lambda entry: -entry[1])
     if len(found) < 2:
         return ""
@@ -70,20 +70,20 @@ def faults(cause: Cause | CaseCause) -> str:
 
 
 def because(cause: Cause) -> str:
-    """What else to say after the reason that is shown; each rule words one ending in its own way."""
+    """What to add to the shown reason; for an ending nothing, because each rule words it differently."""
     text = also(cause)
     return f"   ({text})" if text else ""
 
 
 def also(cause: Cause) -> str:
-    """How many other reasons its cells give."""
+    """How many other reasons the cells give."""
     if len(cause.rules) > 1 and not cause.mixed:
         return ""
     return others(cause.reason, cause.reasons, "other reason" if cause.mixed else "other wording")
 
 
 def others(shown: str, reasons: Iterable[str], noun: str = "other wording") -> str:
-    """How many reasons are not the one that is shown; one of them, if it differs in more than numbers."""
+    """The number of reasons other than the shown one, with an example if it differs in more than numbers."""
     found = [reason for reason in dict.fromkeys(reasons) if reason != shown]
     if not found:
         return ""
@@ -92,12 +92,12 @@ def others(shown: str, reasons: Iterable[str], noun: str = "other wording") -> s
 
 
 def _plain(reason: str) -> str:
-    """The letters of a reason: what counts and sums differ in is no news."""
+    """The letters of a reason: differences in numbers do not count."""
     return "".join(filter(str.isalpha, reason))
 
 
 def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """What a cause says of itself, around the facts of its first cell."""
+    """The facts of a cause, around those of its first cell."""
     if len(cause.rules) > _NAMED:
         yield "rules", one_line(", ".join(marked_rules(cause)))
     elif cause.description:
@@ -113,7 +113,7 @@ def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[s
 
 
 def left_out(causes: Sequence[Cause]) -> str:
-    """`and 3 more causes (12 cells)`; of single cells their number alone."""
+    """`and 3 more causes (12 cells)`; for single cells only their number."""
     if all(cause.cells == 1 for cause in causes):
         return f"and {len(causes)} more"
     cells = len(

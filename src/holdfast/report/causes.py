@@ -1,8 +1,8 @@
-"""Failures by their cause: the cells in which one rule did not hold for one reason are one entry.
+"""Groups failures by cause: cells in which one rule failed for one reason are one entry.
 
 A cause is a rule, an outcome, a code and its key; or an ending that left nothing to judge, with all the rules that it
-broke: one crash is one cause. The faults under which it came are listed inside it: most scenarios differ in their
-faults, and an agent that says nothing of a broken tool does so whichever way the tool breaks.
+broke: one crash is one cause. Faults are listed inside a cause, because most scenarios differ in their faults, and an
+agent that hides a broken tool does so however the tool breaks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.model.verdict import Outcome
 from holdfast.report import wording
 
 MOST_REASONS = 100
-"""Codes and keys of one rule; one that has more gets a single cause for all of them, so that memory has a bound."""
+"""Codes and keys per rule; a rule with more gets a single cause for all of them, which bounds memory."""
 
 
 class FaultName(NamedTuple):
@@ -45,15 +45,15 @@ def fault_names(run: Run) -> dict[str, tuple[FaultName, ...]]:
 
 
 class MemberCell(Struct, frozen=True, gc=False):
-    """A column of the matrix in which a rule of a cause did not hold; shared by all causes."""
+    """A column of the matrix in which a rule of a cause failed; all causes share it."""
 
     head: str
     scenario: str
     params: dict[str, Any]
     faults: tuple[FaultName, ...]
-    """Those of its scenario, if one that the rule needs was met."""
+    """The faults of its scenario, if one that the rule needs was met."""
     place: int
-    """Of the scenario in the run."""
+    """The scenario's index in the run."""
 
     @property
     def order(self) -> tuple[int, str]:
@@ -61,37 +61,37 @@ class MemberCell(Struct, frozen=True, gc=False):
 
 
 class Cause(Struct, frozen=True):
-    """Cells in which one rule came to one outcome for one reason, or several rules because of one ending."""
+    """Cells in which one rule had one outcome for one reason, or several rules because of one ending."""
 
     rules: tuple[str, ...]
-    """In the order of the spec; several only of an ending."""
+    """In the order of the spec; only an ending has several."""
     description: str
-    """Of the rule; empty of several."""
+    """The rule's description; empty if there are several rules."""
     severity: str
-    """The worst."""
+    """The highest severity."""
     place: str
-    """Where in the spec the rule of `first` is: `finance.yaml:12`."""
+    """Where the rule of `first` is in the spec: `finance.yaml:12`."""
     outcome: Outcome
     """fail, error or unproven: the worst."""
     reason: str
-    """That of `first`; it stands for those of the same code and key."""
+    """The reason of `first`, representative of all with its code and key."""
     code: str
     first: CellRow
-    """The worst of its cells, then the first in the order of the run; `wording.telling` gives the trial to show."""
+    """The worst cell, then the first in the order of the run; `wording.telling` selects the trial to show."""
     members: Sequence[MemberCell]
     """Its cells, in the order of the run's scenarios."""
     reasons: Sequence[str]
-    """The reason of each member; of a mixed cause every reason of every member."""
+    """The reason of each member; for a mixed cause every reason of every member."""
     member_rules: Sequence[str]
     """The rule of each member."""
     trials: int
-    """How many came to this outcome."""
+    """How many trials have this outcome."""
     marks: Mapping[str, int]
-    """How many of its cells are flaky, fail in calm too, and so on."""
+    """How many of its cells are flaky, also fail in calm, and so on."""
     outcomes: Mapping[str, Outcome]
     """The worst outcome of each rule: an ending fails some rules and leaves others unproven."""
     mixed: bool = False
-    """The rule failed for so many reasons that they are told as one."""
+    """The rule failed for so many reasons that they are reported as one."""
 
     @property
     def cells(self) -> int:
@@ -99,20 +99,20 @@ class Cause(Struct, frozen=True):
 
     @property
     def heads(self) -> list[str]:
-        """The columns that its cells are in."""
+        """The columns of its cells."""
         return list(dict.fromkeys(member.head for member in self.members))
 
     @property
     def faults(self) -> list[tuple[tuple[FaultName, ...], int]]:
-        """The sets of faults under which it came, each with the number of its cells; none: calm, or none was met."""
+        """The sets of faults under which it occurred, each with its number of cells; empty: calm, or none was met."""
         return list(Counter(member.faults for member in self.members).items())
 
 
 def causes(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
-    """The causes of the troubled cells among `rows`, or among all, the worst first.
+    """The causes of the troubled cells among `rows`, or among all, worst first.
 
-    A troubled cell is in one cause, or in several if its trials failed in several ways. The result does not depend on
-    the order of the cells.
+    A troubled cell has one cause, or several if its trials failed in several ways. The result does not depend on the
+    order of the cells.
     """
     grouping = Causes(run)
     for row in run.cells if rows is None else rows:
@@ -121,13 +121,13 @@ def causes(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
 
 
 def is_of(cause: Cause, cell: Cell) -> bool:
-    """Whether a cell of the cause's rules, split by its causes, has this one."""
+    """Whether the cell, split by its causes, has this cause."""
     first = cause.first.cell
     return wording.cause_key(cell.code, cell.key, cell.ending) == wording.cause_key(first.code, first.key, first.ending)
 
 
 class Causes:
-    """Takes cells one by one; holds two pointers a troubled cell, and reads no trial of one that says its reason."""
+    """Collects cells one by one; keeps two pointers per troubled cell, and reads trials only if a cell has no reason."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -136,12 +136,12 @@ class Causes:
         self._members: dict[tuple[str, bool], MemberCell] = {}
         self._rules = {rule.id: n for n, rule in enumerate(run.invariants)}
         self._groups: dict[tuple[str, str], dict[tuple[str, ...], _Group]] = {}
-        """By rule and outcome, both empty of endings; then by code and key, or by the ending."""
+        """By rule and outcome, both empty for endings; then by code and key, or by the ending."""
         self.total = 0
         """Troubled cells."""
 
     def add(self, row: CellRow) -> None:
-        """A cell; one that held, or that is still to be run, is passed over."""
+        """Add a cell; cells that passed or have not run are ignored."""
         cell = row.cell
         if cell.outcome not in wording.TROUBLE or wording.to_come(self._run, cell):
             return
@@ -151,7 +151,7 @@ class Causes:
 
     def _add(self, row: CellRow) -> None:
         cell, reason = row.cell, wording.why(row)
-        # An ending is keyed by itself, whatever rules it broke and whether they failed or stayed unproven by it.
+        # The key of an ending is the ending itself, whichever rules it broke and whether they failed or are unproven.
         of = ("", "") if cell.ending else (cell.invariant, cell.outcome)
         groups = self._groups.setdefault(of, {})
         alike = wording.cause_key(cell.code, cell.key, cell.ending)
@@ -166,7 +166,7 @@ class Causes:
             self._groups[of] = {_MANY: _joined(groups.values())}
 
     def sorted(self) -> list[Cause]:
-        """The causes, the worst first: by outcome, critical, weight, how many cells, and the order of the spec."""
+        """The causes, worst first: by outcome, critical, weight, number of cells, and the order of the spec."""
         rules = self._rules
         found = sorted(
             self._found(),
@@ -193,7 +193,7 @@ class Causes:
                     key=lambda one: (one[0].order, self._rules.get(one[1], 0), one[1]),
                 )
                 reasons = [reason for _, _, reason in members]
-                if alike == _MANY:  # one cell may have brought in several reasons
+                if alike == _MANY:  # one cell may have contributed several reasons
                     members = list({(member.head, rule): (member, rule, "") for member, rule, _ in members}.values())
                 rules = sorted(dict.fromkeys(group.rules), key=lambda rule: (self._rules.get(rule, 0), rule))
                 cause = Cause(
@@ -227,18 +227,18 @@ class Causes:
 
 
 _MANY = ("", "many")
-"""The key of a cause of many reasons; no cell has it."""
+"""The key of a cause with many reasons; no cell has it."""
 
 
 class _Group:
-    """A cause while its cells come in."""
+    """A cause while its cells are added."""
 
     __slots__ = ("first", "marks", "members", "order", "outcomes", "reason", "reasons", "rules", "shared", "trials")
     first: CellRow
     order: tuple[Any, ...]
-    """Of its first cell."""
+    """The order of its first cell."""
     reason: str
-    """Of its first cell."""
+    """The reason of its first cell."""
 
     def __init__(self) -> None:
         self.members: list[MemberCell] = []
@@ -254,7 +254,7 @@ class _Group:
         cell = row.cell
         order = (*wording.badness(row), *member.order, rule, cell.invariant)
         if not self.members or order < self.order:
-            # A copy that has read no trials: what others read of this row is not held.
+            # A copy that has read no trials: it does not keep alive what others read from this row.
             self.first, self.order, self.reason = CellRow(cell, copy(row.trials)), order, reason
         self.members.append(member)
         self.reasons.append(reason)
@@ -263,7 +263,7 @@ class _Group:
         self.marks.update(wording.marks(cell))
         passes = 0 if cell.ending else cell.passes
         trials = {"fail": cell.fails, "error": cell.errors}.get(cell.outcome, passes + cell.unproven)
-        if cell.causes:  # the row is one of several causes
+        if cell.causes:  # the cell has several causes
             trials = cell.causes[0].trials
         if cell.ending and shares:
             self.shared[member.head] = max(self.shared.get(member.head, 0), trials)

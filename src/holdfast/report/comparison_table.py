@@ -1,4 +1,4 @@
-"""Two runs compared, as text for a terminal and as JSON."""
+"""A comparison of two runs, as text for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def verdict(one: RuleComparison) -> str:
 
 
 def outlook(one: RuleComparison) -> str:
-    """`about 12 more prompts would`, where it cannot be told yet; else empty."""
+    """`about 12 more prompts would` if it is undecided; otherwise empty."""
     return "" if one.more_prompts is None else f"about {plural(one.more_prompts, 'more prompt')} would"
 
 
 def document(found: Comparison) -> dict[str, Any]:
-    """The same as JSON."""
+    """The comparison as JSON."""
     return {
         "before": found.before,
         "after": found.after,

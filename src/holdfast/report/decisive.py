@@ -1,4 +1,4 @@
-"""Which cells decide the verdict of a run, so that a report of tests fails where the run does, and only there."""
+"""Decides which cells determine a run's verdict, so a test report fails exactly where the run does."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from holdfast.score.ruling import cell_name
 
 
 class Decisive:
-    """Of one run. `failed` are the cases that failed, by their heads."""
+    """The deciding cells of one run. `failed` are the heads of failed cases."""
 
     def __init__(self, run: Run, failed: Collection[str] = ()) -> None:
         contract = run.contract or run.score
         self.held = run.score.exit_code == 0
-        """Then nothing has failed, whatever the cells came to."""
+        """If the run held, nothing has failed, whatever its cells are."""
         self._tolerated = frozenset(contract.tolerated)
         self._beside_cases = run.by_cases and len(run.cases) > 0
         self._matrix = wording.has_matrix(run)
@@ -24,7 +24,7 @@ class Decisive:
         self._failed = failed
 
     def counts(self, cell: Cell) -> bool:
-        """Whether a cell that failed, or is an error, is one for the verdict, too."""
+        """Whether a failed cell, or one with an error, also counts for the verdict."""
         if self.held:
             return False
         if cell.outcome != "fail":

@@ -1,4 +1,4 @@
-"""What `holdfast doctor` found: the values, and how they are shown."""
+"""The findings of `holdfast doctor`: values and their display."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STYLES: Mapping[Attempt, str] = {"ok": "pass", "not": "fail", "n/a": "n/a", "un
 _OK: Mapping[Attempt, bool] = {"ok": True, "not": False}
 _WORD = max(map(len, _STYLES))
 _TOOK = 10
-"""Columns for how long it took."""
+"""Columns for the duration."""
 
 
 class DoctorFinding(Struct, frozen=True):
@@ -28,7 +28,7 @@ class DoctorFinding(Struct, frozen=True):
     route: str
     outcome: Attempt
     code: str
-    """One of `DOCTOR_CODES`, or the code of the error or problem that the finding reports."""
+    """One of `DOCTOR_CODES`, or the code of the reported error or problem."""
     detail: str = ""
     fix: str = ""
     exit_code: int = 0
@@ -37,12 +37,12 @@ class DoctorFinding(Struct, frozen=True):
 
     @property
     def broken(self) -> bool:
-        """Something needed does not work."""
+        """Whether something required does not work."""
         return self.outcome == "not" and self.exit_code != 0
 
 
 class CallsSeen(Struct, frozen=True):
-    """Calls at one target, seen while the agent was asked."""
+    """Calls at one target while the agent answered."""
 
     plane: str
     target: str
@@ -52,7 +52,7 @@ class CallsSeen(Struct, frozen=True):
 
 
 class AskedAgent(Struct, frozen=True):
-    """The agent, asked once in calm."""
+    """The agent, asked once without faults."""
 
     prompt: str
     ending: str = ""
@@ -79,12 +79,12 @@ class Diagnosis(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0 if everything needed works; 4 for a broken spec takes precedence over 3 for a broken environment."""
+        """0 if everything required works; 4 for a broken spec takes precedence over 3 for a broken environment."""
         return max((found.exit_code for found in self.findings if found.broken), default=0)
 
 
 def document(found: Diagnosis) -> dict[str, Any]:
-    """The diagnosis as JSON has it."""
+    """The diagnosis as JSON."""
     agent = None
     if found.agent is not None:
         agent = {**to_builtins(found.agent), "findings": [_entry(one) for one in found.agent.findings]}
@@ -106,7 +106,7 @@ def _entry(one: DoctorFinding) -> dict[str, Any]:
 
 
 class Sheet:
-    """Writes parts of a diagnosis as text, for a screen or a pipe."""
+    """Formats parts of a diagnosis as text, for a screen or a pipe."""
 
     def __init__(self, width: int, *, color: bool, unicode: bool) -> None:
         self._width = width
@@ -114,7 +114,7 @@ class Sheet:
         self._unicode = unicode
 
     def part(self, title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str] = ()) -> str:
-        """A heading, a line a finding, and what else is to be said."""
+        """A heading, one line per finding, and notes."""
         head = f"{self._paint(title, 'bold')}  {one_line(about)}".rstrip()
         longest = max((columns(one_line(one.route)) for one in findings), default=0)
         room = min(longest, max(16, self._width // 2 - 10))
@@ -123,7 +123,7 @@ class Sheet:
         return self._text([head, *lines, *[f"  note: {one_line(note)}" for note in notes]])
 
     def verdict(self, found: Diagnosis) -> str:
-        """What it comes to, in one line."""
+        """The result in one line."""
         broken = [one for one in found.findings if one.broken]
         open_ = [one for one in found.findings if one.outcome == "unproven"]
         if broken:

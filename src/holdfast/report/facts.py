@@ -1,4 +1,4 @@
-"""Why a cell or a case did not hold, as labelled facts: every report shows the same ones in the same order."""
+"""Why a cell or a case failed, as labelled facts: every report shows the same ones in the same order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.report import calls, cases, standards, wording
 from holdfast.report.safe import one_line
 
 Facts = Iterable[tuple[str, str]]
-"""Labels and texts: `("asked", "What was ACME's Q3 revenue?")`."""
+"""Pairs of label and text: `("asked", "What was ACME's Q3 revenue?")`."""
 ROOM = 600
 """Characters of an answer."""
 _FAULTS = 4
@@ -24,7 +24,7 @@ _FAULTS = 4
 def cell_facts(
     run: Run, row: CellRow, trial: TrialRow | None, *, room: int = ROOM, detail: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Why the cell is what it is, by one of its trials; `detail` adds standards and calls."""
+    """Explain a cell by one of its trials; `detail` adds standards and calls."""
     if trial is not None:
         yield from _exchange(trial, room)
     yield "because", one_line(_cell_reason(row, trial))
@@ -43,7 +43,7 @@ def cell_facts(
 def case_facts(
     case: Case, one: ReplicaRow, rules: cases.RuleFacts, *, room: int = ROOM, detail: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Why the case is what it is, by one of its trials; `detail` adds standards and calls."""
+    """Explain a case by one of its trials; `detail` adds standards and calls."""
     yield from cases.exchange(one, room)
     if obeyed := cases.obedience(one):
         yield "obeyed", obeyed
@@ -62,7 +62,7 @@ def case_facts(
 
 def _case_reasons(case: Case, one: ReplicaRow, rules: cases.RuleFacts, *, obeyed: bool) -> Iterator[tuple[str, str]]:
     unpassed = cases.unpassed(one)
-    # No rule says that it is unproven: the session itself was not replayed.
+    # The session itself was not replayed, so no rule says why it is unproven.
     if case.unproven_only and not any(verdict.outcome == "unproven" for verdict in unpassed):
         yield "because", one_line(case.reason)
         return
@@ -72,11 +72,14 @@ def _case_reasons(case: Case, one: ReplicaRow, rules: cases.RuleFacts, *, obeyed
         label = ""
     ruled = any(verdict.outcome == cases.replica_outcome(one) for verdict in unpassed)
     if one.replica.reason and not (obeyed or ruled or any(cases.violations(one))):
-        yield "because", one_line(one.replica.reason)  # no rule gave it: the attack could not be sent completely, say
+        yield (
+            "because",
+            one_line(one.replica.reason),
+        )  # no rule gave the reason: the attack could not be sent completely, for example
 
 
 def _shared_reason(verdict: Verdict, one: ReplicaRow) -> tuple[str, ...]:
-    """What makes two verdicts of a trial one reason: a bad ending that both fail by, else the rule itself."""
+    """What makes two verdicts of a trial one reason: a bad ending that fails both, otherwise the rule itself."""
     ended = bool(cases.ended(one)) and verdict.outcome == "fail"
     return (verdict.outcome, verdict.code, *verdict.key) if ended else (verdict.outcome, "", verdict.invariant)
 
@@ -101,7 +104,7 @@ def _script(trace: Sequence[TraceEvent]) -> Facts:
 
 
 def _details(known: str, trace: Sequence[TraceEvent]) -> Iterator[tuple[str, str]]:
-    """What public lists call it, and one line for each call."""
+    """Its entries in public lists, and one line for each call."""
     if known:
         yield "known as", known
     for n, event in enumerate(trace[: calls.SHOWN]):
@@ -111,7 +114,7 @@ def _details(known: str, trace: Sequence[TraceEvent]) -> Iterator[tuple[str, str
 
 
 def _exchange(trial: TrialRow, room: int) -> Iterator[tuple[str, str]]:
-    """How it ended, if badly; what was asked and answered, of a conversation turn by turn."""
+    """A bad ending, and what was asked and answered, turn by turn in a conversation."""
     if ended := wording.ended(trial.ending, trial.detail, trial.calls_made):
         yield "ended", ended
     if len(trial.turns) > 1:
@@ -122,7 +125,7 @@ def _exchange(trial: TrialRow, room: int) -> Iterator[tuple[str, str]]:
 
 
 def _cell_reason(row: CellRow, trial: TrialRow | None) -> str:
-    """The reason, with the turn that it is about where there are several."""
+    """The reason, with its turn if there are several."""
     if trial is None or row.cell.outcome != "fail" or not trial.reason:
         return wording.why(row)
     in_turn = len(trial.turns) > 1 and trial.outcome == "fail"

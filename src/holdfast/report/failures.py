@@ -1,4 +1,4 @@
-"""Why a cell did not hold, in a few lines: asked, answered, because, fault, reproduce."""
+"""Explains a failed cell in a few lines: asked, answered, because, fault, reproduce."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from holdfast.report.safe import columns, one_line, pad, shorten
 from holdfast.report.short_names import middle
 
 SHOWN = 5
-"""Blocks in a summary: what fits a screen."""
+"""Blocks in a summary that fit a screen."""
 LABEL = 13
-"""Columns of the word before each line."""
+"""Columns of the label before each line."""
 
 
 def explain_cell(run: Run, row: CellRow, width: int = 100) -> list[str]:
-    """One cell, explained without colour."""
+    """Explain one cell without colour."""
     return list(
         cell_lines(run, row, one_line(wording.Places(run).of(row.cell.invariant)), width, painter(False), False)
     )
@@ -30,7 +30,7 @@ def unexplained(run: Run) -> Iterator[CellRow]:
     """The troubled cells that no case explains, in the order of the run."""
     counts = (run.contract or run.score).counts
     if counts and not any(counts.get(outcome) for outcome in wording.TROUBLE):
-        return iter(())  # a run that passed may have 100,000 cells
+        return iter(())  # a passing run may have 100,000 cells
     trials = explained(run)
     troubled = (row for row in run.cells if row.cell.outcome in wording.TROUBLE and not wording.to_come(run, row.cell))
     return (row for row in troubled if not (trials and _is_explained(row, trials)))
@@ -42,7 +42,7 @@ def _is_explained(row: CellRow, trials: frozenset[str]) -> bool:
 
 
 def cell_lines(run: Run, row: CellRow, place: str, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    """A title and a block; with `verbose` every trial that came to the cell's outcome."""
+    """A title and a block; with `verbose` every trial with the cell's outcome."""
     cell = row.cell
     title = f"{wording.SIGNS[cell.outcome]} {one_line(cell.invariant)} · {one_line(wording.column(cell))}"
     yield titled(title, ", ".join(wording.marks(cell)), place, cell.outcome, width, paint)
@@ -52,16 +52,16 @@ def cell_lines(run: Run, row: CellRow, place: str, width: int, paint: Paint, ver
 
 
 def fact_lines(facts: Iterable[tuple[str, str]], width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    """A labelled line a fact, folded to the width."""
+    """A labelled line per fact, wrapped to the width."""
     for label, text in facts:
-        # A command must stay whole, so that it can be copied.
+        # A command stays on one line, to be copied.
         lines = [text] if label == "reproduce" else fold(text, width - LABEL, 40 if verbose else 3)
         for n, line in enumerate(lines):
             yield "  " + paint(pad(label if n == 0 else "", LABEL - 2), "dim") + line
 
 
 def titled(title: str, marks: str, place: str, outcome: str, width: int, paint: Paint) -> str:
-    """The title; the place behind it if there is room, else below."""
+    """The title; the place is appended if there is room, otherwise below."""
     if columns(title) > max(20, width):
         title = middle(title, max(20, width))
     title = shorten(f"{title}  ({marks})" if marks else title, max(20, width))
@@ -79,7 +79,7 @@ def _shown_trials(row: CellRow, verbose: bool) -> list[TrialRow | None]:
 
 
 def fold(text: str, width: int, most: int) -> list[str]:
-    """The text as lines of that width, cut after so many."""
+    """Wrap the text to the width, up to a number of lines."""
     lines = wrap(text, max(20, width), break_on_hyphens=False) or ["(empty)"]
     if len(lines) <= most:
         return lines

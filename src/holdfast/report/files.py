@@ -1,4 +1,4 @@
-"""Which reporter a file's name or a format asks for, and how its files are written."""
+"""Selects the reporter for a file name or a format, and writes its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FAMILY = "reporters"
 
 
 def reporter(path: Path) -> Reporter:
-    """The reporter for that path; UsageError if there is none, so ask before a long run."""
+    """The reporter for that path; UsageError if there is none, so call this before a long run."""
     suffix = path.suffix.lower()
     for name in _names():
         if suffix and suffix_of(name) == suffix:
@@ -33,7 +33,7 @@ def reporter(path: Path) -> Reporter:
 
 
 def left_out(path: Path) -> RunWarning | None:
-    """A warning where the reporter of a plug-in has the suffix too, and the built-in one is used."""
+    """A warning if a plug-in's reporter has the same suffix and the built-in one is used."""
     rivals = [name for name in _names() if _has_suffix(name, path.suffix.lower())]
     if len(rivals) < 2:
         return None
@@ -46,7 +46,7 @@ def _has_suffix(name: str, suffix: str) -> bool:
     try:
         return suffix_of(name) == suffix
     except PluginError:
-        return False  # told where it is asked for
+        return False  # reported when the reporter is requested
 
 
 def named(name: str) -> Reporter:
@@ -61,10 +61,10 @@ def named(name: str) -> Reporter:
 
 
 def suffix_of(name: str) -> str:
-    """What the names of that reporter's files end in."""
+    """The suffix of that reporter's files."""
     if name in plugins.SUFFIXES:
         return plugins.SUFFIXES[name]
-    suffix = getattr(plugins.find(_FAMILY, name), "suffix", None)  # of somebody else's class
+    suffix = getattr(plugins.find(_FAMILY, name), "suffix", None)  # a third-party class may raise anything
     if not isinstance(suffix, str) or not suffix.startswith(".") or suffix != suffix.lower():
         raise PluginError(
             f"reporter {name!r} has no suffix: a class variable such as suffix = '.{name}', in small letters",
@@ -79,16 +79,16 @@ def suffixes() -> list[str]:
 
 
 def _names() -> Iterator[str]:
-    """Our own come first: a plug-in that is broken, or takes their suffix, does not take their place."""
+    """Built-in reporters come first: a plug-in that is broken, or has the same suffix, does not replace them."""
     own = plugins.BUILT_IN[_FAMILY]
     yield from own
     yield from (name for name in plugins.names(_FAMILY) if name not in own)
 
 
 def write(run: Run, path: Path, by: Reporter | None = None) -> None:
-    """Renders the run to `path`, whole or not at all; makes missing folders. A reporter's other files lie beside it.
+    """Render the run to `path` completely or not at all; create missing folders. Extra files go next to it.
 
-    The reporter is that of the suffix where none is given.
+    Without a reporter, the suffix selects one.
     """
     rendered = (by or reporter(path)).render(run)
     try:
@@ -100,7 +100,7 @@ def write(run: Run, path: Path, by: Reporter | None = None) -> None:
 
 
 def place(path: Path, pieces: Iterable[bytes]) -> None:
-    """Writes beside the target and renames, so that a reader never sees half a file."""
+    """Write a temporary file and rename it, so a reader never sees half a file."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(beside, "wb") as file:
@@ -111,7 +111,7 @@ def place(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def _checked(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces are made while they are written: what goes wrong with making them is not said of the file."""
+    """Separate errors of making pieces from errors of writing the file: both happen in one loop."""
     try:
         for piece in pieces:
             if not isinstance(piece, bytes):

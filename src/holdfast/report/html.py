@@ -41,7 +41,7 @@ def render_overall_page(found: Overall, runs: Mapping[Part, Run]) -> Iterator[by
 
 
 def shell(head: str, main: str) -> tuple[str, str]:
-    """The page up to its script, and what comes after it. `main` is what it shows before the script runs."""
+    """The page before and after its script. `main` is what it shows before the script runs."""
     text = bundle_text("page.html").replace("<!-- head -->", head, 1)
     before, _, after = text.partition("<!-- main -->")
     between, _, after = after.partition("<!-- end -->")
@@ -50,7 +50,7 @@ def shell(head: str, main: str) -> tuple[str, str]:
 
 def _pieces(title: str, main: Markup, packed: Packed) -> Iterator[bytes]:
     script, style = bundle_text("page.js"), bundle_text("page.css")
-    # Nothing is loaded, and nothing runs but this script and this style.
+    # The page loads nothing, and only this script and this style run.
     policy = (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -65,7 +65,7 @@ def _pieces(title: str, main: Markup, packed: Packed) -> Iterator[bytes]:
 
 @cache
 def bundle_text(name: str) -> str:
-    """A file of the bundle."""
+    """The text of a file of the bundle."""
     return (BUNDLE / name).read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The run as JSON for programs. The shape is fixed: keys are added, never renamed, while its number stays."""
+"""The run as JSON for programs. Within one format number, keys are added and never renamed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from holdfast.score.parts import passed
 from holdfast.score.spending import spent
 
 EVENTS = 1_000
-"""Of a trial's audit log; the run's folder has the rest."""
+"""Events of a trial's audit log; the run's folder has the rest."""
 
 
 class Json:
-    """`report.json`: headline numbers on top, what did not hold by its cause, cells, cases and trials under `parts`."""
+    """`report.json`: headline numbers first, then causes, with cells, cases and trials under `parts`."""
 
     suffix: ClassVar[str] = ".json"
 
@@ -37,7 +37,7 @@ def _lines(run: Run) -> Iterable[bytes]:
 
 
 def document(run: Run) -> dict[str, Any]:
-    """The whole report as plain values; causes, cells and cases are iterators, made while they are written."""
+    """The report as plain values; causes, cells and cases are iterators, evaluated while they are written."""
     score = run.score
     return {
         "format": JSON,
@@ -76,7 +76,7 @@ def _parts(run: Run) -> dict[str, Any]:
 
 
 def _tasks(run: Run) -> dict[str, Any]:
-    """Mutations or sessions."""
+    """The cases of mutations or sessions."""
     score = run.score
     made = score.mutation
     numbers: dict[str, Any] = {
@@ -144,7 +144,7 @@ def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _is_varied(case: Case) -> bool:
-    """A mutation or a session: those can be unproven; the case of a task is pass, fail or error."""
+    """Whether it is a mutation or a session: these can be unproven; the case of a task is pass, fail or error."""
     return case.variation is not None or bool(case.session)
 
 

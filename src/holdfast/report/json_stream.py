@@ -1,4 +1,4 @@
-"""JSON in pieces: a document whose long lists are made while it is written."""
+"""JSON in pieces: a document whose long lists are produced while it is written."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _STEP = b"  "
 
 
 def pieces(value: Any, indent: bytes = b"") -> Iterator[bytes]:
-    """The value as indented JSON, the same as if it were whole: an iterator is a list, written item by item.
+    """The value as indented JSON, with the same bytes as in one piece; an iterator is written as a list, item by item.
 
-    Maps are gone into, so that an iterator may stand at any depth of them; every other value is one piece.
+    Maps are walked, so an iterator may be at any depth of them; every other value is one piece.
     """
     if isinstance(value, Iterator):
         yield from _listed(value, indent)
@@ -38,7 +38,7 @@ def _mapped(value: Mapping[str, Any], indent: bytes) -> Iterator[bytes]:
 def _listed(items: Iterator[Any], indent: bytes) -> Iterator[bytes]:
     inner, opening = indent + _STEP, b"[\n"
     for item in items:
-        # No text in JSON has a line end of its own: whatever follows one is indentation.
+        # JSON strings contain no raw line breaks: whatever follows one is indentation.
         yield opening + inner + _whole(item).replace(b"\n", b"\n" + inner)
         opening = b",\n"
     yield b"[]" if opening == b"[\n" else b"\n" + indent + b"]"

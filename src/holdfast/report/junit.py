@@ -1,6 +1,6 @@
-"""JUnit XML for CI servers: a suite a scenario, a test case a rule; and a suite of the cases.
+"""JUnit XML for CI servers: one suite per scenario with a test case per rule, and one suite for the cases.
 
-A suite's totals stand before its cases, so the run is walked through twice: to count, then to write.
+A suite's totals come before its cases, so the run is walked twice: to count, then to write.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IDLE = {"fail": "failed, but decides nothing", "error": "an error, but decides 
 
 
 class Junit:
-    """`report.xml`: fail is a failure, error an error; what decides nothing, unproven and n/a are skipped."""
+    """`report.xml`: fail is a failure, error an error; cells that decide nothing, unproven and n/a are skipped."""
 
     suffix: ClassVar[str] = ".xml"
 
@@ -35,7 +35,7 @@ class Junit:
 
 
 class Suite:
-    """What the head of a suite says of its cases, and how long each of them took."""
+    """The totals of a suite, and the duration of each of its cases."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -43,7 +43,7 @@ class Suite:
         self.times = array("d")
 
     def count(self, outcome: str, latency_ms: float) -> None:
-        """The next case."""
+        """Count the next case."""
         self.times.append(float(f"{latency_ms / 1000:.3f}"))
         self.totals["tests"] += 1
         if outcome in _KINDS:
@@ -71,7 +71,7 @@ def _document(run: Run) -> Iterator[bytes]:
         timed = zip(run.cases, suite.times, strict=True)
         yield from _suite(run, suite, (_judged(row, rules, seconds, decisive) for row, seconds in timed))
     for suite, rows in _by_scenario(run, suites, sorted_):
-        timed_cells = zip(rows, suite.times, strict=False)  # one time more if the scenario is vacuous
+        timed_cells = zip(rows, suite.times, strict=False)  # one more if the scenario is vacuous
         made = (_case(run, row, places, seconds, decisive) for row, seconds in timed_cells)
         yield from _suite(run, suite, made)
     for suite in verdict:
@@ -82,7 +82,7 @@ def _document(run: Run) -> Iterator[bytes]:
 
 
 def _unshown(run: Run, suites: Iterable[Suite]) -> list[Suite]:
-    """A suite of the verdict alone, where a run did not hold and none of its cases says so."""
+    """A suite with only the verdict, if a run failed and none of its cases shows it."""
     if run.score.exit_code == 0 or any(suite.totals["failures"] or suite.totals["errors"] for suite in suites):
         return []
     suite = Suite("verdict")
@@ -91,7 +91,7 @@ def _unshown(run: Run, suites: Iterable[Suite]) -> list[Suite]:
 
 
 def _count_cases(run: Run, failed: set[str]) -> Suite:
-    """The cases as a suite of their own, named by the file; the heads of those that failed are added."""
+    """The cases as their own suite, named after the file; adds the heads of failed cases to `failed`."""
     suite = Suite(f"{run.name or run.spec_path}: cases")
     held = run.score.exit_code == 0
     for row in run.cases:
@@ -107,7 +107,7 @@ def _count_cases(run: Run, failed: set[str]) -> Suite:
 
 
 def _count_cells(run: Run, decisive: Decisive) -> tuple[dict[str, Suite], bool]:
-    """The suite of every scenario, and whether the cells of each stand side by side, as a stored run has them."""
+    """The suite of every scenario, and whether its cells are contiguous, as in a stored run."""
     suites: dict[str, Suite] = {}
     last, sorted_ = None, True
     for row in run.cells:
@@ -123,7 +123,7 @@ def _count_cells(run: Run, decisive: Decisive) -> tuple[dict[str, Suite], bool]:
 
 
 def _outcome(cell: Cell, decisive: Decisive) -> str:
-    """`idle` of a cell that failed, or is an error, and decides nothing."""
+    """`idle` for a cell that failed, or is an error, but decides nothing."""
     return "idle" if cell.outcome in ("fail", "error") and not decisive.counts(cell) else cell.outcome
 
 
@@ -167,7 +167,7 @@ def _opening(element: ET.Element) -> bytes:
 
 
 def _piece(element: ET.Element) -> bytes:
-    """An element of a suite, on lines of its own."""
+    """An element of a suite, on its own lines."""
     ET.indent(element, level=2)
     whole: bytes = ET.tostring(element, "utf-8")
     return b"\n    " + whole
@@ -231,13 +231,13 @@ def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisi
     elif outcome == "n/a":
         ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
     marks = wording.marks(cell)
-    if marks and cell.outcome not in ("fail", "error"):  # those say it in their body
+    if marks and cell.outcome not in ("fail", "error"):  # their body contains it
         ET.SubElement(case, "system-out").text = ", ".join(marks)
     return case
 
 
 def _message(row: CellRow) -> str:
-    """The first cause of the cell, and how many others there are; the body describes each of them."""
+    """The first cause of the cell, and the number of others; the body describes each of them."""
     others = len(row.cell.causes) - 1
     return _legal(wording.why(row)) + (f" (and {wording.plural(others, 'other cause')})" if others > 0 else "")
 
@@ -257,5 +257,5 @@ def _lines(facts: Facts) -> Iterator[str]:
 
 
 def _legal(text: str) -> str:
-    """Characters that XML forbids, and those that hide, are spelled out."""
+    """The text with forbidden XML characters and invisible characters spelled out."""
     return visible(text, keep="\n\t")

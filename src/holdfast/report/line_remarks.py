@@ -1,4 +1,4 @@
-"""What did not hold, as remarks at lines of the spec: for what shows a file with remarks beside it."""
+"""Failures as remarks on lines of the spec, for tools that annotate files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from holdfast.report.safe import one_line
 from holdfast.report.wording import report_path, verdict
 
 MOST = 10
-"""Of each kind: GitHub shows no more of one step."""
+"""Remarks of each kind: GitHub shows no more per step."""
 _COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def workflow_commands(run: Run) -> Iterator[str]:
-    """A line each, the worst first; what is too much is counted."""
+    """One workflow command per line, worst first; the surplus is counted."""
     file = run.source or run.spec_path
     shown: Counter[str] = Counter()
     left = 0
@@ -57,12 +57,12 @@ def _line(command: str, one: LineRemark, file: str) -> str:
 
 
 def _data(text: str) -> str:
-    """What stands after the second pair of colons."""
+    """Escape the text after the second pair of colons."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    """The value of a property, which ends at a comma or a colon."""
+    """Escape the value of a property, which ends at a comma or a colon."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
@@ -71,7 +71,7 @@ _LEVELS: dict[str, Level] = {"critical": "error", "high": "error", "medium": "wa
 
 
 class LineRemark(Struct, frozen=True):
-    """A rule in a scenario that did not hold; an empty rule is the case as a whole."""
+    """A rule that failed in a scenario; an empty rule means the case as a whole."""
 
     rule: str
     where: str
@@ -83,20 +83,20 @@ class LineRemark(Struct, frozen=True):
     line: int = 1
     column: int = 1
     again: str = ""
-    """The command that shows it again."""
+    """The command that reproduces it."""
     standards: tuple[StandardEntry, ...] = ()
-    """What its rule, its scenario's faults or its mutation stand for."""
+    """The standards of its rule, its scenario's faults or its mutation."""
     other_cause: tuple[str, ...] = ()
-    """Distinguishes the second and later causes of one cell from the first, which has none."""
+    """Distinguishes the second and later causes of one cell; empty for the first."""
 
 
 def level_of(rule: Invariant) -> Level:
-    """How much a violation of the rule matters."""
+    """The level for the rule's severity."""
     return "error" if rule.critical else _LEVELS[rule.severity]
 
 
 def remarks(run: Run) -> Iterator[LineRemark]:
-    """Of each cell and case that failed, is an error or unproven, the worst first. What decides nothing is a note."""
+    """A remark for each cell and case that failed, is an error or unproven, worst first. Undecisive ones are notes."""
     rules = {rule.id: rule for rule in run.invariants}
     failed = {cases.head(row.case) for row in run.cases if row.case.status == "fail"}
     decisive = Decisive(run, failed)
@@ -129,7 +129,7 @@ def _of_cell(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> L
 
 
 def _of_case(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
-    """One for each rule that did not pass in the trial that shows best why; of none, the case itself."""
+    """One remark for each rule that did not pass in the most telling trial; if there is none, one for the case."""
     case, one = row.case, cases.telling(row)
     outcome = cases.outcome(case)
     where, again = cases.head(case), one.again if one else ""

@@ -1,4 +1,4 @@
-"""A listener for a terminal: what is happening now, redrawn in place and gone at the end."""
+"""A listener for a terminal: shows the current state, redrawn in place and removed at the end."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 REDRAW_S = 0.1
-"""Ten a second look alive; more would cost the run time."""
+"""Seconds between redraws: ten per second look alive, and more would slow the run."""
 _BAR = 40
 _TRIALS = 4
-"""Trials under way that are shown."""
+"""Running trials that are shown."""
 
 
 class Live:
-    """Listens and redraws at most ten times a second. Call `tick` now and then where events are rare."""
+    """Listens and redraws at most ten times a second. Call `tick` regularly if events are rare."""
 
     def __init__(
         self,
@@ -53,14 +53,14 @@ class Live:
             self.tick()
 
     def tick(self) -> None:
-        """Redraws if it is time to."""
+        """Redraw if it is time to."""
         now = self._clock()
         if self._screen is not None and now >= self._next:
             self._next = now + REDRAW_S
             self._screen.update(self._picture(now), refresh=True)
 
     def close(self) -> None:
-        """Takes the picture away; what comes next is the summary."""
+        """Remove the display; the summary follows."""
         if self._screen is not None:
             self._screen.stop()
             self._screen = None
@@ -94,14 +94,14 @@ class Live:
         return bar + (facts.replace(failed, self._paint(failed, "fail")) if seen.failed else facts)
 
     def _calls(self, width: int) -> Iterator[str]:
-        """The trials under way that have called most: how often, and what last."""
+        """The running trials with the most calls: how many, and the last one."""
         running = sorted(self._progress.under_way.values(), key=lambda one: -one.made)
         for one in running[:_TRIALS]:
             many = f"{one.made} call{'' if one.made == 1 else 's'}"
             yield self._paint(shorten(one_line(f"  {one.where}: {many}, last {one.last}"), width - 1), "dim")
 
     def _rest(self, elapsed: float) -> str:
-        """An estimate from the pace so far; none before there is a pace."""
+        """An estimate of the remaining time from the pace so far; empty before there is one."""
         run, left = self._progress.done - self._progress.taken_over, self._progress.total - self._progress.done
         return f", about {_mm_ss(elapsed / run * left)} left" if run > 0 and left > 0 else ""
 

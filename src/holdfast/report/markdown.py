@@ -1,4 +1,4 @@
-"""A summary in Markdown, for a CI job's page or a comment."""
+"""A Markdown summary for a CI job's page or a comment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STRUCTURE = re.compile(r"[&<>|`*_~\[\]()\\:!{}\"'$^=@#]|(?<=www)\.")
 
 
 class Markdown:
-    """`report.md`: verdict, score, matrix, and each failure folded away."""
+    """`report.md`: verdict, score, matrix, and each failure collapsed."""
 
     suffix: ClassVar[str] = ".md"
 
@@ -34,7 +34,7 @@ class Markdown:
 
 
 def _whole(run: Run) -> bytes:
-    """Small whatever the run: only the matrix and the failures that a person reads."""
+    """The complete summary, small for any run: only the matrix and the failures that a person reads."""
     lines = [*_top(run), "", *_case_failures(run), *_failures(run)]
     if score_of_mutations := run.score.mutation:
         lines += [*_types(score_of_mutations), ""]
@@ -47,7 +47,7 @@ def _whole(run: Run) -> bytes:
 
 
 def inline(text: str) -> str:
-    """Untrusted text inside a line: no markup, no link, no mention, no table cell of its own."""
+    """Escape untrusted text inside a line: no markup, link, mention or table cell."""
     return _STRUCTURE.sub(_spelled, one_line(text))
 
 
@@ -159,7 +159,7 @@ def _cases_of(cause: CaseCause) -> Iterator[str]:
 
 
 def _column(names: Sequence[str], total: int) -> Iterator[str]:
-    """A line a name, and how many there are besides."""
+    """One name per line, and the number of others."""
     yield from (f"{'' if n else 'in':<10} {one_line(name)}" for n, name in enumerate(names))
     if total > len(names):
         yield f"{'':<10} and {total - len(names)} more"

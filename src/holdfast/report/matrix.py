@@ -15,14 +15,14 @@ from holdfast.report.short_names import short_names
 from holdfast.report.wording import SIGNS, column, plural, tally, to_come
 
 MAX_ROWS = 40
-"""More than this is more than a screen: then only rows with something to say are shown."""
+"""More rows do not fit a screen: then only rows with failures or flags are shown."""
 _MAX_BLOCKS = 3
 _SEVERITY, _GAP, _NARROW, _WIDE, _DENSE = 8, 3, 6, 18, 3
 _FLAGS = {"≈": "flaky", "c": "fails in calm too", "s": "simulated", "o": "order may differ"}
 
 
 class Face(NamedTuple):
-    """What one cell shows."""
+    """The appearance of one cell."""
 
     outcome: str
     text: str
@@ -35,19 +35,19 @@ class Face(NamedTuple):
 _BLANK = Face("", " ")
 _NONE: Mapping[str, Face] = {}
 _LOOKS: dict[Face, Face] = {}
-"""Every look that a cell had: signs, counts and flags."""
+"""Every appearance in use: signs, counts and flags."""
 
 
 class Grid(Struct):
-    """Everything a drawing of the matrix needs."""
+    """Everything needed to draw the matrix."""
 
     rules: Mapping[str, str]
     """Severity by rule."""
     heads: Sequence[str]
     faces: dict[str, dict[str, Face]] = field(default_factory=dict)
-    """By rule, then by head: of a million cells few look different, and each look is held once."""
+    """By rule, then by head: of a million cells few look different, and each look is stored once."""
     widest: int = _NARROW
-    """Columns of the widest look: a count must not be cut."""
+    """Width of the widest look: a count must not be cut."""
 
     def add(self, rule: str, head: str, shown: Face) -> None:
         self.faces.setdefault(rule, {})[head] = _LOOKS.setdefault(shown, shown)
@@ -85,7 +85,7 @@ def grid(run: Run) -> Grid:
 
 
 def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
-    """The lines of the matrix, wrapped into blocks; says what it leaves out."""
+    """The lines of the matrix, wrapped into blocks, with a note on omitted rows."""
     rules, heads = list(grid.rules), list(grid.heads)
     blocks = _blocks(heads, _room(rules, width), grid.widest)
     if len(rules) > MAX_ROWS or len(blocks) > _MAX_BLOCKS:
@@ -100,7 +100,7 @@ def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
 
 
 def fits(grid: Grid, width: int, height: int) -> bool:
-    """Whether the whole matrix can be drawn in so many lines; cheap enough to ask before each redraw."""
+    """Whether the complete matrix fits this many lines; cheap enough to call before each redraw."""
     blocks = len(_blocks(grid.heads, _room(list(grid.rules), width), grid.widest))
     whole = len(grid.rules) <= MAX_ROWS and blocks <= _MAX_BLOCKS
     return whole and blocks * (len(grid.rules) + 2) + 1 <= height
@@ -122,7 +122,7 @@ def _names(rules: Sequence[str], width: int) -> int:
 
 
 def _blocks(heads: Sequence[str], room: int, least: int) -> list[list[tuple[str, int]]]:
-    """Heads with their widths, as many to a block as fit; at least one."""
+    """Heads with their widths, as many per block as fit; at least one."""
     blocks: list[list[tuple[str, int]]] = []
     left = 0
     for head in heads:
@@ -149,7 +149,7 @@ def _roomy(
 
 
 def _dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, paint: Paint) -> Iterator[str]:
-    """Numbered columns, signs alone, and the names below."""
+    """Numbered columns with signs only, and the names below."""
     names, starts = _names(rules, width), _starts(rules, width)
     per_block = max(1, (width - 4 - names - _SEVERITY) // _DENSE)
     signs = Grid(grid.rules, grid.heads)
@@ -179,14 +179,14 @@ def _numbered(heads: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _starts(rules: Sequence[str], width: int) -> dict[str, str]:
-    """What each row begins with: the names of the rules, all of one width."""
+    """The names of the rules, padded to one width."""
     room = _names(rules, width)
     return {rule: pad(name, room) for rule, name in short_names(rules, room).items()}
 
 
 def _row(grid: Grid, rule: str, name: str, cells: Sequence[tuple[str, int]], gap: int, paint: Paint) -> str:
     severity = grid.rules[rule]
-    # Blanks stay outside the colour, so that those at the end of a line can go.
+    # Blanks stay outside the colour codes, so trailing ones can be removed.
     painted = [pad(severity, _SEVERITY).replace(severity, paint(severity, "dim"))]
     for head, size in cells:
         face = grid.face(rule, head)

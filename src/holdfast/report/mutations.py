@@ -1,4 +1,4 @@
-"""Mutations in words: robustness, intent kept, attacks resisted, and each type."""
+"""Describes mutation results: robustness, intent kept, attacks resisted, and each type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def share(one: Share) -> str:
 
 
 def judged(score: Score) -> str:
-    """How many of the mutations the number speaks for."""
+    """How many of the mutations the score covers."""
     types = score.mutation.types if score.mutation else ()
     judged, total = sum(one.judged for one in types), sum(one.judged + one.undecided for one in types)
     probes = score.total - total
@@ -40,7 +40,7 @@ def judged(score: Score) -> str:
 
 
 def table(made: MutationScore) -> list[tuple[str, ...]]:
-    """A row a type: its name, what it does, its weight, how many passed, and what was not decided."""
+    """One row per type: name, effect, weight, passes, and undecided ones."""
     rows = [("type", "kind", "weight", "passed", ""), *(_row(one) for one in made.types)]
     return rows if any(row[-1] for row in rows) else [row[:-1] for row in rows]
 
@@ -52,7 +52,7 @@ def _row(one: TypeShare) -> tuple[str, ...]:
 
 
 def lines(made: MutationScore) -> Iterator[str]:
-    """The same as aligned text."""
+    """The table as aligned text."""
     rows = table(made)
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     for row in rows:

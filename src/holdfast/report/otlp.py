@@ -1,7 +1,7 @@
-"""Traces as OpenTelemetry GenAI spans in OTLP's JSON: pure, from trials to bytes.
+"""Traces as OpenTelemetry GenAI spans in OTLP's JSON. Pure: trials in, bytes out.
 
-A trial is a trace: one `invoke_agent` span, and below it a span for every call. A verdict is an event
-of the first, `gen_ai.evaluation.result`.
+A trial is a trace: one `invoke_agent` span, and below it a span for every call. A verdict is an event of the first,
+`gen_ai.evaluation.result`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from holdfast.model.verdict import Verdict
 from holdfast.report.safe import encodable
 
 BATCH = 500
-"""Spans of one request, unless one trial alone has more."""
+"""Spans per request, unless one trial alone has more."""
 _INTERNAL, _CLIENT = 1, 3
 _ERROR = 2
 _NANO = 1_000_000_000
 
 
 def requests(run: Run, traced: Iterable[TracedTrial]) -> Iterator[bytes]:
-    """The body of every export request, a few trials in each; a file of them, one a line, is OTLP's file format."""
+    """The body of every export request, a few trials in each; one per line, they are OTLP's file format."""
     spans: list[dict[str, Any]] = []
     for one in traced:
         spans += trial_spans(run, one)
@@ -102,7 +102,7 @@ def _call_span(event: TraceEvent, began: float, trace_id: str, span_id: str, par
 
 
 def _kind(event: TraceEvent) -> tuple[str, int, dict[str, Any]]:
-    """Name, kind and attributes of a call's span, as the conventions have them."""
+    """Name, kind and attributes of a call's span, by the OpenTelemetry conventions."""
     if event.event_type == "llm_call":
         return f"chat {event.tool}".rstrip(), _CLIENT, _chat(event)
     if event.event_type == "http_call":
@@ -146,7 +146,7 @@ def _span(
 
 
 def _attributes(known: dict[str, Any]) -> list[dict[str, Any]]:
-    """Key and typed value of everything that is known; empty texts are left out."""
+    """Keys and typed values of all known attributes; empty texts are left out."""
     return [{"key": key, "value": _value(value)} for key, value in known.items() if value is not None and value != ""]
 
 
@@ -158,7 +158,7 @@ def _value(value: str | int | float) -> dict[str, Any]:
 
 
 def _time(began: float, seconds: float) -> str:
-    """So long after the trial began; in whole numbers, as a float cannot hold nanoseconds since 1970."""
+    """The time in integer nanoseconds since 1970, which a float cannot hold."""
     return str(round(began * _NANO) + round(seconds * _NANO))
 
 

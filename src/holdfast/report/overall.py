@@ -1,4 +1,4 @@
-"""The overall score in words: a line a part, the number, the verdict."""
+"""Describes the overall score: one line per part, the number, the verdict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not ru
 
 
 def verdict(found: Overall) -> str:
-    """The verdict in one word; a share that failed nothing has none of its own."""
+    """The verdict in one word; a shard without failures has no verdict of its own."""
     return "SHARD" if found.shard and not found.exit_code else wording.VERDICTS.get(found.exit_code, "ERROR")
 
 
@@ -42,19 +42,19 @@ def sign(part: PartResult, found: Overall) -> str:
 
 
 def score(part: PartResult) -> str:
-    """Two decimals; of mutations also from 0 to 1."""
+    """Two decimals; for mutations also from 0 to 1."""
     if part.mutation is not None and part.score is not None:
         return f"{part.score:.2f} ({robustness(part.mutation)})"
     return wording.number(part.score)
 
 
 def share(part: PartResult) -> str:
-    """Its share in the overall score."""
+    """Its weight in the overall score."""
     return f"{part.share * 100:.0f} %" if part.share else "–"
 
 
 def result_words(part: PartResult) -> str:
-    """What it came to, or why it did not run."""
+    """The result, or why the part did not run."""
     if not part.ran:
         return f"not run: {part.skipped}"
     reasons = [reason for reason in part.reasons if not _COUNTED.fullmatch(reason)] if part.exit_code else []
@@ -62,7 +62,7 @@ def result_words(part: PartResult) -> str:
 
 
 def rows(found: Overall) -> list[tuple[str, ...]]:
-    """A row for each part that ran, without its colour."""
+    """A row for each part that ran, without colour."""
     head = ("", "part", "score", "share", "")
     ran = (part for part in found.parts if part.ran)
     return [head, *((sign(p, found), p.part, score(p), share(p), one_line(result_words(p))) for p in ran)]
@@ -85,7 +85,7 @@ def summary(
     sandbox: str = "",
     running: bool = False,
 ) -> str:
-    """Every part, the verdict and what to know about it, for a terminal or a pipe."""
+    """Every part, the verdict and notes, for a terminal or a pipe."""
     paint = painter(color)
     failed = [f"{sign(part, found)} {part.part}" for part in found.parts if part.ran and part.exit_code]
     lines = failed if quiet else [*_table(found), ""]
@@ -106,11 +106,11 @@ def summary(
 
 
 def shown_warnings(found: Overall, *, verbose: bool = False) -> list[RunWarning]:
-    """The warnings of the parts, at most three lines with the last for the rest; all of them with `verbose`."""
+    """The warnings of the parts on at most three lines, the last for the rest; all of them with `verbose`."""
     warnings = [one for one in found.warnings if verbose or not one.ignored]
     if verbose or len(warnings) <= _WARNINGS:
         return warnings
-    # Document 001 asks for the warning about state whatever else there is to say.
+    # Document 001 requires the warning about state in any case.
     shown = sorted(warnings, key=lambda one: one.code != STATEFUL)[: _WARNINGS - 1]
     left = wording.plural(len(warnings) - len(shown), "more warning")
     return [*shown, RunWarning("more-warnings", f"{left}: -v, or the report")]
@@ -145,7 +145,7 @@ def _table(found: Overall) -> Iterator[str]:
 
 
 def document(found: Overall) -> dict[str, Any]:
-    """For programs: the overall score on top, then each part."""
+    """The overall score for programs, then each part."""
     return {
         "format": JSON,
         "score": found.score,

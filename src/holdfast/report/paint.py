@@ -26,7 +26,7 @@ _CODES: Mapping[str, str] = {
 
 
 def painter(color: bool) -> Paint:
-    """A Paint that colours, or one that leaves the text as it is."""
+    """A Paint that colours, or one that returns the text unchanged."""
     return _coloured if color else _bare
 
 

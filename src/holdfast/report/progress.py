@@ -1,4 +1,4 @@
-"""What has happened so far in a run: counters that listeners keep, cheap enough for every event."""
+"""The progress of a run: counters for listeners, cheap enough for every event."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from holdfast.report.wording import SIGNS, column, marks, tally
 from holdfast.score.spending import SpendingTally
 
 _PULSE_S = 30.0
-"""A pipe hears at least this often that the run goes on."""
+"""Seconds after which a pipe gets another sign of life."""
 
 
 class Plain:
-    """Writes the header and now and then how far the run is; with `verbose` each cell as it is decided."""
+    """Writes the header and the progress from time to time; with `verbose` each cell as it is decided."""
 
     def __init__(
         self, stream: TextIO, *, verbose: bool = False, unicode: bool = True, clock: Callable[[], float] = monotonic
@@ -42,7 +42,7 @@ class Plain:
     def __call__(self, event: Event) -> None:
         self._progress(event)
         if isinstance(event, RunStarted):
-            # A session may prove nothing though each of its rules holds, so its cells are not listed.
+            # A session may prove nothing although each of its rules passes, so its cells are not listed.
             self._cells = self._cells and event.spec.part != "replay"
             self._write(one_line(self._progress.header) + "\n")
             self._next = self._clock() + _PULSE_S
@@ -52,14 +52,14 @@ class Plain:
             self.tick()
 
     def tick(self) -> None:
-        """Says how far the run is, if nothing was said for a while."""
+        """Write the progress if nothing was written for a while."""
         if self._clock() >= self._next:
             self._next = self._clock() + _PULSE_S
             done = self._progress
             self._write(f"  {done.done} of {wording.plural(done.total, 'trial')}, {done.failed} failed")
 
     def close(self) -> None:
-        """Everything written is on its way."""
+        """Flush everything written."""
         self._stream.flush()
 
     def _write(self, text: str) -> None:
@@ -101,7 +101,7 @@ def _where(spec: Spec) -> str:
 
 
 class CallsSoFar(NamedTuple):
-    """What is seen of a trial under way."""
+    """The calls of a running trial."""
 
     where: str
     made: int
@@ -115,7 +115,7 @@ class Progress:
         self.total = self.done = self.taken_over = self.failed = 0
         self.header = ""
         self.workers = ""
-        """What goes on at a cluster, in words; empty on this machine."""
+        """The state of a cluster's workers; empty on this machine."""
         self._spending = SpendingTally()
         self._grid = Grid({}, ())
         self._fresh: list[Cell] = []
@@ -158,13 +158,13 @@ class Progress:
             self._spending.add(event.observation.trace)
 
     def _verdict(self, event: VerdictGiven) -> None:
-        # The verdicts of one trial come together, so the last id is enough to count a trial once.
+        # The verdicts of one trial arrive together, so the last id is enough to count a trial once.
         if event.verdict.outcome == "fail" and event.trial.id != self._last_failed:
             self._last_failed = event.trial.id
             self.failed += 1
 
     def _decided(self, event: CellDecided) -> None:
-        # A matrix too tall to be drawn is not kept either: memory stays small whatever the run.
+        # A matrix too tall to draw is not stored: memory stays small for any run.
         if self._drawable:
             self._fresh.append(event.cell)
 
@@ -174,12 +174,12 @@ class Progress:
 
     @property
     def used(self) -> str:
-        """Tokens and money so far, in words; empty where no model said what it used."""
+        """Tokens and money so far; empty if no model reported its usage."""
         return so_far(self._spending.result())
 
     @property
     def grid(self) -> Grid:
-        """The matrix so far. Faces are made when somebody looks, not when events come."""
+        """The matrix so far. Faces are made when someone looks, not for each event."""
         for cell in self._fresh:
             self._grid.add(cell.invariant, wording.column(cell), face(cell))
         self._fresh.clear()

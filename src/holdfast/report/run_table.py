@@ -13,11 +13,11 @@ from holdfast.store.past_run import SHARD, UNENDED, PastRun
 HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
 _SPEC = 3
 _LEAST = 12
-"""Columns of a spec's path, however narrow the screen is."""
+"""Minimum width of a spec's path, however narrow the screen is."""
 
 
 def table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[str]:
-    """A line a run, in the order they are given; below one that cannot be shown, why."""
+    """One line per run, in the given order; below a run that cannot be shown, the reason."""
     rows = [cells_of(run) for run in runs]
     wide = [max(columns(row[at]) for row in (HEADS, *rows)) for at in range(len(HEADS))]
     wide[_SPEC] = max(_LEAST, min(wide[_SPEC], width - sum(wide) + wide[_SPEC] - 2 * (len(HEADS) - 1)))
@@ -29,7 +29,7 @@ def table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[str]:
 
 
 def cells_of(run: PastRun) -> tuple[str, ...]:
-    """What the table says of a run."""
+    """The table's cells for a run."""
     plain = run.score is not None or not run.cases or SHARD in run.part
     score = number(run.score) if plain else f"{run.cases_passed}/{run.cases} cases"
     spec = one_line(shown_spec(run.spec)) if run.spec else "–"
@@ -39,17 +39,17 @@ def cells_of(run: PastRun) -> tuple[str, ...]:
 
 
 def when(run: PastRun) -> str:
-    """To the minute."""
+    """The start time, to the minute."""
     return run.started[:16].replace("T", " ") or "–"
 
 
 def commit(run: PastRun) -> str:
-    """With a + where files had been changed since."""
+    """The commit, with a + if files had uncommitted changes."""
     return run.short_commit or "–"
 
 
 def verdict(run: PastRun) -> str:
-    """One word, as the run's own summary ends."""
+    """One word, as at the end of the run's summary."""
     if run.exit_code is None:
         return run.state or ("unfinished" if run.part else "unreadable")
     if SHARD in run.part and not run.exit_code:
@@ -58,7 +58,7 @@ def verdict(run: PastRun) -> str:
 
 
 def shown_spec(path: str) -> str:
-    """Relative to where the user stands, where that is shorter."""
+    """The path relative to the current folder, if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(path) else path
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Patterns are texts here: few runs need them, and re keeps what it has compiled.
-# C0 and C1 controls, bidi overrides, line separators, invisible tags, lone surrogates, non-characters.
+# These patterns are strings: few runs need them, and `re` caches what it compiles. They cover C0 and C1 controls, bidi
+# overrides, line separators, invisible tags, lone surrogates and non-characters.
 _HIDDEN = (
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _COMMAND = r"(?m)^[^\S\n]*(?=::)|##(?=\[)"
-# Each stands for one character, so that a table stays aligned.
+# Each replaces one character, so a table stays aligned.
 _ASCII = str.maketrans("✔✘–·×…━╸≈→↵─←◆«»", "+x-|x.=-~>/-<*[]")
 
 
@@ -29,14 +29,14 @@ def visible(text: str, *, keep: str = "") -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line: line ends become ↵, other hidden characters are spelled out."""
+    """The text on one line: line breaks become ↵, other hidden characters are spelled out."""
     if text.isprintable():
         return text.strip()
     return visible(re.sub(r"\s*\r?\n\s*", " ↵ ", text.strip()).replace("\t", " "))
 
 
 def unheeded(text: str) -> str:
-    """The text without workflow commands, which GitHub's runner would obey: an answer may hold one."""
+    """The text without workflow commands, which GitHub's runner would execute: an answer may contain one."""
     return re.sub(_COMMAND, lambda match: match[0] + "\\", text)
 
 
@@ -44,7 +44,7 @@ _SIGNS = "✔✘–·×…━≈→↵"
 
 
 def can_show_signs(encoding: str | None) -> bool:
-    """Whether a stream of that encoding can carry the signs."""
+    """Whether a stream with that encoding can show the signs."""
     try:
         _SIGNS.encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -53,17 +53,17 @@ def can_show_signs(encoding: str | None) -> bool:
 
 
 def ascii_only(text: str) -> str:
-    """The text for a screen that has ASCII alone: our signs by their likeness, the rest by number."""
+    """The text in ASCII: Holdfast's signs by similar characters, others by number."""
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 
 def encodable(text: str) -> str:
-    """The text without lone surrogates, which no encoding can carry."""
+    """The text without lone surrogates, which no encoding can represent."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(map(_columns_of, text))
@@ -76,7 +76,7 @@ def _columns_of(char: str) -> int:
 
 
 def shorten(text: str, room: int) -> str:
-    """The text in at most `room` columns, cut with … where it is longer."""
+    """The text in at most `room` columns, cut with … if it is longer."""
     if columns(text) <= room:
         return text
     kept, used = [], 1
@@ -89,7 +89,7 @@ def shorten(text: str, room: int) -> str:
 
 
 def pad(text: str, room: int, *, centre: bool = False) -> str:
-    """The text filled with blanks to `room` columns."""
+    """The text padded with blanks to `room` columns."""
     gap = max(0, room - columns(text))
     left = gap // 2 if centre else 0
     return " " * left + text + " " * (gap - left)

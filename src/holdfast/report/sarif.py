@@ -1,6 +1,6 @@
-"""SARIF 2.1.0: what code scanning shows beside the spec's lines.
+"""SARIF 2.1.0, which code scanning shows at lines of the spec.
 
-A violation is a result. What is unproven, and an error of ours, is a notification: neither is the agent's.
+A violation is a result. Unproven cells and harness errors are notifications: neither is the agent's fault.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from holdfast.version import __version__
 VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 CASE = "case"
-"""The rule of a case that failed without a rule of its own."""
+"""The rule id of a case that failed without a rule of its own."""
 OVERALL = "overall"
-"""The rule of a run of several parts."""
+"""The rule id of a run of several parts."""
 
 
 class Sarif:
-    """`report.sarif`: each failed cell and case at its rule's line of the spec."""
+    """`report.sarif`: each failed cell and case at its rule's line in the spec."""
 
     suffix: ClassVar[str] = ".sarif"
 
@@ -43,7 +43,7 @@ def _lines(run: Run) -> Iterator[bytes]:
 
 
 def document(run: Run) -> dict[str, Any]:
-    """The whole log as plain values."""
+    """The log as plain values."""
     found = list(remarks(run))
     failed = [one for one in found if one.outcome == "fail"]
     rules = [_rule(rule) for rule in run.invariants]
@@ -69,7 +69,7 @@ def document(run: Run) -> dict[str, Any]:
 
 
 def whole_document(found: Overall, runs: Iterable[Run]) -> dict[str, Any]:
-    """One log of a run of several parts: a run of each, and one of the overall verdict."""
+    """One log for a run of several parts: a SARIF run for each part, and one for the overall verdict."""
     known = list(runs)
     parts = [entry for run in known for entry in document(run)["runs"]]
     source = next((run.source for run in known if run.source), found.spec_path)
@@ -77,7 +77,7 @@ def whole_document(found: Overall, runs: Iterable[Run]) -> dict[str, Any]:
 
 
 def _overall(found: Overall, source: str) -> dict[str, Any]:
-    """The overall verdict: a failed one is a result, at the head of the file; what is not the agent's is only told."""
+    """The overall verdict: a failure is a result at the top of the file; everything else is a notification."""
     said = {"message": {"text": _text("; ".join(found.reasons))}, "locations": [_place(source, 1, 1)]}
     rule = {"id": OVERALL, "shortDescription": {"text": "Every part holds, and the overall score reaches its minimum"}}
     failed = {
@@ -130,7 +130,7 @@ def _taxon(standard: StandardEntry) -> dict[str, Any]:
 
 
 def _taxonomies(known: Iterable[StandardEntry]) -> list[dict[str, Any]]:
-    """The lists that results refer to, each with the entries that they do."""
+    """The referenced lists, each with its referenced entries."""
     lists: dict[str, list[StandardEntry]] = {}
     for standard in known:
         lists.setdefault(standard.list, []).append(standard)
@@ -192,12 +192,12 @@ def _said(one: LineRemark) -> str:
 
 
 def _text(text: str) -> str:
-    """On one line, and without the links that a message could hold."""
+    """The text on one line, without links, which a message could contain."""
     return one_line(text).replace("](", "] (") or "-"
 
 
 def _uri(path: str) -> str:
-    """A path as a URI: relative as the user named it, or of a file."""
+    """A path as a URI: relative as the user wrote it, or a file URI."""
     plain = PurePath(path)
     quoted = quote(plain.as_posix(), errors="surrogateescape")
     return f"file://{quoted}" if plain.is_absolute() else quoted

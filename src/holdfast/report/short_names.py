@@ -1,4 +1,4 @@
-"""Names cut to a width so that they can still be told apart."""
+"""Shortens names to a width and keeps them distinguishable."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from holdfast.report.safe import columns, shorten, visible
 
 
 def short_names(names: Iterable[str], room: int) -> dict[str, str]:
-    """Each name in at most `room` columns; no two are shown alike if the room holds … and a number.
+    """Each name in at most `room` columns, all different if there is room for … and a number.
 
-    A name is cut at its end. Where that would make two alike, it is cut in the middle, so that what differs stays;
-    where even that does not help, it ends in a number.
+    A name is cut at its end. If two would look the same, they are cut in the middle, so the difference stays visible;
+    if that does not help, they end in a number.
     """
     spelled = {name: visible(name) for name in dict.fromkeys(names)}
     shown: dict[str, str] = {}
@@ -43,7 +43,7 @@ def middle(text: str, room: int) -> str:
 
 
 def _settled(names: dict[str, str], cut: Callable[[str], str], shown: dict[str, str], room: int) -> dict[str, str]:
-    """Adds the names that this cut makes unlike all others to those shown; the others are still open."""
+    """Accept the names that this cut makes unique, and return the others."""
     made = {name: cut(text) for name, text in names.items()}
     times, taken = Counter(made.values()), set(shown.values())
     fit = {name: text for name, text in made.items() if times[text] == 1 and text not in taken}
@@ -52,7 +52,7 @@ def _settled(names: dict[str, str], cut: Callable[[str], str], shown: dict[str, 
 
 
 def _alike(names: dict[str, str], room: int) -> list[dict[str, str]]:
-    """The names in groups that begin alike."""
+    """The names in groups with a common beginning."""
     groups: dict[str, dict[str, str]] = {}
     for name, text in names.items():
         groups.setdefault(shorten(text, room), {})[name] = text
@@ -60,7 +60,7 @@ def _alike(names: dict[str, str], room: int) -> list[dict[str, str]]:
 
 
 def _from(text: str, begin: int, room: int) -> str:
-    """The name's beginning, and what comes where it differs from others."""
+    """The name's beginning, and the part where it differs from others."""
     if room < 5:
         return shorten(text, room)
     head = _first(text, (room - 1) // 4)
@@ -68,7 +68,7 @@ def _from(text: str, begin: int, room: int) -> str:
 
 
 def _numbered(text: str, number: int, room: int, taken: set[str]) -> str:
-    """The name's beginning and the first number from this one on that makes it unlike those taken."""
+    """The name's beginning with the first number, from this one on, that makes it unique."""
     for n in count(number):
         end = f"…{n}"
         made = _first(text, room - len(end)) + end
@@ -79,7 +79,7 @@ def _numbered(text: str, number: int, room: int, taken: set[str]) -> str:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The length of the common prefix."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
@@ -98,9 +98,9 @@ def _last(text: str, room: int) -> str:
 
 
 def listed(names: Sequence[str], room: int, total: int = 0) -> str:
-    """`a, b, … and 9 more`: as many of the names as fit, and the first in any case; no two are shown alike.
+    """`a, b, … and 9 more`: as many of the names as fit, at least one, all different.
 
-    `total`: how many there are, where `names` are only the first of them.
+    `total` is the number of all names if `names` are only the first of them.
     """
     shown = list(short_names(names[: max(1, room // 3)], max(12, room // 2)).values())
     total = max(total, len(names))

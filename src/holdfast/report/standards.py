@@ -1,4 +1,4 @@
-"""Which public lists know what a run did: the ids of attacks, checks and mutations, for every report."""
+"""The entries of public risk lists for a run's attacks, checks and mutations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.report.wording import telling
 
 
 def of_run(run: Run) -> tuple[StandardEntry, ...]:
-    """All that its scenarios, rules and mutations stand for."""
+    """The entries for all its scenarios, rules and mutations."""
     return tuple(dict.fromkeys(_of_all(run)))
 
 
@@ -33,13 +33,13 @@ def _of_all(run: Run) -> Iterator[StandardEntry]:
 
 
 def of_modes(modes: Iterable[str]) -> tuple[StandardEntry, ...]:
-    """What faults stand for, each once. A ledger does not say on which plane a fault was placed."""
+    """The entries for faults, without repeats. A ledger does not record the plane of a fault's declaration."""
     return tuple(dict.fromkeys(entry for mode in modes for entry in _of_mode(mode)))
 
 
 @cache
 def _of_mode(mode: str) -> tuple[StandardEntry, ...]:
-    # Installed faults take a while to find, and most runs have none.
+    # Looking up installed faults takes a while, and most runs have none.
     own = [plane for plane in get_args(Plane) if mode in plugins.BUILT_IN[f"faults.{plane}"]]
     return standard_entries(
         id for plane in own or get_args(Plane) for id in plugins.fault_traits(plane, mode).standards
@@ -47,20 +47,20 @@ def _of_mode(mode: str) -> tuple[StandardEntry, ...]:
 
 
 def of_scenario(run: Run, scenario: str) -> tuple[StandardEntry, ...]:
-    """What the faults of a scenario stand for."""
+    """The entries for the faults of a scenario."""
     found = next((one for one in run.scenarios if one.name == scenario), None)
     return of_modes(one.mode for one in (found.injections if found else ()))
 
 
 def of_rule(run: Run, rule: str) -> tuple[StandardEntry, ...]:
-    """What a rule's check looks for."""
+    """The entries for a rule's check."""
     found = next((one for one in run.invariants if one.id == rule), None)
     check = plugins.find("checks", found.check) if found else None
     return standard_entries(check.traits.standards) if check is not None else ()
 
 
 def of_case(case: Case) -> tuple[StandardEntry, ...]:
-    """What the mutation of a case stands for."""
+    """The entries for the mutation of a case."""
     return standard_entries(MUTATIONS.get(case.variation.mutation, ())) if case.variation is not None else ()
 
 
@@ -69,7 +69,7 @@ def of_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:
 
 
 def of_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
-    """What the rules of a cause look for, and the faults under which any of its cells did not hold."""
+    """The entries for the rules of a cause, and for the faults of its cells."""
     trial = telling(cause.first)
     met = of_faults(one for one in trial.faults if one.effect == "met") if trial is not None else ()
     modes = of_modes(name.mode for faults, _ in cause.faults for name in faults)
@@ -77,7 +77,7 @@ def of_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
 
 
 def of_case_cause(cause: CaseCause) -> tuple[StandardEntry, ...]:
-    """The mutations of all its cases, and what was met in the trial that tells of them."""
+    """The entries for the mutations of all its cases, and for the faults met in its most telling trial."""
     one = replica_telling(cause.first)
     found = [entry for row in cause.members for entry in of_case(row.case)]
     return tuple(dict.fromkeys((*found, *(of_faults(one.seen.met) if one is not None else ()))))
@@ -93,5 +93,5 @@ def ids(found: Iterable[StandardEntry]) -> list[str]:
 
 
 def entries(found: Iterable[StandardEntry]) -> list[dict[str, Any]]:
-    """The entries as JSON has them."""
+    """The entries as JSON."""
     return [{"id": one.id, "title": one.title, "list": one.list, "url": one.url} for one in found]

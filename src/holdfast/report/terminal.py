@@ -33,7 +33,7 @@ def summary(
     unicode: bool = True,
     most_notes: int = NOTES,
 ) -> str:
-    """Where the contract did not hold and why, the matrix, the verdict; `quiet` keeps names and verdict."""
+    """Failures with reasons, the matrix and the verdict; `quiet` keeps only names and the verdict."""
     paint = painter(color)
     if quiet:
         lines = [*_failed_names(run, width, paint), _verdict(run, paint)]
@@ -76,7 +76,7 @@ def _blocks(run: Run, width: int, paint: Paint, verbose: bool) -> list[str]:
 
 
 def _block(run: Run, cause: Cause, width: int, paint: Paint) -> Iterator[str]:
-    """A cause by its first cell; one of a single cell is that cell."""
+    """A cause by its first cell; a cause with a single cell is that cell."""
     if cause.cells == 1:
         yield from cell_lines(run, cause.first, one_line(cause.place), width, paint, False)
         return
@@ -87,7 +87,7 @@ def _block(run: Run, cause: Cause, width: int, paint: Paint) -> Iterator[str]:
 def _members(
     run: Run, cause: Cause, every: Mapping[tuple[str, str], CellRow], width: int, paint: Paint
 ) -> Iterator[str]:
-    """Every cell of a cause, below what they have in common."""
+    """Every cell of a cause, below what they share."""
     if cause.cells > 1:
         yield from (*_common(cause, (), width, paint), "")
     places = wording.Places(run)
@@ -101,7 +101,7 @@ def _members(
 
 
 def _common(cause: Cause, facts: Iterable[tuple[str, str]], width: int, paint: Paint) -> Iterator[str]:
-    """`✘ never-fabricate · 12 scenarios: search-down, llm-down, … and 10 more`; long names get lines of their own."""
+    """`✘ never-fabricate · 12 scenarios: search-down, llm-down, … and 10 more`; long names get their own lines."""
     start, marks, place = cause_words.start(cause), cause_words.marks(cause), one_line(cause.place)
     total = len(cause.heads)
     heads = [one_line(head) for head in cause.heads[:width]]
@@ -135,7 +135,7 @@ def _verdict(run: Run, paint: Paint) -> str:
         return wording.running(paint)
     word = wording.verdict(run.score)
     reasons = [one_line(reason) for reason in run.score.reasons]
-    if word == "INTERRUPTED":  # the reason for an interrupt comes first, and the word has said it
+    if word == "INTERRUPTED":  # the reason for an interrupt comes first, and the verdict's word already says it
         reasons = reasons[1:]
     resume = [] if run.complete else [f"resume: {wording.resume(run)}"]
     return f"{paint(word, word)}  {' · '.join(filter(None, (', '.join(reasons), *_numbers(run, paint), *resume)))}"
@@ -156,7 +156,7 @@ def _numbers(run: Run, paint: Paint) -> Iterator[str]:
 
 
 def _context(run: Run) -> Iterator[str]:
-    """The line below the verdict: where to look further, and how far to trust the number."""
+    """The line below the verdict: where to find more, and how far to trust the number."""
     if run.running:
         return
     score = run.score
@@ -174,7 +174,7 @@ def _context(run: Run) -> Iterator[str]:
 
 
 def _notes(run: Run, paint: Paint, verbose: bool, most: int) -> Iterator[str]:
-    """At most so many lines, and all with `verbose`."""
+    """At most so many lines, or all with `verbose`."""
     background = () if verbose else frozenset(run.background)
     tolerated = ", ".join(run.score.tolerated)
     notes = [f"note: tolerated by the minimum of {run.score.min_score:g}: {one_line(tolerated)}"] if tolerated else []

@@ -1,4 +1,4 @@
-"""The runs of one file over time: the scores, and the rules that went from pass to fail or back."""
+"""The runs of one file over time: scores, and rules that changed between pass and fail."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from holdfast.report.wording import SIGNS, number, plural
 from holdfast.store.past_run import CASES, PastRun
 
 BAR = 20
-"""Columns of a score of 100."""
+"""Columns of a bar for a score of 100."""
 
 
 class RuleTrend(Struct, frozen=True, omit_defaults=True):
-    """A rule in a scenario over runs, the oldest first; None where a run did not have it."""
+    """A rule in a scenario over runs, oldest first; None if a run did not have it."""
 
     rule: str
     scenario: str
@@ -31,7 +31,7 @@ class RuleTrend(Struct, frozen=True, omit_defaults=True):
     failed_commit: str = ""
     passed_commit: str = ""
     failed_dirty: bool = False
-    """That run was not of its commit alone: files had been changed since."""
+    """That run had uncommitted changes."""
     passed_dirty: bool = False
     mended_in: str = ""
     """The run in which it passed again after that."""
@@ -47,14 +47,14 @@ class Trend(Struct, frozen=True):
     spec: str
     part: str
     runs: tuple[PastRun, ...]
-    """The oldest first."""
+    """Oldest first."""
     rules: tuple[RuleTrend, ...]
     left_out: int = 0
-    """Runs of a selection, and those that did not come to their end."""
+    """Runs of a selection, and incomplete runs."""
 
 
 def trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list[Trend]:
-    """Each part that was run of that file; of the whole runs the newest `limit`."""
+    """Each part of that file with runs; the newest `limit` complete runs."""
     of_file = sorted((run for run in runs if run.spec == spec), key=lambda run: run.order)
     made = []
     for part in dict.fromkeys(run.part for run in of_file):
@@ -72,7 +72,7 @@ def _rules(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
 
 
 def _rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> RuleTrend:
-    """The last time that it went from pass to fail; undecided runs between do not count."""
+    """The last change from pass to fail; undecided runs in between do not count."""
     made = RuleTrend(rule, scenario, tuple(outcomes))
     before: PastRun | None = None
     passing = False
@@ -98,7 +98,7 @@ def _rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Se
 
 
 def lines(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
-    """The scores as bars, then the rules that changed; of one rule that is asked for, every scenario."""
+    """The scores as bars, then the rules that changed; for a selected rule every scenario."""
     yield f"{paint(one_line(trend.spec), 'bold')}   {trend.part}   {plural(len(trend.runs), 'whole run')}"
     if trend.left_out:
         yield paint(f"  {plural(trend.left_out, 'run')} of a selection, or left unfinished, not shown", "dim")
@@ -130,7 +130,7 @@ def _run_line(run: PastRun, wide: int, paint: Paint) -> str:
 
 
 def told(one: RuleTrend) -> str:
-    """From which run and commit on it fails."""
+    """The run and commit since which it fails."""
     if not one.failed_in:
         return ""
     passed = _at(one.passed_in, one.passed_commit, one.passed_dirty)

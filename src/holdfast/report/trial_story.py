@@ -1,6 +1,6 @@
-"""A trial's story in the terminal: its calls, faults, SQL and files on one timeline, then the rules.
+"""A trial's story in the terminal: calls, faults, SQL and files on one timeline, then the rules.
 
-It is drawn from the same document as the trial's page in the viewer (`web/trial_document.py`).
+It is drawn from the same document as the trial's page in the viewer (`report/page/trial.py`).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from holdfast.report.safe import columns, one_line, pad, shorten, visible
 from holdfast.report.wording import SIGNS, TROUBLE, plural
 
 _LANES = {"llm": "model", "tool_result": "result", "db_write": "sql", "file_write": "file", "http_call": "http"}
-"""What the timeline calls a plane or a kind of audited deed; others keep their name."""
+"""The timeline's names of planes and kinds of audited actions; others keep their name."""
 _WHEN, _LANE = 9, 9
 _LINES = 6
-"""Lines of one text, unless all of it is asked for."""
+"""Lines of one text, unless `whole` is set."""
 _IN_FULL = ("◆", "!")
 _AUDIT_S = 1e8
-"""Seconds from which a time is one since 1970: the trial's beginning is not known."""
+"""Times from here on are seconds since 1970: the beginning of the trial is not known."""
 
 Document = Mapping[str, Any]
 
 
 class StoryLine(Struct, frozen=True):
-    """One thing that happened in a trial."""
+    """One event in a trial."""
 
     at_ms: float | None
-    """Since the trial began; None: not known."""
+    """Milliseconds since the trial began; None: not known."""
     lane: str
     text: str
     more: tuple[tuple[str, str], ...] = ()
@@ -40,7 +40,7 @@ class StoryLine(Struct, frozen=True):
 
 
 def timeline(trial: Document) -> list[StoryLine]:
-    """All that happened, in order. Faults that belong to no call come first: they were there from the beginning."""
+    """All events, in order. Faults that belong to no call come first: they acted from the beginning."""
     placed: set[int] = set()
     steps = [_call(call, _faults_on(call, trial["faults"], placed)) for call in trial["trace"]]
     loose = [one for n, one in enumerate(trial["faults"]) if n not in placed]
@@ -59,7 +59,7 @@ def _end(call: Document) -> float:
 
 
 def _turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
-    """What was asked and answered. Only latencies are known: what the trial took before is added in front."""
+    """The questions and answers. Only latencies are known, so the rest of the trial's time is put in front."""
     total = sum(turn["latency_ms"] for turn in turns)
     at = 0.0
     late = max(0.0, last_ms - total)
@@ -75,7 +75,7 @@ def _turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
 
 
 def _faults_on(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
-    """The faults that the call met, and notes which they are."""
+    """The faults that the call met; they are marked as placed."""
     modes = call["fault"].split("+") if call["fault"] else []
     found = [
         n
@@ -111,7 +111,7 @@ def _call(call: Document, faults: Sequence[Document]) -> StoryLine:
 
 
 def _deed(event: Document, files: Sequence[Document]) -> StoryLine:
-    """Something that the audit log has, in the words of the trial's page."""
+    """An action from the audit log, in the words of the trial's page."""
     kind, details = event["type"], event["details"]
     more: tuple[tuple[str, str], ...] = ()
     if kind == "command":
@@ -135,7 +135,7 @@ def _deed(event: Document, files: Sequence[Document]) -> StoryLine:
 
 
 def story(trial: Document, run: str, paint: Paint, width: int, *, whole: bool = False) -> Iterator[str]:
-    """The story in lines; `whole`: every text in full."""
+    """The story as lines; `whole`: every text in full."""
     outcome = trial["outcome"] or ("error" if trial["ending"] == "error" else "n/a")
     head, id = f"{SIGNS[outcome]} {outcome}  {trial['column']}", f"trial {trial['id']} of run {run}"
     yield f"{paint(one_line(head), outcome)}  {paint(id, 'dim')}"
@@ -167,7 +167,7 @@ def _step(step: StoryLine, marked: Mapping[str, str], paint: Paint, width: int, 
     yield from (margin + line for line in further)
     lines = step.more if whole else step.more[:_LINES]
     for sign, text in lines:
-        # What a fault changed is never cut before the point; what was sent and received is one line.
+        # The change of a fault is never cut; what was sent and received is one line.
         brief = not whole and sign not in _IN_FULL
         shown = [shorten(one_line(text), room - 2)] if brief else _lines(text, room - 2, whole)
         colour = {"◆": "fail", "!": "fail", "+": "pass", "-": "fail"}.get(sign, "dim")
@@ -202,11 +202,13 @@ def _judged(trial: Document) -> list[Document]:
 
 
 def _marked(trial: Document) -> dict[str, str]:
-    """By lane, the answer with the words that decided in «», of the first verdict that says which."""
+    """By lane, the answer with the deciding words in «», from the first verdict that marks them."""
     deciding = next((one for one in _judged(trial) if one["marks"] and one["outcome"] == "fail"), None)
     if deciding is None or not 0 <= deciding["turn"] < len(trial["turns"]):
         return {}
-    units = (trial["turns"][deciding["turn"]]["text"] or "").encode("utf-16-le", "surrogatepass")  # as marks count
+    units = (trial["turns"][deciding["turn"]]["text"] or "").encode(
+        "utf-16-le", "surrogatepass"
+    )  # in the units of the marks
     at, parts = 0, list[str]()
     for start, end in sorted(deciding["marks"]):
         if start >= at:
@@ -221,7 +223,7 @@ def _units(text: bytes, start: int, end: int) -> str:
 
 
 def _lines(text: str, room: int, whole: bool) -> list[str]:
-    """The text as lines of that width: the first few, unless all of it is asked for."""
+    """The text wrapped to the width: the first few lines, unless `whole` is set."""
     room = max(room, 20)
     found = [line for part in visible(text, keep="\n").splitlines() for line in wrap(part, room) or [""]] or [""]
     if whole or len(found) <= _LINES:

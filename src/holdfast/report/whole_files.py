@@ -1,4 +1,4 @@
-"""Reports of a run of several parts: one page, one document, or a folder with all of it."""
+"""Reports of a run of several parts: one page, one document, or a folder with all of them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from holdfast.report.safe import one_line
 
 Runs = Mapping[Part, Run]
 JOINED = (".html", ".json", ".md", ".xml", ".sarif")
-"""Formats of all parts in one file."""
+"""Formats that hold all parts in one file."""
 
 
 def check_output(path: Path) -> None:
-    """Refuses a file of a format that several parts have not; a name without a suffix is a folder."""
+    """Reject a file format that cannot hold several parts; a name without a suffix is a folder."""
     if path.suffix and path.suffix.lower() not in JOINED and not path.is_dir():
         hint = f"end it in one of {', '.join(JOINED)}, or name a folder"
         raise UsageError(
@@ -37,7 +37,7 @@ def check_output(path: Path) -> None:
 
 
 def write_whole(found: Overall, runs: Runs, path: Path, *, home: Path) -> str:
-    """Writes one report, or a folder of them; why that did not work, if so. `home` is the run's folder."""
+    """Write one report or a folder of them, and return why that failed, if it did. `home` is the run's folder."""
     try:
         if path.suffix.lower() in JOINED and not path.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,13 +80,13 @@ def _folder(found: Overall, runs: Runs, folder: Path) -> None:
 
 
 def _linked(found: Overall, home: str) -> Overall:
-    """The pages of the parts as they lie from where the report is."""
+    """The pages of the parts, relative to the report."""
     pages = {p.part: os.path.join(home, p.page) if p.page and home != "." else p.page for p in found.parts}
     return replace(found, parts=tuple(replace(p, page=pages[p.part]) for p in found.parts))
 
 
 def _document(found: Overall, runs: Runs) -> Iterator[bytes]:
-    """The overall score on top; each part with all of its details."""
+    """The overall score, then each part with all of its details."""
     from holdfast.report.cause_json import entries
     from holdfast.report.json import document
     from holdfast.report.json_stream import pieces
@@ -103,12 +103,12 @@ def _document(found: Overall, runs: Runs) -> Iterator[bytes]:
 
 
 def failed_runs(found: Overall, runs: Runs) -> Runs:
-    """The parts that did not hold."""
+    """The parts that failed."""
     return {part.part: runs[part.part] for part in found.parts if part.exit_code and part.part in runs}
 
 
 def render_markdown(found: Overall, runs: Runs) -> Iterator[bytes]:
-    """The overall result, then each of these parts with its causes and its matrix."""
+    """The overall result, then each failed part with its causes and its matrix."""
     yield words.markdown(found).encode("utf-8", "replace")
     for run in runs.values():
         yield b"\n"
@@ -116,7 +116,7 @@ def render_markdown(found: Overall, runs: Runs) -> Iterator[bytes]:
 
 
 def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
-    """The suites of all parts, each named by its part, and one of the overall verdict."""
+    """The suites of all parts, each named after its part, and one for the overall verdict."""
     root = ET.Element("testsuites")
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for part, run in runs.items():
@@ -142,7 +142,7 @@ def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
 
 
 def _sarif(found: Overall, runs: Runs) -> Iterator[bytes]:
-    """One log with a run of each part, and one of the overall verdict."""
+    """One log with a SARIF run for each part, and one for the overall verdict."""
     from holdfast.report.json_stream import pieces
     from holdfast.report.sarif import whole_document
 

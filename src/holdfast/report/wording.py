@@ -1,4 +1,4 @@
-"""The words and signs that every report shares, so that they say the same thing."""
+"""The words and signs that all reports share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GATEWAY_VARIABLES = (
     'eval "$(holdfast gateway --print)" in its own shell, then start it'
 )
 TROUBLE: Mapping[str, int] = {"fail": 0, "error": 1, "unproven": 2}
-"""Outcomes that need explaining, the worst first."""
+"""Outcomes that need explaining, worst first."""
 _EFFECTS = {"no_effect": "no effect", "erased": "erased"}
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _MOST_HATS = 10
@@ -39,29 +39,29 @@ VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
 def running(paint: Paint) -> str:
-    """In the verdict's place, of a run that another process is writing."""
+    """Replaces the verdict of a run that another process is still writing."""
     return f"{paint('RUNNING', 'bold')}   another process is writing it   ·   holdfast view follows it"
 
 
 def verdict(score: Score) -> str:
-    """The run's verdict in one word; a share of a run that failed nothing has none of its own."""
+    """The run's verdict in one word; a shard without failures has no verdict of its own."""
     if score.shard and not score.exit_code:
         return "SHARD"
     return VERDICTS.get(score.exit_code, "ERROR")
 
 
 def verdict_sign(score: Score) -> str:
-    """The sign that goes with the verdict."""
+    """The sign for the verdict."""
     return {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?"}.get(verdict(score), "!")
 
 
 def number(value: float | None) -> str:
-    """A score as it is always printed: two decimals, or – where there is none."""
+    """A score as it is always printed: two decimals, or – if there is none."""
     return "–" if value is None else f"{value:.2f}"
 
 
 def pass_hat(score: Score) -> dict[str, float]:
-    """pass^k of a few k: 1, 2, 5, 10 and so on, and the largest; of few replicas all. JSON has every one."""
+    """pass^k for a few k: 1, 2, 5, 10 and so on, and the largest; all if there are few replicas. JSON has every one."""
     every = score.pass_hat
     if len(every) <= _MOST_HATS:
         return every
@@ -70,12 +70,12 @@ def pass_hat(score: Score) -> dict[str, float]:
 
 
 def has_matrix(run: Run) -> bool:
-    """Whether there are cells to show: of a contract, or of a file with a chaos matrix."""
+    """Whether there are cells to show: from a contract, or from a file with a chaos matrix."""
     return run.part in ("contract", "chaos") or run.contract is not None
 
 
 def to_come(run: Run, cell: Cell) -> bool:
-    """Whether nothing can be said of the cell yet: the run goes on, and trials of it are missing."""
+    """Whether the cell is undecided because the run continues and some of its trials are missing."""
     return run.running and cell.outcome == "unproven" and cell.code == "not-run"
 
 
@@ -85,11 +85,11 @@ def resume(run: Run) -> str:
 
 
 def interval(found: Interval | None, scale: float = 1.0) -> str:
-    """`95 %: 25–87, approximate`; empty where it would say nothing. `scale`: 0.01 next to a number from 0 to 1."""
+    """`95 %: 25–87, approximate`; empty if it would say nothing. `scale`: 0.01 next to a number from 0 to 1."""
     if found is None or not found.is_shown:
         return ""
     low, high = found.low * scale, found.high * scale
-    digits = 0 if high - low >= 2 else 2  # a narrow one must not look like none
+    digits = 0 if high - low >= 2 else 2  # a narrow interval must not look like a missing one
     ends = f"{low:.{digits}f}–{high:.{digits}f}"
     few = f": {plural(found.prompts, 'prompt')}" if found.method == "bootstrap" else ""
     return f"95 %: {ends}" + (f", approximate{few}" if found.approximate else "")
@@ -102,9 +102,9 @@ def calm_and_chaos(score: Score) -> list[tuple[str, str]]:
 
 
 def paired(score: Score) -> str:
-    """`chaos costs 12.5 points (95 %: 4–21)`: the paired difference; nothing where prompts are too few to say.
+    """`chaos costs 12.5 points (95 %: 4–21)`: the paired difference; empty with too few prompts.
 
-    The scores in calm and under chaos are of all rules that count there; this is of those that count in both.
+    The calm and chaos scores cover all rules that count there; this covers those that count in both.
     """
     found = score.paired
     if found is None or not found.interval.is_shown:
@@ -130,7 +130,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def judged(score: Score) -> str:
-    """How much of the contract the number speaks for."""
+    """How much of the contract the score covers."""
     absent = score.counts.get("n/a", 0)
     return f"{score.judged} of {plural(score.total, 'cell')} judged" + (f" ({absent} n/a)" if absent else "")
 
@@ -146,12 +146,12 @@ def head(scenario: str, values: Mapping[str, Any]) -> str:
 
 
 def column(cell: Cell) -> str:
-    """The heading a cell stands under."""
+    """The column heading of a cell."""
     return head(cell.scenario, cell.params)
 
 
 def tally(cell: Cell) -> str:
-    """`1/2`: passes among the decided, where that says more than the sign alone."""
+    """`1/2`: passes among the decided trials, if that says more than the sign alone."""
     decided = cell.passes + cell.fails
     if (cell.outcome == "fail" and decided > 1) or (cell.outcome == "pass" and cell.fails):
         return f"{cell.passes}/{decided}"
@@ -159,13 +159,13 @@ def tally(cell: Cell) -> str:
 
 
 def marks(cell: Cell) -> list[str]:
-    """What else must be known of a cell, in words."""
+    """The remarks on a cell, such as flaky."""
     known = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
     return [word for word, true in zip(_MARKS, known, strict=True) if true] if any(known) else []
 
 
 def fault(met: FaultMet) -> str:
-    """`tool search, call 1: error, injected 503 (the tool was not called)`: one firing in one line."""
+    """One firing on one line: `tool search, call 1: error, injected 503 (the tool was not called)`."""
     place = met.plane if met.target in ("", "*", met.plane) else f"{met.plane} {met.target}"
     change = met.change or " → ".join(part for part in (met.would, met.got) if part)
     parts = [met.mode, change, met.note, _EFFECTS.get(met.effect, "")]
@@ -174,12 +174,12 @@ def fault(met: FaultMet) -> str:
 
 
 def met(faults: Iterable[FaultMet]) -> list[FaultMet]:
-    """Of what fired, what the agent felt."""
+    """The firings that the agent observed."""
     return [fault for fault in faults if fault.effect == "met"]
 
 
 def ended(ending: str, detail: str, calls_made: str) -> str:
-    """A bad ending of the agent's on one line, with how far it had come; empty for a good one, and for our errors."""
+    """A bad ending of the agent on one line, with its progress; empty for a good one, and for harness errors."""
     if ending in ("answered", "error"):
         return ""
     made = f"; {calls_made}" if calls_made else ""
@@ -187,7 +187,7 @@ def ended(ending: str, detail: str, calls_made: str) -> str:
 
 
 def said(trial: TrialRow) -> str:
-    """The answer; where there is none, that, or our error."""
+    """The answer; without one, the ending or the harness error."""
     if trial.ending == "error":
         return f"{trial.answer or ''} (error: {trial.detail})".strip()
     if trial.answer:
@@ -196,7 +196,7 @@ def said(trial: TrialRow) -> str:
 
 
 def telling(row: CellRow) -> TrialRow | None:
-    """The trial that shows best why the cell is what it is: the first of a prompt that decided."""
+    """The trial that best explains the cell: the first one of a prompt that decided."""
     return min(deciding_trials(row) or row.trials[:1], key=lambda t: t.aside, default=None)
 
 
@@ -220,25 +220,25 @@ def deciding_trials(row: CellRow) -> list[TrialRow]:
 
 
 def cause_key(code: str, key: tuple[str, ...], ending: str) -> tuple[str, ...]:
-    """Equal for failures with one cause. An ending is a cause by itself, whatever code a rule gave it."""
+    """Equal for failures with one cause. An ending is a cause by itself, whichever code a rule gave it."""
     return (fingerprint(ending),) if ending else (code, *key)
 
 
 class Places:
-    """Where in the spec's file a rule was written."""
+    """Positions of rules in the spec's file."""
 
     def __init__(self, run: Run) -> None:
         self._path = run.spec_path
         self._lines = {rule.id: rule.position.line for rule in run.invariants if rule.position}
 
     def of(self, invariant: str) -> str:
-        """`finance.yaml:12`, or the file alone."""
+        """`finance.yaml:12`, or only the file."""
         line = self._lines.get(invariant)
         return f"{self._path}:{line}" if line else self._path
 
 
 def next_step(run: Run, row: CellRow) -> str:
-    """What to do about a cell that is unproven or an error; empty where its reason says all."""
+    """What to do about a cell that is unproven or an error; empty if its reason is enough."""
     cell = row.cell
     if cell.outcome == "error":
         return "Holdfast failed, not the agent: fix the cause and run it again"
@@ -295,12 +295,12 @@ def _callee(fault: Injection) -> str:
 
 
 def badness(row: CellRow) -> tuple[int, bool, float]:
-    """By which cells that need explaining are sorted."""
+    """The sort key of cells that need explaining."""
     return TROUBLE[row.cell.outcome], not row.cell.critical, -row.cell.weight
 
 
 def why(row: CellRow) -> str:
-    """The reason of a cell in plain words; its trials are read only if it does not say one."""
+    """The reason of a cell for people; its trials are read only if it has none."""
     if row.cell.reason:
         return row.cell.reason
     trial = telling(row)
@@ -308,5 +308,5 @@ def why(row: CellRow) -> str:
 
 
 def report_path(run: Run) -> str:
-    """Where to look further: the page of this run, or its folder."""
+    """Where to find more: the page of this run, or its folder."""
     return run.page or run.path

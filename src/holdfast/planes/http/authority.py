@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 KEPT = 1_000
-"""Maximum number of cached host certificates, to bound our memory if an agent invents names."""
+"""Maximum number of cached host certificates: it bounds memory if an agent invents names."""
 _FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2049, 12, 31, tzinfo=UTC)
 """Validity for any time that an agent's clock may show: it may be set, or jump. The key exists only during the run."""
 
@@ -29,8 +29,8 @@ _FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2049, 12, 31, tzinfo=
 class Authority:
     """Issues certificates that are valid for this run only.
 
-    `ca_file` is for clients that trust one bundle: the system's roots, the user's and ours. `own_file` is for clients
-    that add to their own roots: the user's additions and ours. Only their owner can read both.
+    `ca_file` is for clients that trust one bundle: the roots of the system, the user and Holdfast. `own_file` is for
+    clients that add to their own roots: the additions of the user and Holdfast. Only their owner can read both.
     """
 
     def __init__(self, folder: Path, given: bytes | None = None, environ: Mapping[str, str] = os.environ) -> None:

@@ -26,7 +26,7 @@ Request: TypeAlias = Callable[[Exchange, TrialContext, Origin], Awaitable[None]]
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _AT_ONCE_S = 1.0
-"""A client that leaves this soon after the handshake without a request probably rejected our certificate."""
+"""A client that leaves this soon after the handshake without a request probably rejected Holdfast's certificate."""
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
@@ -43,7 +43,7 @@ class ConnectRequest:
         self._origin = origin
         self._asked = 0
         self._shown_at: float | None = None
-        """When the client received our certificate."""
+        """When the client received Holdfast's certificate."""
         self._seen: RequestTrace | None = None
         self._unheard = False
         """Whether a fault waits for the client's TLS hello."""
@@ -150,7 +150,7 @@ class ConnectRequest:
         self._asked += 1
         await self._answer(exchange, self.context, self._origin)
 
-    # -- what can go wrong ----------------------------------------------------------------------
+    # -- failures --------------------------------------------------------------------------------
     def _mistrusted(self, broken: OSError | None) -> None:
         """Records that nothing inside this connection was observed; a fault that waited for it was not met."""
         seen = self._event()

@@ -21,7 +21,7 @@ from holdfast.protocols.trial import TrialContext
 Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to a model provider; the last argument is the provider's `https://host`."""
 Own: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
-"""Answers a request to our own listener that came through the proxy; the last argument is its path."""
+"""Answers a request to Holdfast's own listener that came through the proxy; the last argument is its path."""
 
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 

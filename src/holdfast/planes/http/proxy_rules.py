@@ -46,7 +46,7 @@ class ProxyRules:
         self._around = {name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _leads(name)}
 
     def is_own(self, origin: Origin) -> bool:
-        """Whether the target is our own listener."""
+        """Whether the target is Holdfast's own listener."""
         return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
 
     def is_model(self, origin: Origin) -> bool:

@@ -18,7 +18,7 @@ TRUST_VARIABLES = (*_ONE_BUNDLE, "NODE_EXTRA_CA_CERTS")
 
 
 def environ(ca_file: str, own_file: str) -> dict[str, str]:
-    """The variables that make clients trust us: most read one bundle, Node adds ours to its own roots."""
+    """The variables that make clients trust Holdfast: most read one bundle, Node adds its certificate to its own roots."""
     return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file}
 
 
@@ -35,7 +35,7 @@ NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
 
 
 def node_options(own: str, preload: str) -> str:
-    """NODE_OPTIONS with our file required after the user's own; added only once."""
+    """NODE_OPTIONS with Holdfast's file required after the user's own; added only once."""
     quoted = preload.replace("\\", "\\\\").replace('"', '\\"')
     ours = f'--require "{quoted}"'
     return own if ours in own else f"{own} {ours}".strip()

@@ -240,7 +240,7 @@ def _joined(*notes: str) -> str:
 
 
 def _instead(raised: BaseException) -> str:
-    """What came instead of a reply: a function's exception with its class, our own with its message only."""
+    """What came instead of a reply: a function's exception with its class, Holdfast's own with its message only."""
     if type(raised).__name__ == "CancelledError":  # from asyncio, which a plain function does not import
         return "nothing: the call was given up"
     if isinstance(raised, ConnectionResetError) and raised.errno is None:  # raised by a plane: its client left

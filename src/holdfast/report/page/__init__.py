@@ -1,1 +1,1 @@
-"""A run as a page: the documents that the viewer serves and that `report.html` carries."""
+"""A run as a page: the documents that the viewer serves and `report.html` contains."""

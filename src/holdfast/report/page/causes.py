@@ -1,4 +1,4 @@
-"""What did not hold in a run, by rule and cause, each with the trial that tells best."""
+"""Failures of a run by rule and cause, each with its most telling trial."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from holdfast.report.page.run import Numbering, columns
 from holdfast.report.page.values import cut, utf16_span
 
 SHOWN, CASES, TEXT = 500, 200, 4_000
-"""Causes, cases that one names, and characters of what was asked and answered."""
+"""Causes, named cases per cause, and characters of questions and answers."""
 ROWS, COLUMNS = 60, 20
-"""Rules and scenarios in the matrix of a part; its own page has all."""
+"""Rules and scenarios in the matrix of a part; the part's own page has all."""
 CELLS = 20_000
 """Cells that all causes name together."""
 
 
 def causes_document(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
-    """Failures grouped by rule and cause, the worst first: cases, then cells. `grouping` has every cell of the run."""
+    """Failures grouped by rule and cause, worst first: cases, then cells. `grouping` has every cell of the run."""
     if grouping is None:
         grouping = Causes(run)
         for row in run.cells:
@@ -44,7 +44,7 @@ def causes_document(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
 
 
 def failed_part(part: PartResult, run: Run) -> dict[str, Any]:
-    """The causes and the matrix of a part that did not hold, for the page of the whole run."""
+    """The causes and the matrix of a failed part, for the page of the whole run."""
     shown = grid(run) if wording.has_matrix(run) else Grid({}, ())
     names, heads = list(shown.rules)[:ROWS], list(shown.heads)[:COLUMNS]
     faces = [[shown.face(rule, head) for head in heads] for rule in names]
@@ -97,7 +97,7 @@ def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
 
 
 def _reason(one: ReplicaRow | None) -> str:
-    """What the trial has to say: the case itself names its rules alone."""
+    """The reason of the trial: the case itself only names its rules."""
     if one is None:
         return ""
     said = [f"{verdict.invariant}: {verdict.reason}" for verdict in cases.unpassed(one)]
@@ -127,7 +127,7 @@ def _cause(run: Run, cause: Cause) -> dict[str, Any]:
 
 
 def _cells(cause: Cause, numbers: Numbering, most: int) -> list[tuple[int, int]]:
-    """The cells of a cause, by their rule and column."""
+    """The cells of a cause, by rule and column."""
     members = zip(cause.member_rules[:most], cause.members[:most], strict=True)
     return [(numbers.rules[rule], numbers.columns[one.head]) for rule, one in members]
 
@@ -146,5 +146,5 @@ def _told(trial: TrialRow | None) -> dict[str, Any]:
 
 
 def _met(ledger: Iterable[FaultMet]) -> str:
-    """What the agent met in the trial that is shown."""
+    """The faults that the agent met in the shown trial."""
     return "; ".join(wording.fault(one) for one in wording.met(ledger)[:5])

@@ -21,7 +21,7 @@ _CODE = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 
 
 def matrix_document(run: Run, *, live: bool = False) -> dict[str, Any]:
-    """The matrix. `live`: the run is under way, and cells without a verdict are left out."""
+    """The matrix. `live`: the run is still running, and cells without a verdict are left out."""
     table = MatrixTable(run)
     for row in run.cells:
         cell = so_far(row.cell) if live else row.cell
@@ -32,7 +32,7 @@ def matrix_document(run: Run, *, live: bool = False) -> dict[str, Any]:
 
 
 class MatrixTable:
-    """Cells as columns of numbers. Most of a large matrix held, and are alike in all but their place."""
+    """Cells as columns of numbers. Most cells of a large matrix passed and differ only in their place."""
 
     def __init__(self, run: Run) -> None:
         self.numbers = Numbering(run)
@@ -51,7 +51,7 @@ class MatrixTable:
         self._facts.append(found)
 
     def place(self, cell: Cell) -> tuple[int, int]:
-        """Its rule and its column: they count in the lists of the run's document."""
+        """Its rule and its column, as indexes into the lists of the run's document."""
         return self.numbers.rules[cell.invariant], self.numbers.columns[wording.column(cell)]
 
     def document(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def cell_document(run: Run, row: CellRow) -> dict[str, Any]:
 
 
 def find_cell(run: Run, rule: str, column: str) -> CellRow | None:
-    """The cell of that rule under that heading."""
+    """The cell of that rule in that column."""
     return next((row for row in run.cells if row.cell.invariant == rule and wording.column(row.cell) == column), None)
 
 
@@ -143,5 +143,5 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
 
 
 def so_far(cell: Cell) -> Cell:
-    """A cell of a run under way: what is missing is still to come."""
+    """A cell of a running run: missing trials are still to come."""
     return replace(cell, reason="some of its trials have not run yet") if cell.code == "not-run" else cell

@@ -1,7 +1,7 @@
-"""The documents of a run as `report.html` carries them: each under its name, all of them packed, within bounds.
+"""The documents of a run inside `report.html`: each under its name, compressed, within limits.
 
-The viewer asks a server for the same documents. What a page of one run can put together itself is not written twice: a
-trial is written once and not with each of its cells, and a cell has only what the matrix does not say of it.
+The viewer requests the same documents from a server. The page derives what it can: a trial is written once and not with
+each of its cells, and a cell has only what the matrix does not contain.
 """
 
 from __future__ import annotations
@@ -27,50 +27,50 @@ from holdfast.report.page.values import MAX_TEXT, cut, drop_empty, fit_value, js
 from holdfast.report.wording import plural
 
 INLINED = Bounds(text=MAX_TEXT, calls=calls.SHOWN, events=200, room=100_000, sent=160, evidence=MAX_TEXT)
-"""One trial. What its calls sent is there where that may explain something: where a rule did not hold."""
+"""Limits for one trial. The inputs of its calls are included if a rule failed, because they may explain it."""
 SHORT = Bounds(text=200, calls=calls.SHOWN, events=20, room=2_000, sent=0, evidence=200)
-"""One trial, once all of them together have filled the page."""
+"""Limits for one trial once the page is full."""
 TEXT, HELD_TEXT = 16_000_000, 4_000_000
-"""Characters of all trials of cells that did not hold, and of cells that did."""
+"""Characters of all trials of failed cells, and of passed cells."""
 CASES, REPLICAS = 200, 20
-"""Cases whose trials are in the page, and trials of one."""
+"""Cases whose trials are in the page, and trials per case."""
 CELLS = 100_000
-"""Up to here the matrix has every cell; of more, those that did not hold and a sample."""
+"""Up to this number the matrix has every cell; beyond it, all failed cells and a sample."""
 HELD = 20_000
-"""Cells that held and whose trials are in the page."""
+"""Passed cells whose trials are in the page."""
 TRIALS = 50_000
-"""Trials of cells that held, and as many of cells that did not."""
+"""Trials of passed cells, and as many of failed cells."""
 _BARE = 300
 """Characters of a trial's document without its texts."""
 _GOLDEN, _RANGE = 2_654_435_761, 1 << 32
 _LEVEL = 6
-"""Level 9 takes two and a half times as long for half a percent."""
+"""Compression level: 9 takes two and a half times as long for half a percent."""
 _PIECE = 3 << 14
-"""Bytes that become base64 together: a multiple of three, so that only the last piece is padded."""
+"""Bytes encoded as base64 together: a multiple of three, so only the last piece is padded."""
 
 
 class Packed:
-    """Documents by name, one a line: JSON, gzip, base64. Equal documents give equal text."""
+    """Documents by name, one per line: JSON, gzip, base64. Equal documents give equal text."""
 
     def __init__(self) -> None:
         self._press = zlib.compressobj(_LEVEL, wbits=31)
         self._data = bytearray()
 
     def add(self, name: str, document: dict[str, Any]) -> int:
-        """Writes a document; how many bytes it took before it was packed."""
+        """Write a document and return its size before compression."""
         line = name.encode() + b"\t" + json_bytes(document) + b"\n"
         self._data += self._press.compress(line)
         return len(line)
 
     def pieces(self) -> Iterator[str]:
-        """The text; nothing can be added any more."""
+        """The text; nothing can be added afterwards."""
         self._data += self._press.flush()
         for start in range(0, len(self._data), _PIECE):
             yield b64encode(self._data[start : start + _PIECE]).decode("ascii")
 
 
 class InlinedRun:
-    """The documents of one run, made in one walk through its cells."""
+    """The documents of one run, made in one walk over its cells."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -78,11 +78,11 @@ class InlinedRun:
         self._room = {True: HELD_TEXT, False: TEXT}
         self._places = wording.Places(run)
         self._written: dict[str, str] = {}
-        """The trials that are in the page, and the command that repeats each."""
+        """The trials in the page, and the command that repeats each."""
         self.packed = Packed()
         self.run = {"run": _row(run), **run_document(run)}
         grouping, matrix = Causes(run), MatrixTable(run)
-        # The trials of cases come first: a cell that has the same trial knows less of it.
+        # The trials of cases come first: a cell with the same trial knows less about it.
         for case in _shown_cases(run):
             for replica in case.replicas[:REPLICAS]:
                 self._add_trial(replica.replica.trial, replica.replica.status == "pass", case.case, replica)
@@ -101,7 +101,7 @@ class InlinedRun:
         cell, kept = row.cell, self._limits.trials(row)
         trials: Sequence[TrialRow] = tuple(islice(row.trials, kept)) if kept else ()
         if not trials and cell.outcome in ("pass", "n/a"):
-            return  # the matrix says all that the page has of it
+            return  # the matrix contains everything about it
         for trial in trials:
             self._add_trial(trial.id, cell.outcome in ("pass", "n/a"), cell, trial)
         document = {
@@ -115,7 +115,7 @@ class InlinedRun:
         self.packed.add(f"run/cell/{rule}/{column}", drop_empty(document))
 
     def _of_cell(self, trial: TrialRow) -> dict[str, Any]:
-        """What one rule says of a trial."""
+        """The verdict of one rule on a trial."""
         judged = trial.turns[trial.turn].text if trial.turn < len(trial.turns) else trial.answer
         bounds = self._bounds(trial.outcome == "pass")
         return drop_empty(
@@ -138,13 +138,13 @@ class InlinedRun:
         return INLINED._replace(sent=0) if held else INLINED
 
     def _add_trial(self, id: str, held: bool, place: Cell | Case, row: TrialRow | ReplicaRow) -> None:
-        """Writes a trial, once: the trials of a scenario are those of every rule's cell."""
+        """Write a trial once: the cells of all rules share the trials of a scenario."""
         if id in self._written:
             return
         self._written[id] = row.again
         bounds = self._bounds(held)
         if isinstance(row, TrialRow):
-            # A cell's verdict on it is with the cell: the page puts together what all rules said.
+            # A cell stores its own verdict on the trial: the page combines those of all rules.
             found = describe_exchange(_seen(row), bounds)
             found |= {"ending": row.ending, "detail": cut(row.detail, bounds.text), "replica": row.replica or None}
         else:
@@ -161,7 +161,7 @@ class InlinedRun:
 
 
 def inline_overall(found: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, Any], Packed]:
-    """The document of a run of several parts, with what failed in each; each has a page of its own."""
+    """The document of a run of several parts, with the failures of each; each part has its own page."""
     failed = [failed_part(part, runs[part.part]) for part in found.parts if part.exit_code and part.part in runs]
     document = {
         "run": {
@@ -182,7 +182,7 @@ def inline_overall(found: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, 
 
 
 def _row(run: Run) -> dict[str, Any]:
-    """What the list of runs says of it."""
+    """The run as a row in the list of runs."""
     return {
         "id": run.id,
         "part": run.part,
@@ -196,7 +196,7 @@ def _row(run: Run) -> dict[str, Any]:
 
 
 def _shown_cases(run: Run) -> Sequence[CaseRow]:
-    """Of very many, those that did not pass come first."""
+    """The cases to include; if there are very many, those that did not pass come first."""
     if not run.by_cases or len(run.cases) <= CASES:
         return run.cases
     return [*cases.troubled(run), *(row for row in run.cases if not cases.short(row.case))][:CASES]
@@ -208,7 +208,7 @@ def _seen(row: TrialRow) -> Observation:
 
 
 class PageLimits:
-    """Decides cell by cell, in the order of the run, what the page holds. Equal runs give equal pages."""
+    """Decides cell by cell, in the order of the run, what the page contains. Equal runs give equal pages."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -217,7 +217,7 @@ class PageLimits:
         self._room = {True: TRIALS, False: TRIALS}
         self._at = self._cells = self._passed = self._shown = 0
         self._left_cells = self._left_trials = 0
-        """What did not hold and found no room."""
+        """Failed cells that found no room."""
 
     def takes(self, row: CellRow) -> bool:
         """Whether the matrix has the cell."""
@@ -230,7 +230,7 @@ class PageLimits:
         return kept
 
     def trials(self, row: CellRow) -> int:
-        """How many trials of the cell that it was just asked about are in the page."""
+        """How many trials of the current cell are in the page."""
         held = row.cell.outcome in ("pass", "n/a")
         if held and not self._sampled:
             return 0
@@ -243,11 +243,11 @@ class PageLimits:
 
     @property
     def _sampled(self) -> bool:
-        # Every n-th would meet the same rules again and again; multiples of the golden ratio are spread evenly.
+        # Every n-th cell would hit the same rules again and again; multiples of the golden ratio are spread evenly.
         return self._step == 1 or self._at * _GOLDEN % _RANGE < _RANGE // self._step
 
     def lacks(self) -> str:
-        """What the page lacks, in words; nothing if it has all."""
+        """Describe what the page leaves out; empty if it has everything."""
         if self._step == 1 and not self._left_trials:
             return ""
         shown = f"{self._cells} of {plural(self._total, 'cell')} are in the matrix. " if self._total > CELLS else ""

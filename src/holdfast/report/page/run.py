@@ -1,4 +1,4 @@
-"""All that the page of one run shows, but for its matrix and its trials."""
+"""Everything on the page of one run except its matrix and its trials."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holdfast.report.safe import encodable
 from holdfast.spec.references import param_text
 
 CASES = 5_000
-"""Cases that the page gets; the first of them are those that did not pass."""
+"""Cases on the page; those that did not pass come first."""
 REPLICAS = 100
 
 
 def run_document(run: Run) -> dict[str, Any]:
-    """What a run came to, and of what it was."""
+    """The result of a run and its context."""
     score = run.score
     return {
         "name": run.name,
@@ -66,7 +66,7 @@ def run_document(run: Run) -> dict[str, Any]:
 
 
 def overall_document(found: Overall) -> dict[str, Any]:
-    """The same of a run of several parts: each has a page of its own."""
+    """The same for a run of several parts: each has its own page."""
     return {
         "name": found.name,
         "verdict": overall.verdict(found),
@@ -122,7 +122,7 @@ def _one_sample(run: Run) -> str:
 
 
 class Numbering:
-    """Where a rule and a column stand in the lists of the run's document: cells are named by both numbers."""
+    """Indexes of rules and columns in the lists of the run's document: cells are named by both."""
 
     def __init__(self, run: Run) -> None:
         self.rules = {rule.id: number for number, rule in enumerate(run.invariants)}

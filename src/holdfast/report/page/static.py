@@ -1,6 +1,6 @@
-"""A run in plain HTML, from the documents of its page: what `report.html` shows before its script runs, and a notebook.
+"""A run in plain HTML: what `report.html` shows before its script runs, and a notebook's output.
 
-The verdict, its reasons and the causes can be read where scripts are not allowed. Every text of the run is escaped.
+The verdict, its reasons and the causes can be read without scripts. Every text of the run is escaped.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from holdfast.report.page.run import run_document
 from holdfast.report.safe import one_line
 
 CAUSES, OPEN, PLACES, CASES, TEXT = 100, 2, 8, 200, 600
-"""Causes, those of them that are open, cells that one names, cases, and characters of a text."""
+"""Limits: causes, expanded causes, cells per cause, cases, and characters of a text."""
 ROWS = 100
 """Rules, and cases, that a notebook shows."""
 _SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
 
 
 class Markup(str):
-    """HTML. Whatever is not of this type is text, and is escaped."""
+    """HTML. Everything that is not of this type is text, and is escaped."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ _SPACE = Markup(" ")
 
 
 def tag(name: str, *content: str | None, **attributes: str | bool) -> Markup:
-    """An element; what is None or empty is left out, `kind` is its class."""
+    """An element; attributes that are None or empty are left out, `kind` is its class."""
     attributes = {("class" if key == "kind" else key): value for key, value in attributes.items() if value}
     given = "".join(
         f" {key}" if value is True else f' {key}="{escape(str(value))}"' for key, value in attributes.items()
@@ -43,12 +43,12 @@ def tag(name: str, *content: str | None, **attributes: str | bool) -> Markup:
 
 
 def page_title(document: Mapping[str, Any]) -> str:
-    """As a tab of a browser shows it."""
+    """The title of the browser tab."""
     return one_line(f"{document['verdict']} · {document['name'] or document['spec_path']}")
 
 
 def render_static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -> Markup:
-    """The page without scripts: the verdict, the score, the parts, the causes and the cases."""
+    """The page without scripts: verdict, score, parts, causes and cases."""
     return _joined(
         tag("header", *_head(document), kind="top"),
         _causes(document, causes),
@@ -125,7 +125,7 @@ def _badge(word: str) -> Markup:
 
 
 def _failed_part(part: Mapping[str, Any]) -> Markup:
-    """A part of several: its causes, then its matrix."""
+    """One part of several: its causes, then its matrix."""
     matrix = part["matrix"]
     head = tag(
         "tr", tag("th", "rule", scope="col"), *(tag("th", tag("bdi", name), scope="col") for name in matrix["heads"])
@@ -228,7 +228,7 @@ def _foot(document: Mapping[str, Any]) -> Markup:
 
 
 def fragment(run: Run) -> str:
-    """What a notebook shows: the verdict, its reasons, the cases and the matrix. No style, no script."""
+    """A notebook's output: verdict, reasons, cases and matrix. No style, no script."""
     document = run_document(run)
     score = f"· {wording.number(document['number'])} " if document["number"] is not None else ""
     word = document["verdict"]

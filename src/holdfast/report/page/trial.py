@@ -1,4 +1,4 @@
-"""All that is known of one trial: the conversation, its calls with their outputs, faults, evidence and verdicts."""
+"""Everything about one trial: the conversation, calls with outputs, faults, evidence and verdicts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from holdfast.store.run_names import name_here
 
 
 class Bounds(NamedTuple):
-    """How much of a trial a document has; the run's folder has the rest, and the page says so."""
+    """How much of a trial a document contains; the run's folder has the rest, and the page says so."""
 
     text: int = 200_000
     """Characters of one answer."""
     calls: int = 1_000
     events: int = 1_000
-    """Of an audit log, a ledger and whatever else a trial has many of."""
+    """Events of an audit log, a ledger and similar lists."""
     room: int = 4_000_000
     """Characters of all calls, and of all events."""
     sent: int = 4_000_000
-    """Characters of what one call sent, and of what came back."""
+    """Characters of the input and the output of one call."""
     evidence: int = 0
     """Characters of the evidence of one rule, as JSON; 0: as much as `shortened` keeps."""
 
@@ -43,7 +43,7 @@ SERVED = Bounds()
 FILES, DIFFED = 500, 200_000
 """Files that the page gets, and characters of them that are compared."""
 DEED = 500
-"""Characters of what was done; how it ended comes after them."""
+"""Characters of an action's description; its ending follows."""
 CONTROL = (
     "This is a control trial: the same prompt in calm, for comparison. No rule judges it, and it cannot be run alone."
 )
@@ -51,7 +51,7 @@ T = TypeVar("T", TraceEvent, AuditEvent)
 
 
 def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
-    """A trial that was seen."""
+    """A trial with an observation."""
     trial = found.trial
     failed = trial.kind == "contract" and any(one.outcome == "fail" for one in found.verdicts)
     seen = describe_observation(run, found.seen, found.verdicts, places=wording.Places(run))
@@ -81,7 +81,7 @@ def _about(trial: Trial) -> dict[str, Any]:
 def describe_observation(
     run: Run, seen: Observation, verdicts: Sequence[Verdict] = (), bounds: Bounds = SERVED, *, places: wording.Places
 ) -> dict[str, Any]:
-    """What was seen of a trial and said about it. `places` says where the rules are written."""
+    """The observation and verdicts of a trial. `places` maps rules to their positions in the spec."""
     audit = _first(seen.audit, bounds.events, bounds.room)
     return {
         **describe_exchange(seen, bounds),
@@ -110,7 +110,7 @@ def describe_observation(
 
 
 def describe_exchange(seen: Observation, bounds: Bounds) -> dict[str, Any]:
-    """What the agent was asked and answered, and the calls and faults on the way."""
+    """The agent's questions and answers, with the calls and faults in between."""
     trace, ledger = _first(seen.trace, bounds.calls, bounds.room), seen.ledger
     used = spent(seen.trace) if trace else None
     return {
@@ -129,7 +129,7 @@ def describe_exchange(seen: Observation, bounds: Bounds) -> dict[str, Any]:
 
 
 def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
-    """A trial that is under way: what it was asked, and the calls that it has made."""
+    """A running trial: its prompt and its calls so far."""
     shown = _first(calls, SERVED.calls, SERVED.room)
     asked = cut(interpolate(trial.task.prompt, trial.params), SERVED.text)
     return {
@@ -153,12 +153,12 @@ def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> d
 
 
 def _about_control(trial: Trial) -> list[str]:
-    """A control is found by a search, and nothing else leads to it."""
+    """A note for a control trial, which only a search finds."""
     return [CONTROL] if trial.kind == "control" else []
 
 
 def call_document(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
-    """One call with what was sent and what came back, so many characters of each."""
+    """One call with its input and output, up to that many characters of each."""
     return {
         "ts": round(event.ts, 4),
         "duration_ms": round(event.duration_ms, 1),
@@ -182,7 +182,7 @@ def call_document(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
 
 
 def _worst(verdicts: Iterable[Verdict]) -> str:
-    """The outcome that needs explaining most; empty of a trial that is not judged."""
+    """The outcome that most needs explaining; empty for a trial that is not judged."""
     order = (*wording.TROUBLE, "pass", "n/a")
     return min((one.outcome for one in verdicts), key=order.index, default="")
 
@@ -249,7 +249,7 @@ def _audited(event: AuditEvent, began: float, bounds: Bounds) -> dict[str, Any]:
 
 
 def _deed(event: AuditEvent) -> str:
-    """What was done, in a few words."""
+    """The action in a few words."""
     details = event.details
     match event.type:
         case "command":
@@ -265,7 +265,7 @@ def _deed(event: AuditEvent) -> str:
 
 
 def _end(event: AuditEvent) -> dict[str, Any]:
-    """How a command ended, and whether badly; nothing for any other deed."""
+    """How a command ended, and whether badly; nothing for other actions."""
     if event.type != "command":
         return {}
     code, took_ms = event.details.get("exit_code"), event.details.get("duration_ms")
@@ -276,7 +276,7 @@ def _end(event: AuditEvent) -> dict[str, Any]:
 
 
 def _first(events: Sequence[T], most: int, room: int) -> list[T]:
-    """As many of the first as there is room for."""
+    """As many of the first events as fit."""
     kept: list[T] = []
     for event in events[:most]:
         room -= _size(event)
@@ -292,7 +292,7 @@ def _size(event: TraceEvent | AuditEvent) -> int:
 
 
 def file_changes(audit: Iterable[AuditEvent], bounds: Bounds = SERVED) -> list[dict[str, Any]]:
-    """Every file that was made, changed or removed, as the audit log has it."""
+    """Every file that was created, changed or removed, by the audit log."""
     found = [event for event in audit if event.type == "file_write"]
     return [_change(event.details, event.texts or FileTexts(), bounds.text) for event in found[:FILES]]
 
@@ -310,7 +310,7 @@ def _change(details: dict[str, Any], texts: FileTexts, most: int) -> dict[str, A
 
 
 def _diff(path: str, before: str | None, after: str | None) -> str:
-    """As `diff -u` shows it; nothing where neither side is known."""
+    """The difference as `diff -u` shows it; empty if neither side is known."""
     if (before is None and after is None) or len(before or "") + len(after or "") > DIFFED:
         return ""
     from difflib import unified_diff

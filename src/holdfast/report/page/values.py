@@ -1,4 +1,4 @@
-"""Values of a bounded size: evidence may be a table of a million rows, and an answer a book."""
+"""Values of bounded size: evidence may be a table of a million rows, and an answer a book."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from holdfast.model.codec import carried, encode, to_builtins
 from holdfast.report.safe import encodable
 
 TEXT, ITEMS, DEEP = 64_000, 1_000, 12
-"""Characters of one text, items of one list or object, and how deep they are nested."""
+"""Characters of one text, items of one list or object, and nesting depth."""
 _NUMBERS = (int, float)
 MAX_TEXT = 20_000
 """Characters of one answer or output in a page; the run directory has the rest, and the page says so."""
 
 
 def shortened(value: Any) -> Any:
-    """The same without what is too much, and with a word where something is left out."""
+    """The value without what is too large, with a note where something is left out."""
     return _short(to_builtins(value), DEEP)
 
 
 def fit_value(value: Any, most: int) -> Any:
-    """The same within so many characters: what is larger becomes the beginning of its JSON."""
+    """The value within so many characters: a larger one becomes the beginning of its JSON."""
     short = shortened(value)
     if isinstance(short, str):
         return cut(short, most)
@@ -29,7 +29,7 @@ def fit_value(value: Any, most: int) -> Any:
 
 
 def json_bytes(value: Any) -> bytes:
-    """JSON; lone surrogates, which no encoding can carry, are replaced."""
+    """JSON; lone surrogates, which no encoding can represent, are replaced."""
     try:
         return encode(value)
     except UnicodeEncodeError:
@@ -37,7 +37,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def drop_empty(document: dict[str, Any]) -> dict[str, Any]:
-    """A document without the fields that are empty or false: of ten thousand they would be most of a page."""
+    """A document without empty or false fields: in ten thousand documents they would be most of a page."""
     return {name: value for name, value in document.items() if value or value.__class__ in _NUMBERS}
 
 
@@ -58,14 +58,14 @@ def _short(value: Any, deep: int) -> Any:
 
 
 def cut(text: str, most: int = MAX_TEXT) -> str:
-    """A long text without its end, and where that is."""
+    """A long text without its end, and a note where the end is."""
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[cut here: {len(text) - most} more characters are in the run directory]"
 
 
 def utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span in the units a browser counts in."""
+    """A span in UTF-16 units, as a browser counts."""
     if text.isascii():
         return start, end
     return _units(text[:start]), _units(text[:end])
@@ -76,16 +76,16 @@ def _units(text: str) -> int:
 
 
 class Interned:
-    """A table in which equal entries are kept once."""
+    """A table that stores equal entries once."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.size = 0
-        """Characters and fields of its entries."""
+        """The number of characters and fields in its entries."""
         self._index: dict[Any, int] = {}
 
     def of(self, value: str | tuple[Any, ...]) -> int:
-        """Where the value stands in the table."""
+        """The index of the value in the table."""
         found = self._index.get(value)
         if found is None:
             found = self._index[value] = len(self.values)
