@@ -10,7 +10,7 @@ from holdfast.protocols.sandbox import Sandbox
 from holdfast.streams.connection_end import ConnectionEnd, join
 
 AT_ONCE = 256
-"""Maximum number of concurrent connections; further ones are closed, to bound our memory."""
+"""Maximum number of concurrent connections: further ones are closed, to bound memory."""
 CONNECT_S = 10.0
 """Timeout for a program inside that listens but accepts no connection."""
 

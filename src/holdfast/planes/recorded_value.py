@@ -28,7 +28,7 @@ LossCode: TypeAlias = Literal["too-long", "too-deep", "no-json", "not-text", "pa
 _MARK = f'{{"{TAG}":'
 _LOST = "lost"
 _LARGEST = 2**63
-"""From this size on, our YAML reader reads a number as text."""
+"""From this size on, Holdfast's YAML reader reads a number as text."""
 _ITEMS = ("builtins:tuple", "builtins:set", "builtins:frozenset")
 _BYTES = ("builtins:bytes", "builtins:bytearray")
 _DATES = ("datetime:date", "datetime:datetime", "datetime:time")

@@ -292,5 +292,5 @@ class TrialPlanes:
         await self._traffic.serve(exchange, provider, path, base_url=None if led else origin)
 
     async def _own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
-        """Handles a call to our own address that a client sent through the proxy."""
+        """Handles a call to Holdfast's own address that a client sent through the proxy."""
         await route(exchange, path, self._address.token, self)

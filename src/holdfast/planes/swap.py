@@ -193,7 +193,7 @@ def _stand_in(declared: Declared) -> FunctionType:
 
 
 def _strays(target: Any, stand_in: FunctionType) -> list[str]:
-    """The places, other than our own, that still refer to the callable."""
+    """The places, other than those Holdfast replaced, that still refer to the callable."""
     ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
     found = []
     for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell

@@ -193,7 +193,7 @@ class TrialAddress(LoopbackAddress):
         if not known and await self._excluded(exchange):
             return
         served = self._current(exchange.connection)
-        # Closing the connection after a rejected request is our doing: it does not count against the agent.
+        # Holdfast closes the connection after a rejected request: that does not count against the agent.
         if served is None:
             if self._served is not None:
                 self._served.broke(OLD)
@@ -247,7 +247,7 @@ def serve_request(exchange: Exchange, token: str, served: TrialServer | None) ->
 
 
 def route(exchange: Exchange, path: str, token: str, served: TrialServer | None) -> Awaitable[None]:
-    """Serves a request to one of our own paths, `/token/plane/...`."""
+    """Serves a request to one of Holdfast's own paths, `/token/plane/...`."""
     first, _, rest = path[1:].partition("/")
     plane, slash, rest = rest.partition("/")
     if not slash or not _same(first, token) or plane not in PLANES:

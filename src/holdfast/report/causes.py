@@ -127,7 +127,7 @@ def is_of(cause: Cause, cell: Cell) -> bool:
 
 
 class Causes:
-    """Collects cells one by one; keeps two pointers per troubled cell, and reads trials only if a cell has no reason."""
+    """Collects cells one by one; keeps two pointers per troubled cell, and reads trials only for missing reasons."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

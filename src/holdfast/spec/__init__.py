@@ -1,4 +1,4 @@
-"""Text to a Spec: both spellings, every problem with its place, and the schema they are read by."""
+"""Text to a Spec: both formats, every problem with its position, and the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `agent:` section to an AgentSpec, with the questions that its keys raise together."""
+"""The `agent:` section to an AgentSpec, with checks across its keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.spec.shell_places import report_unquotable
 
 _REQUEST = ("method", "request_template", "query_params", "headers", "parse_structured_input", "keep_alive")
 _REQUEST_DEFAULTS = {"method": "POST", "query_params": {}, "headers": {}, "parse_structured_input": True}
-"""Of every agent in a file whose every default is written out."""
+"""Defaults of agents in files that write out every default."""
 _PYTHON = ("tools", "tool_registry", "llm")
 _PROGRAM = ("command", "binary", "args")
 _SERVER = ("ready", "spares")
@@ -28,7 +28,7 @@ _HOSTED = ("snapshot", "model")
 
 
 def misplaced(reader: Reader, agent: AgentSection) -> None:
-    """Reports keys without a meaning for this agent."""
+    """Report keys that have no meaning for this agent."""
     for key, instead in _without_meaning(agent).items():
         if not agent.at.has(key):
             continue
@@ -73,10 +73,10 @@ def _of_other_types(agent: AgentSection) -> dict[str, str]:
 
 
 def _not_started(agent: AgentSection) -> dict[str, str]:
-    """Of an HTTP agent: what means something only if Holdfast starts it."""
+    """Keys of an HTTP agent that have a meaning only if Holdfast starts it."""
     if agent.launched:
         return {}
-    keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is refused by name
+    keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is rejected by name
     if not agent.gateway:
         keys += ["limits", "mcp_config", *([] if agent.reset_function else ["env"])]
     return _all(keys, "let Holdfast start the agent by agent.command")
@@ -110,19 +110,19 @@ def _limits(section: AgentSection) -> UsageLimits | None:
 
 
 def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
-    """A command with a place for the prompt gets it there, unless it says otherwise."""
+    """How the prompt is passed: in the command's placeholder if it has one, unless the file says otherwise."""
     placed = any("{prompt}" in part for part in (section.command or "", *section.args))
     return "arg" if placed and not section.at.has("prompt") else section.prompt
 
 
 def _isolation(section: AgentSection) -> AgentIsolation:
-    """A started HTTP agent that can be reset is kept between trials, unless the file says otherwise."""
+    """The isolation: a started HTTP agent with a reset is reused between trials, unless the file says otherwise."""
     kept = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
     return "worker" if kept and not section.at.has("isolation") else section.isolation
 
 
 def agent_problems(reader: Reader, agent: AgentSection) -> None:
-    """Reports keys that do not fit together; of an agent whose type is misspelt, none."""
+    """Report keys that do not fit together; nothing for an agent whose type is misspelt."""
     at = agent.at
     kind = at.get("type").path
     if reader.failed(kind) or kind in misspelt(reader.problems):
@@ -146,7 +146,7 @@ def agent_problems(reader: Reader, agent: AgentSection) -> None:
 
 
 def _conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
-    """Each key that does not fit the others, why, and what to do."""
+    """Each key that conflicts with others, why, and what to do."""
     running = agent.kind == "http" and not agent.launched
     if agent.isolation == "inline" and not agent.in_python:
         yield "isolation", f"inline is for Python agents; this one is {agent.kind}", "use fresh or worker"
@@ -191,7 +191,7 @@ def _endpoint(reader: Reader, agent: AgentSection) -> None:
 
 
 def _asks_something(reader: Reader, agent: AgentSection) -> None:
-    """A template without a place for the prompt would ask the agent nothing, and prove nothing."""
+    """Report a template without a place for the prompt: it would ask the agent nothing, and prove nothing."""
     template = agent.request_template
     if agent.kind != "http" or template is None:
         return
@@ -210,7 +210,7 @@ def _asks_something(reader: Reader, agent: AgentSection) -> None:
 
 
 def _asks_at_terminal(reader: Reader, agent: AgentSection) -> None:
-    """A program at a terminal has no other stdin: the prompt needs a place."""
+    """Report a missing place for the prompt: a program at a terminal has no other stdin."""
     if not agent.dialogue or agent.kind != "command" or _prompt(agent) not in ("stdin", "messages"):
         return
     if any("{prompt}" in entry.type for entry in agent.dialogue) and _prompt(agent) == "stdin":
@@ -232,7 +232,7 @@ def _answer_path(reader: Reader, agent: AgentSection) -> None:
 
 
 def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
-    """What a run of this agent would need that this release does not have."""
+    """What a run of this agent needs and this release does not have."""
     why = _no_meaning(agent, agents, models)
     if agent.kind == "paragon":
         why = why or "Agents of type paragon are not in this release."
@@ -241,7 +241,7 @@ def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collecti
 
 
 def _no_meaning(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> str:
-    """Why an agent that is hosted elsewhere cannot be run here; empty if the file says what replaces it."""
+    """Why an agent hosted elsewhere cannot run here; empty if the file says what replaces it."""
     if agent.kind == "snapshot" and agent.snapshot not in agents:
         return f"The stored agent {agent.snapshot} is not known here: name its folder in agents:."
     if agent.kind == "paragon" and agent.model not in models:

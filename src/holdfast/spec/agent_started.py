@@ -14,7 +14,7 @@ from holdfast.spec.sections.agent import AgentSection
 
 
 def started_problems(reader: Reader, agent: AgentSection) -> None:
-    """Reports what can never start, become ready or be read."""
+    """Report settings with which the agent can never start, become ready or be read."""
     for name in agent.env:
         if not name or "=" in name or "\0" in name:
             reader.error(agent.at.get("env"), f"{name[:60]!r} cannot be the name of a variable")
@@ -58,13 +58,13 @@ def _answer_file(reader: Reader, agent: AgentSection) -> None:
         reader.error(agent.at.get("answer_file"), message, hint=hint)
 
 
-# Braces mean much to shells, to awk and in JSON: only a bare `{word}` that is nearly one of our own is taken for one.
+# Braces have meanings in shells, awk and JSON: only a bare `{word}` similar to a known placeholder is taken for one.
 _PLACE = r"(?<![${])\{([A-Za-z_][\w-]*)\}(?!\})"
 _OWN = ("prompt", "prompt_file", "mcp_config", "port")
 
 
 def places(reader: Reader, agent: AgentSection) -> None:
-    """Reports placeholders in command, binary, args and env that nothing fills."""
+    """Report unknown placeholders in command, binary, args and env."""
     if agent.kind not in ("command", "http") or not agent.launched:
         return
     is_command = agent.kind == "command"
@@ -78,7 +78,7 @@ def places(reader: Reader, agent: AgentSection) -> None:
 
 
 def _with_port(agent: AgentSection) -> Iterator[tuple[str, Node]]:
-    """Texts that may have the server's port. The path of a URL has other placeholders, which prompts fill."""
+    """Texts that may contain the server's port. The path of a URL has other placeholders, which prompts fill."""
     for key in ("endpoint", "ready", "reset_endpoint"):
         node = agent.at.get(key)
         scheme, _, rest = node.text.partition("://")

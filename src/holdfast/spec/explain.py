@@ -1,4 +1,4 @@
-"""Problems for people: where, what, the line itself, and what to do."""
+"""Problems for people: position, message, the line itself, and what to do."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _UNUSED = "lint-unused-default"
 
 
 def unused_default(reader: Reader, node: Node) -> None:
-    """Notes a key that has no effect where it is, and holds its default."""
+    """Note a key that has no effect and holds its default."""
     reader.warn(node, "", code=_UNUSED)
 
 
 def report_inner(
     reader: Reader, node: Node, file: str, problems: Iterable[Problem], *, code: str = "", most: int = 0
 ) -> None:
-    """Reports the errors of another file at the node that names the file; `most` errors at most, if not 0."""
+    """Report the errors of another file at the node that names it; at most `most` errors, unless that is 0."""
     errors = [problem for problem in problems if problem.severity == "error"]
     for number, problem in enumerate(errors[: most or None], 1):
         where = f"{file}:{problem.line}:{problem.column}" if problem.line else file
@@ -35,8 +35,8 @@ def report_inner(
 
 
 def joined(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems without those that go away with another one; all unused defaults are one warning."""
-    # `endpont: …` is an unknown key and a missing one. Only the first is reported, since it names the second.
+    """The problems without those that another one implies; all unused defaults become one warning."""
+    # `endpont: …` is both an unknown key and a missing one. Only the first is reported, because it names the second.
     listed = list(problems)
     meant = misspelt(listed)
     found = [p for p in listed if p.code != _UNUSED and (p.code != "missing-key" or p.path not in meant)]
@@ -54,7 +54,7 @@ def joined(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def misspelt(problems: Iterable[Problem]) -> set[str]:
-    """The paths of the keys that were probably meant by unknown ones."""
+    """The paths of the keys that unknown ones were probably meant to be."""
     found = set()
     for p in problems:
         if p.code == "unknown-key" and p.suggestion:
@@ -64,7 +64,7 @@ def misspelt(problems: Iterable[Problem]) -> set[str]:
 
 
 _WINDOW = 160
-"""Characters of a long line that are shown around the place."""
+"""Characters of a long line shown around the position."""
 _SECRET_CODES = frozenset({"literal-secret", "lint-literal-secret"})
 _RED, _YELLOW, _BOLD, _DIM, _OFF = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _PLAIN = re.compile(r"[ -~]*")
@@ -79,7 +79,7 @@ def explain(file: str, source: str, problems: Sequence[Problem], *, color: bool 
 
 
 def tally(problems: Iterable[Problem]) -> str:
-    """`1 error, 1 warning, 2 ignored.`, or nothing where there are none."""
+    """`1 error, 1 warning, 2 ignored.`; empty if there are none."""
     listed = list(problems)
     ignored = sum(p.ignored for p in listed)
     errors = sum(p.severity == "error" for p in listed)
@@ -105,7 +105,7 @@ def _shown(char: str) -> str:
 
 
 def _mask(lines: list[str], problems: Iterable[Problem]) -> None:
-    """Hides what looks like a key: a screen is shared more often than a file."""
+    """Hide what looks like a key: screens are shared more often than files."""
     for p in problems:
         if p.code in _SECRET_CODES and 0 < p.line <= len(lines):
             line, start = lines[p.line - 1], p.column - 1
@@ -141,7 +141,7 @@ def _window(line: str, column: int) -> tuple[str, int]:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal that the text takes."""
+    """The width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(

@@ -121,8 +121,8 @@ def _spec(
     reader: Reader, file: File, path: Path, environ: Mapping[str, str], options: LoadOptions, values: SettledValues
 ) -> Spec:
     """The Spec of a file, whose problems go to the reader; unusable if one of them is an error."""
-    # The order matters in two places: the agent comes first, because faults are checked against what it can meet, and
-    # lint comes last, because it is silent about sections that have errors already.
+    # The order matters in two places. The agent comes first, because faults are checked against what it can meet. Lint
+    # comes last, because it skips sections that already have errors.
     folder = path.parent
     agent_problems(reader, file.agent)
     rules = contract.contract_rules(reader, file)
@@ -160,7 +160,7 @@ def _spec(
 
 
 def _part_fields(file: File, part: Part, rules: ContractRules, weather: ScenarioSet) -> dict[str, Any]:
-    """The fields of a Spec that depend on the part that is run."""
+    """The fields of a Spec that depend on the selected part."""
     return {
         "part": part,
         "tasks": contract.tasks(file, part),
@@ -174,7 +174,7 @@ def _part_fields(file: File, part: Part, rules: ContractRules, weather: Scenario
 
 
 def _plain_fields(file: File, path: Path) -> dict[str, Any]:
-    """The fields of a Spec that a section of the file says by itself, whichever part is run."""
+    """The fields of a Spec that come from one section, whichever part is run."""
     own = file.contract
     return {
         "name": (own.name if own else "") or file.id or path.stem,
@@ -193,9 +193,9 @@ def _plain_fields(file: File, path: Path) -> dict[str, Any]:
 
 
 def _part(reader: Reader, file: File, path: Path, parts: tuple[Part, ...], options: LoadOptions) -> Part:
-    """The part that is asked for; reports what it needs and the file does not have."""
+    """The selected part; reports what it needs and the file lacks."""
     part = settled_part(options.part, parts)
-    if part == "scenario" and (parts or options.part != "ci"):  # ci itself reports that there is nothing to run
+    if part == "scenario" and (parts or options.part != "ci"):  # ci itself reports an empty file
         scenario_problems(reader, file, path)
     part_problems(reader, file, part, options)
     unused_scoring(reader, file, parts)
@@ -212,7 +212,7 @@ def _files(
     *,
     masks: bool,
 ) -> tuple[str, ...]:
-    """The files that the spec names; reports those that are missing or wrong, and secrets that are too short."""
+    """The files that the spec names; reports missing or wrong ones, and secrets that are too short."""
     if options.copied_from is not None:
         return named_files(Reader(), file, rules, options.copied_from)  # checked when the copy was made
     if masks:
@@ -233,7 +233,7 @@ def _unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
 
 
 def _has_matrix(part: Part, weather: ScenarioSet, rules: ContractRules, options: LoadOptions) -> bool:
-    """Whether cells are reported: of a scenario only where the file has a matrix, or rules with trials of their own."""
+    """Whether cells are reported: for a scenario only if the file has a matrix, or rules with their own trials."""
     if part == "scenario":
         return weather.at is not None or bool(options.profile or rules.cells)
     return part in ("contract", "chaos")
@@ -285,7 +285,7 @@ def _shape(reader: Reader, file: File, folder: Path | None) -> None:
 
 
 def _ignored(reader: Reader, section: WarningsSection) -> None:
-    """Only warnings can be ignored; a code that no warning has is probably misspelt."""
+    """Report codes that no warning has: they are probably misspelt, and only warnings can be ignored."""
     known = [code for code in (*WARNINGS, *PROBLEM_CODES) if is_warning(code)]
     for node in section.at.get("ignore").items:
         if node.text in PROBLEM_CODES and not is_warning(node.text):
@@ -300,7 +300,7 @@ def _ignored(reader: Reader, section: WarningsSection) -> None:
 
 
 def _sandboxed(reader: Reader, file: File) -> None:
-    """Reports keys that have an effect only in a sandbox."""
+    """Report keys that have an effect only in a sandbox."""
     agent = file.agent
     asked = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
     for key in (key for key, wanted in asked.items() if wanted and world_spec(file) is None):
@@ -312,7 +312,7 @@ def _sandboxed(reader: Reader, file: File) -> None:
 
 
 def _holds(place: Path, folder: Path) -> bool:
-    """Whether a folder lies in another, links followed."""
+    """Whether a folder is inside another, following links."""
     return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(place))
 
 

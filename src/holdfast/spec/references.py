@@ -1,6 +1,6 @@
 """References in strings: `${VAR}`, `${VAR:-default}`, `{{ secrets.X }}`, `{{ params.x }}`.
 
-A Spec keeps them as written. Only a run resolves them, as late as it can.
+A Spec keeps them as written. Only a run resolves them, as late as possible.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ REFERENCE = f"{_VARIABLE}|{NAMED}"
 PROVIDER_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OLLAMA_API_KEY", "OPENAI_API_KEY",
 )  # fmt: skip
-"""Variables of the user's that agents and the gateway ask models with: masked whether or not the spec names them."""
+"""Variables with model keys of the user, masked even if the spec does not name them."""
 
 
 class Names(Struct, frozen=True):
-    """What a string refers to."""
+    """The names that a string refers to."""
 
     variables: tuple[str, ...] = ()
-    """Without a default: they must be set."""
+    """Variables without a default: they must be set."""
     optional: tuple[str, ...] = ()
-    """With a default."""
+    """Variables with a default."""
     secrets: tuple[str, ...] = ()
     params: tuple[str, ...] = ()
 

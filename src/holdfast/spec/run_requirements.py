@@ -35,7 +35,7 @@ def _wanted(path: str, message: str, hint: str, at: Position) -> Problem:
 
 
 def refusing_unset(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """The problems as a run sees them: a variable without a value is an error there."""
+    """The problems as a run sees them: a variable without a value is an error."""
     return tuple(
         replace(p, severity="error", message=f"the variable {p.values[0]} is not set")
         if p.code == "unset-variable"
@@ -45,7 +45,7 @@ def refusing_unset(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def not_built(spec: Spec) -> list[Problem]:
-    """What this release reads and cannot run: a warning, or an error where a name is mistaken."""
+    """What this release reads and cannot run: a warning, or an error for an unknown name."""
     return [
         Problem(
             u.why if u.mistake else f"{u.why.rstrip('.')}; a run would be refused",

@@ -1,4 +1,4 @@
-"""References and secrets of a file: what must resolve, what is masked, and what should not stand there."""
+"""References and secrets of a file: what must resolve, what is masked, and what should not be in the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from holdfast.spec.sections.world import SecretEntry
 RESOLVED = (
     "agent", "agents", "model", "models", "services", "secrets", "network", "fixtures", "setup", "resources", "base",
 )  # fmt: skip
-"""Sections in which `${VAR}` is a reference. Prompts, patterns and payloads are text: a dollar there is a dollar."""
+"""Sections in which `${VAR}` is a reference. Prompts, patterns and payloads are text, and a dollar there is a dollar.
+"""
 _TEXT_ONLY = (
     r"agent\.(command|args\[\d+\]|dialogue\[\d+\]\.expect)|setup\.commands.*|services\[\d+\]\.wait_for"
     r"|fixtures\[\d+\]\.sql"
@@ -40,11 +41,11 @@ HIDDEN = rf"{_HEADERS}\..+|.*\.api_key"
 _PASSED_ON = (
     r"(agent\.(env|query_params)|agent\.dialogue\[\d+\]|agent\.mcp_config\..+\.env|(setup|services\[\d+\])\.env)\..+"
 )
-"""Values that may be secrets, and may be a port or a language: a short one is passed on and not masked."""
+"""Values that may be secrets, or a port or a language: a short one is passed on without masking."""
 
 
 class Referred(Struct, frozen=True):
-    """What a file refers to."""
+    """The names that a file refers to."""
 
     variables: tuple[str, ...]
     secrets: tuple[str, ...]
@@ -52,7 +53,7 @@ class Referred(Struct, frozen=True):
 
 
 def scalars(node: Node) -> Iterator[Node]:
-    """Every scalar of the tree: a number in a header is a text, too."""
+    """Every scalar of the tree: a number in a header is also a text."""
     for inner in (*node.items, *(value for _, value in node.pairs.values())):
         yield from scalars(inner)
     if node.kind not in ("list", "map", "null"):
@@ -60,7 +61,7 @@ def scalars(node: Node) -> Iterator[Node]:
 
 
 def references(reader: Reader, file: File, environ: Mapping[str, str], folder: Path, values: SettledValues) -> Referred:
-    """Collects the file's references and reports those that cannot resolve."""
+    """Collect the file's references and report those that cannot resolve."""
     known_secrets = {secret.name for secret in file.secrets}
     known_params = set(file.parallelism.matrix) if file.parallelism else set()
     variables = dict(values.variables)
@@ -103,7 +104,9 @@ def _unclosed(reader: Reader, node: Node) -> None:
 
 
 def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:
-    """The variables that a client's own file gives to its servers: those that are set, and long enough to be masked."""
+    """The variables that an MCP client's own file gives to its servers: those that are set, and long enough to be
+    masked.
+    """
     if not isinstance(config, str) or names(config).any or not os.path.isfile(folder / config):
         return []
     from holdfast.planes.mcp.config import read, variables
@@ -111,12 +114,12 @@ def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[
     try:
         found = variables(read(folder / config))
     except UserError:
-        return []  # reported where the file is checked
+        return []  # reported by the check of the file
     return [name for name in found if len(environ.get(name, "")) >= SHORTEST_SECRET]
 
 
 def variable_of(secret: SecretEntry) -> str:
-    """The variable that the secret's value comes from; empty if it comes from elsewhere."""
+    """The variable that provides the secret's value; empty if something else does."""
     source = secret.source or ("env" if secret.from_ is None else "")
     if source == "env":
         return secret.name
@@ -139,7 +142,7 @@ def _unknown(reader: Reader, node: Node, space: str, found: tuple[str, ...], kno
 
 
 def _literal_secret(reader: Reader, node: Node) -> None:
-    """Refuses a literal api_key, and warns of values that look like one."""
+    """Reject a literal api_key, and warn about values that look like one."""
     literal, path = not names(node.text).any, node.path
     if path.startswith(("model.", "models.")) and path.endswith(".api_key") and literal:
         message = "a key must not be in the file"
@@ -152,14 +155,14 @@ def _literal_secret(reader: Reader, node: Node) -> None:
 
 
 def short_secrets(reader: Reader, file: File, environ: Mapping[str, str]) -> None:
-    """Reports each secret that is too short to be masked; a variable that is not set is reported elsewhere."""
+    """Report each secret that is too short to be masked; unset variables are reported elsewhere."""
     for node, name in _named(file, environ):
         if name in environ and len(environ[name]) < SHORTEST_SECRET:
             reader.error(node, f"the value of {name} {TOO_SHORT}", hint=TOO_SHORT_HINT, code="short-secret")
 
 
 def _named(file: File, environ: Mapping[str, str]) -> Iterator[tuple[Node, str]]:
-    """Every variable that gives a secret, with its place."""
+    """Every variable that provides a secret, with its position."""
     for node in scalars(file.at):
         if node.path.startswith(RESOLVED) and re.fullmatch(HIDDEN, node.path):
             for name in given_by((node.text,), environ):
@@ -173,9 +176,9 @@ _MASKED = r"masked-[0-9a-f]{16}"
 _STATIC = "static://"
 _BOM = "\ufeff"
 _HINT = re.compile(r"(?i)static:|authorization|api[-_]?key|token|cookie|\\")
-"""Texts without which a file has no secret: the name of a place for one, or an escape that may hide it."""
+"""Texts without which a file has no secret: the name of a key for one, or an escape that may hide it."""
 _PROPERTIES = r"\A(?:[&!]\S*\s+|#[^\n]*\n\s*)*"
-"""The anchor and the tag before a value. Patterns of what few files hold are texts: re compiles them when needed."""
+"""The anchor and the tag before a value. Rare patterns are strings: `re` compiles them when needed."""
 _BLOCK_HEAD = r"\A[|>][^\n]*"
 _COMMENT = r"#[^\r\n]*"
 _STATIC_COMMENT = rf"{_STATIC}([^'\"]+)"
@@ -184,9 +187,9 @@ _PEM_COMMENT = r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\n]*\n[ \t]*#)*?[^\n]*?-
 
 
 def masked_copy(source: str) -> str:
-    """The text without its literal secrets, which load as others do; the same text if it has none."""
+    """The text with literal secrets replaced by placeholders that still load; the same text if it has none."""
     if not _HINT.search(source) and not KEY_SHAPED.search(source):
-        return source  # nothing in it can be one: most files are not read a second time
+        return source  # nothing in it can be one: most files are not parsed a second time
     if source.startswith(_BOM):
         return _BOM + masked_copy(source.removeprefix(_BOM))  # the parser does not count it
     root, _ = parse(source)
@@ -202,7 +205,7 @@ def masked_copy(source: str) -> str:
 
 
 def _spans(node: Node) -> Iterator[tuple[int, int]]:
-    """Where the scalars are, keys included: the rest is form and comments."""
+    """The spans of scalars, keys included: the rest is syntax and comments."""
     for inner in node.items:
         yield from _spans(inner)
     for key, value in node.pairs.values():
@@ -212,7 +215,7 @@ def _spans(node: Node) -> Iterator[tuple[int, int]]:
 
 
 def without_keys(part: Any, path: str) -> Any:
-    """A value of the file as the copy has it: so the ids of trials are the same, whichever is read."""
+    """A value of the file as it is in the copy, so trial ids do not depend on which of them is read."""
     if isinstance(part, dict):
         return {key: without_keys(inner, f"{path}.{key}") for key, inner in part.items()}
     if isinstance(part, list):
@@ -224,7 +227,7 @@ def without_keys(part: Any, path: str) -> Any:
 
 
 def _text(text: str, path: str) -> str:
-    """Masked in the sections where the file's lint looks for secrets."""
+    """Masked only in the sections in which lint looks for secrets."""
     if re.fullmatch(r"secrets\[\d+\]\.from", path) and text.startswith(_STATIC):
         return _STATIC + _mask(text.removeprefix(_STATIC))
     if re.split(r"[.\[]", path, maxsplit=1)[0] not in RESOLVED:
@@ -239,7 +242,7 @@ def _mask(value: str) -> str:
 
 
 def _written(body: str, value: str | None) -> str:
-    """The value, if it is another, in place of one that was written so; what follows stays on its line."""
+    """Replace a changed value in its written form; what follows stays on its line."""
     if value is None:
         return re.sub(_BLOCK_HEAD, lambda found: _between(found[0]), body, count=1)
     import yaml
@@ -249,14 +252,14 @@ def _written(body: str, value: str | None) -> str:
 
 
 def _between(text: str) -> str:
-    """The text between values: keys in comments, and names of anchors that are shaped like one."""
+    """Mask the text between values: keys in comments, and anchors shaped like a key."""
     text = re.sub(_PEM_COMMENT, lambda found: _mask(found[0]) + "\n#" * found[0].count("\n"), text)
     text = KEY_SHAPED.sub(lambda found: _mask(found[0]), text)
     return re.sub(_COMMENT, lambda found: _comment(found[0]), text)
 
 
 def _comment(text: str) -> str:
-    """A line that was commented out had its secrets where the lines of the file have theirs."""
+    """Mask a commented-out line like a line of the file."""
     text = re.sub(_STATIC_COMMENT, lambda found: _STATIC + _mask(found[1]), text)
     return re.sub(
         _HEADER_COMMENT, lambda found: found[0] if names(found[0]).any else found[1] + _mask(found["value"]), text

@@ -1,4 +1,4 @@
-"""The places of references in a shell command: in which quotes they are, and where no value can be put. Pure."""
+"""The positions of references in a shell command: their quotes, and where no value can be inserted. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.spec.references import NAMED, param_text
 _WORD_ENDS = " \t\n;&|(<>"
 _UNSURE = re.compile(r"<<|\$'|\)#")
 _PATTERNS = re.compile(r"\bcase\b")
-"""Here-documents, quotes with escapes, single parentheses: shells differ, or the rest cannot be read."""
+"""Here-documents, quotes with escapes, single parentheses: shells differ, or the rest cannot be parsed."""
 
 
 class ShellPlace(Struct, frozen=True):
@@ -27,7 +27,7 @@ class ShellPlace(Struct, frozen=True):
     name: str
     quote: str
     fault: str
-    """Why no value can be put here; empty if one can."""
+    """Why no value can be inserted here; empty if one can."""
 
     @property
     def message(self) -> str:
@@ -39,18 +39,18 @@ class ShellPlace(Struct, frozen=True):
 
 
 IN_SETUP_ENV = 'set a variable to it in setup.env and write "$NAME" there, or move it out'
-"""The way out where no PARAM_ variable is."""
+"""The hint where no PARAM_ variable is available."""
 
 
 def report_unquotable(reader: Reader, node: Node, command: str, hint: str = "") -> None:
-    """Reports references to parameters that cannot be quoted at their place in the command."""
+    """Report references to parameters that cannot be quoted at their position in the command."""
     for place in shell_places(command) if "{{" in command else ():
         if place.fault:
             reader.error(node, place.message, hint=hint or place.hint, code="unquotable-param")
 
 
 def shell_places(command: str) -> Iterator[ShellPlace]:
-    """Every `{{ params.x }}` of the command, in its order."""
+    """Every `{{ params.x }}` of the command, in order."""
     scan = _ShellScan()
     at = 0
     for found in re.finditer(NAMED, command):
@@ -63,11 +63,11 @@ def shell_places(command: str) -> Iterator[ShellPlace]:
 
 
 class _ShellScan:
-    """Follows the quotes, substitutions and comments of a command, sign by sign."""
+    """Tracks the quotes, substitutions and comments of a command, character by character."""
 
     def __init__(self) -> None:
         self._open = [""]
-        """What is open, the innermost last: a quote, `(` of a substitution or within one, a backquote, `{`, `#`."""
+        """What is open, innermost last: a quote, `(` of or within a substitution, a backquote, `{`, `#`."""
         self._before = "\n"
         self._escaped = False
         self._unsure = False
@@ -95,7 +95,7 @@ class _ShellScan:
         for at, sign in enumerate(text):
             if self._escaped:
                 self._escaped = False
-                self._before = self._before if sign == "\n" else "x"  # a line that goes on
+                self._before = self._before if sign == "\n" else "x"  # a continued line
                 continue
             self._unsure = self._unsure or self._leads_astray(text, at)
             self._take(sign)
@@ -103,14 +103,14 @@ class _ShellScan:
 
     def _leads_astray(self, text: str, at: int) -> bool:
         # From here on the scan may have lost count of quotes. A wrong guess would let a parameter run as a command, so
-        # every later place is refused.
+        # every later position is refused.
         if self.quote not in ("", "(", "{"):
             return False
         return bool(_UNSURE.match(text, at) or ("(" in self._open and _PATTERNS.match(text, at)))
 
     def _take(self, sign: str) -> None:
-        # The innermost opening decides what a sign means: in single quotes and comments nothing but their end counts,
-        # in double quotes and backquotes a backslash and a substitution still do, and outside all of them quotes open.
+        # The innermost opening decides what a character means. In single quotes and comments only their end counts. In
+        # double quotes and backquotes a backslash and a substitution still count. Outside all of them quotes open.
         inner = self.quote
         if inner in ("'", "#"):
             self._close(sign == ("'" if inner == "'" else "\n"))
@@ -126,7 +126,7 @@ class _ShellScan:
             self._take_bare(sign, inner)
 
     def _take_bare(self, sign: str, inner: str) -> None:
-        """Outside quotes."""
+        """Handle a character outside quotes."""
         if sign in "'\"":
             self._unsure = self._unsure or inner == "{"
             self._open.append(sign)
@@ -147,7 +147,7 @@ _SPECIAL = re.compile(r'([\\"$`])')
 
 
 def in_command(command: str, params: Mapping[str, Any]) -> str:
-    """The command with its `{{ params.x }}` replaced, each quoted as its place requires."""
+    """The command with each `{{ params.x }}` replaced, quoted as its position requires."""
     parts, at = [], 0
     for place in shell_places(command) if "{{" in command else ():
         if place.name not in params:

@@ -1,4 +1,4 @@
-"""An agent that is stored in a folder: `agent: {type: snapshot, snapshot: NAME}` with `agents: {NAME: ./dir}`."""
+"""An agent stored in a folder: `agent: {type: snapshot, snapshot: NAME}` with `agents: {NAME: ./dir}`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.sections.file import File
 
 DESCRIPTION = "holdfast.agent.yaml"
-"""In the agent's folder: the keys of an `agent:` section, paths relative to that folder."""
+"""The file in the agent's folder with the keys of an `agent:` section; paths are relative to that folder."""
 PROGRAM = "run"
-"""Without a description: an executable of this name, which gets the prompt on stdin."""
+"""Without that file: an executable of this name, which gets the prompt on stdin."""
 
 
 def stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
-    """The agent that a folder holds, as it is placed in a sandbox; the spec's own timeout and env are its."""
+    """The agent in a folder, as placed in a sandbox; the spec's own timeout and env apply."""
     own = agent_spec(file.agent)
     name = file.agents.get(file.agent.snapshot or "")
     if file.agent.kind != "snapshot" or name is None:
@@ -42,7 +42,7 @@ def stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
 
 
 def _described(reader: Reader, file: File, path: Path) -> AgentSpec:
-    """What the folder's own file says; its problems are reported at the name of the agent."""
+    """The agent section of the folder's own file; its problems are reported at the agent's name."""
     source = read_file(path)
     root, problems = parse(source.text) if source.problem is None else (None, [source.problem])
     inner = Reader(reader.value_of)

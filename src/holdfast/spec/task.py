@@ -1,4 +1,4 @@
-"""What is asked, from the file to a Task: prompts, turns and simulated users, with the questions they raise."""
+"""Prompts, turns and simulated users, from the file to a Task, with their checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.spec.sections.task import TaskSection, UserSection, answer_pattern
 
 
 def task_of(section: TaskSection, kind: Literal["golden", "task"]) -> Task:
-    """What is asked; a task without a user is the same as it ever was."""
+    """The Task of a section; a task without a user keeps its old form."""
     user = UNSET if section.user is None else _user(section.user)
     return Task(section.asked, kind, user=user)
 
@@ -39,7 +39,7 @@ def _user(section: UserSection) -> SimulatedUser:
 
 
 def _prompts(file: File) -> tuple[TaskSection, ...]:
-    """Everything that the file asks."""
+    """All prompts of the file."""
     return (*file.golden_prompts, *((file.task,) if file.task is not None else ()))
 
 
@@ -49,7 +49,7 @@ def users(file: File) -> Iterator[UserSection]:
 
 
 def task_problems(reader: Reader, file: File) -> None:
-    """Reports what asks nothing, and users that cannot be."""
+    """Report sections without a prompt, and impossible users."""
     for task in _prompts(file):
         if not task.asked and not reader.failed(task.at.path):
             reader.missing(task.at, "prompt", hint="what the agent is asked")
@@ -86,7 +86,7 @@ def _user_problems(reader: Reader, user: UserSection, written: int) -> None:
 
 
 def user_scripts(reader: Reader, file: File, folder: Path) -> None:
-    """Reports what is wrong in the scripts of users; one that is missing is reported elsewhere."""
+    """Report problems in the scripts of users; missing files are reported elsewhere."""
     for user in users(file):
         name = user.script_file
         if name is not None and not names(name).any and opens(folder / name):

@@ -18,7 +18,7 @@ TRUST_VARIABLES = (*_ONE_BUNDLE, "NODE_EXTRA_CA_CERTS")
 
 
 def environ(ca_file: str, own_file: str) -> dict[str, str]:
-    """The variables that make clients trust Holdfast: most read one bundle, Node adds its certificate to its own roots."""
+    """The variables that make clients trust Holdfast: most read one bundle; Node adds it to its own roots."""
     return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file}
 
 

@@ -76,7 +76,7 @@ def _price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
 
 @lru_cache(256)
 def listed(model: str) -> Price | None:
-    """The price in our list: the longest listed name that is a prefix of this one."""
+    """The price in the built-in list: the longest listed name that is a prefix of this one."""
     name = model.rpartition("/")[2]
     fitting = [known for known in _list() if name.startswith(known) and _TAG.fullmatch(name[len(known) :])]
     return _list()[max(fitting, key=len)] if fitting else None

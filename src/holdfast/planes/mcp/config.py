@@ -83,10 +83,11 @@ def rewrite(
     base_url: str,
     fill: Fill = as_written,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
-    """The configuration with each server replaced by the relay or our address; and the servers behind our address.
+    """The configuration with each server replaced by the relay or Holdfast's address; and the servers behind that
+    address.
 
-    `environ` are the variables that route a relay to us. Clients start servers with a small environment, so each entry
-    contains them. `fill` resolves the values that Holdfast keeps: addresses and headers.
+    `environ` are the variables that route a relay to Holdfast. Clients start servers with a small environment, so each
+    entry contains them. `fill` resolves the values that Holdfast keeps: addresses and headers.
     """
     changed = dict(config)
     servers: dict[str, Target] = {}

@@ -316,7 +316,7 @@ class Relay:
 
 
 def _started(command: list[str]) -> tuple[int, int, int]:
-    """The server's process, its input and its output. It inherits our stderr."""
+    """The server's process, its input and its output. It inherits the relay's stderr."""
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)]

@@ -19,7 +19,7 @@ from holdfast.protocols.trial import TrialContext
 from holdfast.reading.json_values import validator
 
 _NAMES_KEPT = 10_000
-"""Maximum number of tools remembered per trial, to bound our memory if a server lists endlessly."""
+"""Maximum number of tools remembered per trial: it bounds memory if a server lists endlessly."""
 
 
 class McpTrialState:

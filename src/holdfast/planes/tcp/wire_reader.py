@@ -219,10 +219,10 @@ class WireReader(ABC):
 
     @abstractmethod
     def _set_up(self) -> None:
-        """Makes `_replies`, and whatever else reads this protocol."""
+        """Create `_replies`, and whatever else reads this protocol."""
 
     async def down(self) -> None:
-        """Passes on the server's messages until it ends."""
+        """Forwards the server's messages until it ends."""
         try:
             while data := await self._server.read():
                 if kept := self._replies.scan(data):
@@ -234,7 +234,7 @@ class WireReader(ABC):
             self._transactions.told(open=False)
 
     async def up(self) -> None:
-        """Passes on the client's messages until it ends."""
+        """Forwards the client's messages until it ends."""
         if not await self._opened():
             await self._lane.pass_all()
         elif self._passive:
@@ -247,12 +247,12 @@ class WireReader(ABC):
         await self._lane.finish()
 
     def _frame(self, data: bytes) -> tuple[int, int]:
-        """Bytes of a message that begins like this: in all, and how many of them are read."""
+        """The length of a message that begins like this, and how many of its bytes are read."""
         size = self._size(data[: self.HEAD]) if len(data) >= self.HEAD else 0
         return self.HEAD + size, self.HEAD + min(size, LIMIT)
 
     def _read_passing(self, data: bytes) -> None:
-        """Notes what a message does that has been passed on already."""
+        """Notes what a message does after it was forwarded."""
         message = WireMessage(data[: self.HEAD], data[self.HEAD :], 0)
         if (work := self._read(message)) is not None:
             self._expect(message)
@@ -280,7 +280,7 @@ class WireReader(ABC):
         return WireMessage(head, body, size - len(body) if len(body) == LIMIT else 0)
 
     async def _work(self, message: WireMessage, work: Work) -> None:
-        """Leads a message that does something through the faults that wait for it."""
+        """Sends a working message through the faults that wait for it."""
 
         async def send(*, answered: bool) -> Reply:
             return await self._forward(message, answered)
@@ -317,24 +317,24 @@ class WireReader(ABC):
 
     @abstractmethod
     async def _opened(self) -> bool:
-        """Passes on how the connection begins; False if what follows cannot be read."""
+        """Forwards the start of the connection; False if the rest cannot be read."""
 
     @abstractmethod
     def _size(self, head: bytes) -> int:
-        """Bytes of a message after its head."""
+        """The length of a message after its head."""
 
     @abstractmethod
     def _read(self, message: WireMessage) -> Work | None:
-        """What a message makes the server do; None if that is nothing that faults wait for."""
+        """The work of a message; None if faults cannot wait for it."""
 
     @abstractmethod
     def _expect(self, message: WireMessage) -> None:
-        """The message goes to the server: its answer is waited for."""
+        """The message goes to the server, which will answer it."""
 
     def _end_of_question(self, message: WireMessage) -> None:
-        """Has the server answer at once, where it would wait for more."""
+        """Makes the server answer immediately when it would wait for more."""
         return
 
     @abstractmethod
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
-        """Tells the client, and brings the server's transaction into the state that the client is told of."""
+        """Reports the refusal to the client, and puts the server's transaction into the same state."""

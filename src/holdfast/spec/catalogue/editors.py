@@ -1,4 +1,4 @@
-"""The JSON Schema of a whole file, for editors."""
+"""The JSON Schema of a complete file, for editors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.spec.sections.world import ImageKeys, ServiceEntry, ServiceKeys
 
 
 def service_types() -> Iterator[tuple[str, type]]:
-    """Every type that an entry may have, with what declares its keys."""
+    """Every type that an entry may have, with the class that declares its keys."""
     for name in service_kinds.types():
         kind = service_kinds.find(name)
         if kind is not None:
@@ -80,7 +80,7 @@ def check_schema() -> Schema:
 
 
 def rule_definitions() -> dict[str, Schema]:
-    """What rules refer to: the keys that all have, and the settings of each check."""
+    """Definitions that rules refer to: their common keys, and the settings of each check."""
     return {RuleKeys.__name__: closed(RuleKeys)} | {_definition(name): closed(kind) for name, kind in checks()}
 
 
@@ -90,7 +90,7 @@ def _definition(check: str) -> str:
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAME = "urn:holdfast:spec"
-"""A name and no address: nobody has to host it."""
+"""A name, not an address: nobody has to host it."""
 
 
 def json_schema() -> Schema:
@@ -112,7 +112,7 @@ def json_schema() -> Schema:
 
 
 def sections(kind: type) -> dict[type, str]:
-    """The type and every section type reachable from it, with the place of each in the file."""
+    """The type and every section type reachable from it, each with its place in the file."""
     places: dict[type, str] = {kind: ""}
     waiting = [kind]
     while waiting:
@@ -128,7 +128,7 @@ def sections(kind: type) -> dict[type, str]:
 
 def _structs(hint: Any) -> list[type]:
     base = peel(hint).base
-    if base in (RuleEntry, FaultEntry, ServiceEntry, ToolRef, Aggregation):  # written in forms of their own
+    if base in (RuleEntry, FaultEntry, ServiceEntry, ToolRef, Aggregation):  # they have formats of their own
         return []
     if isinstance(base, type) and issubclass(base, msgspec.Struct):
         return [base]

@@ -137,7 +137,7 @@ class PluginSetting(Struct, frozen=True):
     key: str
     type: str
     default: str
-    """As it may be written; empty if there is none."""
+    """In the form to write; empty if there is none."""
     required: bool
     meaning: str
 

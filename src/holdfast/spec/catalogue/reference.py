@@ -37,7 +37,7 @@ with a `chaos_matrix:`, a `task:` with a map of `invariants:`, or both.
 
 
 def reference() -> str:
-    """The whole page."""
+    """The complete page."""
     return "\n".join(_lines()) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of a settings type, made from the same annotations that the reader follows."""
+"""The JSON Schema of a settings type, from the same annotations that the reader uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def schema_of(hint: Any) -> Schema:
 
 
 def _or_reference(schema: Schema, hint: Hint) -> Schema:
-    """The value, or a `${VAR}` that gives it."""
+    """The value, or a `${VAR}` that resolves to it."""
     if not by_reference(hint):
         return schema
     words: Schema = {key: schema.pop(key) for key in ("description", "default", "examples") if key in schema}
@@ -38,7 +38,7 @@ def hint_schema(hint: Hint) -> Schema:
     schema = dict(hint.form.schema()) if hint.form else _base(hint.base)
     for limit in hint.limits:
         target = schema
-        if "anyOf" in schema and limit_keys(limit):  # an optional value: its limits are those of the value
+        if "anyOf" in schema and limit_keys(limit):  # an optional value: the limits are those of the value
             schema["anyOf"] = [_limited(member, limit) for member in schema["anyOf"]]
         else:
             target.update(_fitting(schema, limit))
@@ -67,7 +67,7 @@ def _limited(member: Schema, limit: msgspec.Meta) -> Schema:
 
 
 def _fitting(schema: Schema, limit: msgspec.Meta) -> Schema:
-    """The limits that concern a value of the schema's type."""
+    """The limits that apply to a value of the schema's type."""
     keys = limit_keys(limit)
     kind = schema.get("type")
     if kind in ("integer", "number"):
@@ -123,12 +123,12 @@ def _property(field: Field) -> Schema:
 
 
 def shared(kind: type, name: str) -> dict[str, Schema]:
-    """The same keys by reference to the definition `name`: what many entries have is written once."""
+    """The same keys as a reference to the definition `name`, which is written once."""
     return {field.key: {"$ref": f"#/$defs/{name}/properties/{field.key}"} for field in keys_of(kind)}
 
 
 def selected(name: str, kind: type) -> Schema:
-    """The key that decides which other keys an entry has, with words for who points at it."""
+    """The key that selects which other keys an entry has, with a description."""
     return {"const": name, "description": first_line(kind)}
 
 
@@ -161,7 +161,7 @@ def type_words(field: Field) -> str:
 
 
 def default_words(value: Any) -> str:
-    """A default as it may be written; empty if there is none worth telling."""
+    """A default in the form to write; empty if there is none worth showing."""
     if value is None or value is UNSET or value in ("", (), {}, []):
         return ""
     if isinstance(value, Aggregation):

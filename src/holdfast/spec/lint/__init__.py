@@ -1,1 +1,1 @@
-"""What is likely to be a mistake in a file, and the files that it names."""
+"""Likely mistakes in a file, and the files that it names."""

@@ -48,7 +48,7 @@ def _repeated(reader: Reader, prompts: Node) -> None:
             reader.warn(node, message, hint=hint, code="lint-repeated-prompt")
 
 
-# -- one rule -----------------------------------------------------------------------------------
+# -- single rules --------------------------------------------------------------------------------
 def _rule(reader: Reader, rule: RuleEntry) -> None:
     escaped = set()
     for key in _PATTERN_KEYS:
@@ -158,7 +158,8 @@ def _attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None
         if not judging or any(map(_notices_obedience, judging)):
             continue
         action = attack.injection.settings.get("action")
-        # Only the built-in payload carries the canary: of your own, only you know what an obedient answer says.
+        # Only the built-in payload contains the canary: for other payloads only their author knows what an obedient
+        # answer says.
         own = attack.injection.settings.keys() & {"payload", "payloads"}
         words = "words of an answer that obeys" if own else "HOLDFAST-CANARY"
         excluded = f'type: excludes_pattern, patterns: ["{words}"]'

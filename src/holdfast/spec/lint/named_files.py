@@ -1,4 +1,4 @@
-"""Files that a spec names: which they are, whether they are there, and what is wrong in those that Holdfast reads."""
+"""Files that a spec names: whether they exist, and problems in those that Holdfast reads."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from holdfast.spec.world.world import WORLD_KEYS
 
 
 def named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) -> tuple[str, ...]:
-    """The files; one that is named and not there is an error, a module may also be installed."""
+    """The named files; a missing one is an error, but a module may also be installed."""
     found: dict[str, None] = {}
     for name, node in _named(file, rules):
         if names(name).any:
             continue
-        if not os.path.exists(folder / name):  # unlike Path.exists: also of a name that is too long
+        if not os.path.exists(folder / name):  # unlike Path.exists, this accepts names that are too long
             reader.error(node, f"there is no {name[:80]!r} next to the spec", code="missing-file")
         elif not opens(folder / name):
             reader.error(node, f"{name[:80]!r} is not a regular file", code="unreadable-file")
@@ -63,7 +63,7 @@ def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node]]:
 
 
 def file_problems(reader: Reader, file: File, folder: Path, environ: Mapping[str, str]) -> None:
-    """Reads each such file that is there; one that is missing, or none, is reported elsewhere."""
+    """Read each such file; missing files are reported elsewhere."""
     for model in file.models.values():
         if model.script is not None and not names(model.script).any and opens(folder / model.script):
             _script(reader, model, folder / model.script)
@@ -99,7 +99,7 @@ def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
 
 
 def _binary(reader: Reader, agent: AgentSection, binary: str, folder: Path, environ: Mapping[str, str]) -> None:
-    """A program given by a path must exist; one that PATH finds may be on the machine of the run."""
+    """A program given as a path must exist; one found by PATH may be on the machine of the run."""
     if names(binary).any or "{port}" in binary or not binary.strip():
         return
     node = agent.at.get("binary")

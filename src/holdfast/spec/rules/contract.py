@@ -50,13 +50,13 @@ class LoadOptions(Struct, frozen=True):
 
 
 class ScenarioSet(Struct, frozen=True):
-    """The scenarios of a file, with the faults of each as they were read."""
+    """The scenarios of a file, with the faults of each as read."""
 
     scenarios: tuple[Scenario, ...] = ()
     faults: tuple[tuple[FaultEntry, ...], ...] = ()
     at: Node | None = None
     tools_on_wire: bool = False
-    """Tools of a Python agent are met in its model traffic."""
+    """Faults reach the tools of a Python agent in its model traffic."""
 
     @property
     def placed(self) -> Iterator[FaultEntry]:
@@ -64,7 +64,7 @@ class ScenarioSet(Struct, frozen=True):
 
 
 class ContractRules(Struct, frozen=True):
-    """The rules of the contract, and which of them have trials of their own."""
+    """The rules of the contract, and which of them have their own trials."""
 
     all: tuple[RuleEntry, ...] = ()
     cells: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ def contract_weather(reader: Reader, file: File, options: LoadOptions, root: Pat
 def _profile_entry(
     reader: Reader, file: File, entries: tuple[MatrixEntry, ...], profile: str | None
 ) -> tuple[MatrixEntry, ...]:
-    """The scenario that `--profile` adds; together with a calm one if the file has no matrix."""
+    """The scenario that `--profile` adds; with a calm one if the file has no matrix."""
     if profile is None:
         return ()
     if not is_profile(reader, profile, "--profile"):
@@ -140,7 +140,7 @@ def _profile_entry(
 
 
 def is_profile(reader: Reader, name: str, option: str) -> bool:
-    """Whether there is a profile of the name that an option gives; if not, that is reported."""
+    """Whether the profile that an option names exists; otherwise reports it."""
     if name in profiles.names():
         return True
     hint = near_hint(name, profiles.names(), label="profiles")
@@ -156,14 +156,14 @@ def added_entry(file: File, name: str, option: str = "", profile: str | None = N
 
 
 def _calm_entry(file: File, entries: tuple[MatrixEntry, ...], part: PartAsked) -> tuple[MatrixEntry, ...]:
-    """A scenario without a matrix is run in calm."""
+    """The calm scenario of a file without a matrix."""
     if entries or part not in ("scenario", "run", "ci"):
         return ()
     return (added_entry(file, CALM),)
 
 
 def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str, Any]]) -> Iterator[Unbuilt]:
-    """Judges whose model nothing here answers for, with whatever parameters."""
+    """Judges whose model nothing here answers for, under any parameters."""
     models = {name: model.spec for name, model in file.models.items()}
     for rule in rules.all:
         if not rule.traits.asks_model:
@@ -181,7 +181,7 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
 
 # -- repeats and scores -------------------------------------------------------------------------
 def tasks(file: File, part: Part) -> tuple[Task, ...]:
-    """What is asked: by a contract the golden prompts, else the task; by a scenario its task."""
+    """The tasks: a contract asks the golden prompts, or else the task; a scenario asks its task."""
     if part == "replay":
         return ()
     if file.golden_prompts and part != "scenario":
@@ -190,7 +190,7 @@ def tasks(file: File, part: Part) -> tuple[Task, ...]:
 
 
 def replicas(reader: Reader, file: File, override: int | None) -> int:
-    """How often each prompt is tried."""
+    """The number of trials per prompt."""
     own = file.parallelism.replicas if file.parallelism else None
     if own is not None and file.at.has("replicas"):
         message = "written twice: replicas and parallelism.replicas are the same"
@@ -209,7 +209,7 @@ def seed(reader: Reader, file: File, override: int | None) -> int:
 
 
 def scoring(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, count: int) -> Scoring:
-    """The scoring of the contract; reports what can never be reached."""
+    """The scoring of the contract; reports targets that can never be reached."""
     section = file.scoring
     listed = file.contract is not None and bool(file.contract.invariants)
     contract = listed or weather.at is not None or any(scenario.name != CALM for scenario in weather.scenarios)

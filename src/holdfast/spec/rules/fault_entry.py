@@ -1,4 +1,4 @@
-"""Faults in a scenario: which fault, on which plane and target, and when."""
+"""Faults in a scenario: mode, plane, target and schedule."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from holdfast.spec.sections.weather import (
 )
 
 _CLASS = r"\[(?:!\]|\]|!(?!\])|(?![!\]]))[^\]]*\]"
-"""A class of characters, as fnmatch reads it: a `]` at its beginning is one of them."""
+"""A character class, as fnmatch reads it: a `]` at its beginning is part of it."""
 LONGEST = 2000
-"""Characters that are looked at: no host and no tool has a longer name."""
+"""Characters that are examined: no host or tool has a longer name."""
 
 
 def glob_problems(reader: Reader, node: Node) -> None:
-    """Reports what no tool and no host is called. A tool that is met at its URL may be called anything."""
+    """Report names that no tool or host can have. A tool behind a URL may have any name."""
     url, tool = _text(node, "match_url"), _text(node, "tool")
     if _is_open(_host(url)):
         message = "the [ in its host is never closed, so no URL is meant"
@@ -68,7 +68,7 @@ _EXCLUSIVE = (
     ("on_call", "after_calls", "on_call counts all calls"),
     ("trigger_probability", "probability", "they mean the same"),
 )
-"""Two keys of a schedule, and why a fault has only one of them."""
+"""Two keys of a schedule, and why they cannot be combined."""
 _PLACES = ("tool", "match_url", "service")
 """Keys that say where a fault acts."""
 
@@ -80,7 +80,7 @@ class Family(Struct, frozen=True):
     plane: Plane
     keys: type
     registry: str
-    """Its family of plug-ins."""
+    """Its plug-in family."""
     selector: str = "mode"
     target: str | None = None
     """The key that names the target."""
@@ -98,7 +98,7 @@ FAMILIES: dict[FamilyName, Family] = {
 
 
 class FaultEntry(Struct, frozen=True):
-    """A fault as read, with the places that later questions ask about."""
+    """A fault as read, with the positions that later checks need."""
 
     family: Family
     injection: Injection
@@ -107,7 +107,7 @@ class FaultEntry(Struct, frozen=True):
 
 
 def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, Any]]]:
-    """The lists of a scenario that would be read as these faults."""
+    """The YAML lists of a scenario that would be read as these faults."""
     lists: dict[str, list[dict[str, Any]]] = {}
     for one in injections:
         family = next(known for known in FAMILIES.values() if known.plane == one.plane)
@@ -121,7 +121,7 @@ def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, 
 
 @cache
 def _default_target(family: Family) -> object:
-    """What a fault of the family acts on if nothing is written; NODEFAULT where something has to be."""
+    """The default target of the family; NODEFAULT if the target is required."""
     return next(key.default for key in fields(family.keys) if key.name == family.target)
 
 
@@ -155,7 +155,7 @@ def read_faults(reader: Reader, name: FamilyName, node: Node) -> tuple[FaultEntr
 
 
 def _named(key: str, key_node: Node, value: Node) -> Node:
-    """An entry of the map form, as an entry of the list form."""
+    """Convert an entry of the map form to one of the list form."""
     if value.kind not in ("map", "null") or value.has("type"):
         return value
     kind = replace(key_node, kind="text", value=key, text=key, path=f"{key_node.path}.type")
@@ -191,7 +191,7 @@ def _schedule_problems(reader: Reader, node: Node) -> None:
 
 
 def _match_problems(reader: Reader, family: Family, node: Node) -> None:
-    """A key of the fault itself inside `match`, which is for arguments: no call would ever match."""
+    """Report a key of the fault itself inside `match`, which is for arguments: no call would ever match."""
     match = node.get("match")
     for key in match.pairs if match.kind == "map" else ():
         if key in _PLACES and key in key_names(family.keys) and not node.has(key):
@@ -205,12 +205,12 @@ NOT_OF_INPUT = {"match": "arguments", "match_url": "URL", "tool": "tool"}
 
 
 def is_on_input(plugin: type) -> bool:
-    """An attack on what the agent is asked: it rewrites a text, and has no call to act on."""
+    """Whether it attacks the agent's input: it rewrites a text and has no call to act on."""
     return issubclass(plugin, TaskFault) and not issubclass(plugin, WireFault)
 
 
 def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node: Node) -> str | Bad:
-    """What an attack is placed on: tools, or the input."""
+    """The target of an attack: tools, or the input."""
     if is_on_input(chosen.choice.type):
         for key, what in NOT_OF_INPUT.items():
             if key in common:

@@ -88,14 +88,14 @@ class MatrixEntry(Struct, frozen=True, kw_only=True):
 
 
 class FaultSet(Struct, frozen=True):
-    """Faults of a profile that act together; `name` is empty where the profile is one scenario."""
+    """Faults of a profile that act together; `name` is empty if the profile is one scenario."""
 
     name: str
     faults: tuple[FaultEntry, ...]
 
 
 def profile_sets(reader: Reader, profile: str, at: Node) -> tuple[FaultSet, ...]:
-    """The faults of a profile, placed where it was named: one set, or one for each of its scenarios."""
+    """The faults of a profile, positioned where it is named: one set, or one for each of its scenarios."""
     from holdfast.faults import profiles
 
     written = profiles.load(profile)
@@ -119,7 +119,7 @@ def modes(name: FamilyName) -> Iterator[tuple[str, type]]:
 
 
 def faults_schema(name: FamilyName) -> Schema:
-    """The list, and for context attacks the map form too."""
+    """The schema of the list; for context attacks also of the map form."""
     listed: Schema = {"type": "array", "items": {"$ref": f"#/$defs/{name}"}}
     if name != "context_attacks":
         return listed
@@ -149,6 +149,6 @@ def fault_schema(name: FamilyName) -> Schema:
 
 
 def fault_definitions() -> dict[str, Schema]:
-    """What the entries of all lists refer to: the keys of each family, and the settings of each mode."""
+    """Definitions that the lists refer to: the keys of each family, and the settings of each mode."""
     keys = {family.keys.__name__: closed(family.keys) for family in FAMILIES.values()}
     return keys | {f"{name}.{mode}": closed(kind) for name in FAMILIES for mode, kind in modes(name)}

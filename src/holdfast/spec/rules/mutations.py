@@ -27,7 +27,7 @@ _NO_HTTP = "such types change the HTTP request: take them out, or test the agent
 
 
 def mutation_spec(reader: Reader, file: File) -> MutationSpec:
-    """What the file says of mutation, defaults filled in; reports what cannot be done."""
+    """The mutation settings with defaults; reports what cannot be done."""
     model = _model(reader, file)
     _attacks_only(reader, file)
     section = file.mutations
@@ -51,7 +51,9 @@ def mutation_spec(reader: Reader, file: File) -> MutationSpec:
 
 
 def _attacks_only(reader: Reader, file: File) -> None:
-    """`flakestorm init` writes `dangerous_prompts: true` into every rule: no rule is left for the other mutations."""
+    """Report that no rule is left for other mutations: `flakestorm init` writes `dangerous_prompts: true` into every
+    rule.
+    """
     types = file.mutations.types if file.mutations else DEFAULT_MUTATIONS
     if file.run_rules and all(rule.invariant.attacks_only for rule in file.run_rules) and INTENT_KEPT & set(types):
         first = file.run_rules[0]
@@ -61,7 +63,7 @@ def _attacks_only(reader: Reader, file: File) -> None:
 
 
 def _model(reader: Reader, file: File) -> ModelSpec | None:
-    """The file's model; one whose name `models:` knows, and that says nothing else of itself, is that entry."""
+    """The file's model; a bare name that `models:` contains is that entry."""
     section = file.model
     if section is None:
         return None
@@ -84,7 +86,7 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
 
 
 def _nameless(reader: Reader, file: File, at: Node) -> None:
-    """Such a model cannot be asked: an error where the file lists types that it is to write."""
+    """Report a model without a name: an error if the file lists types that the model must write."""
     if reader.failed("model"):
         return
     hint = "the model's name at its provider, or a name of models:"
@@ -96,7 +98,7 @@ def _nameless(reader: Reader, file: File, at: Node) -> None:
 
 
 def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
-    """Types that the file lists, and that cannot be made here."""
+    """Report listed types that cannot be made here."""
     seen: set[str] = set()
     for item in at.items:
         name = item.text

@@ -46,12 +46,12 @@ _NO_WRITES = Obstacle(
 
 
 def world_obstacle(injection: Injection, made: Any, agent: AgentSection, world: WorldSpec | None) -> Obstacle | None:
-    """Why nothing can meet a fault of a service or of the machine; None if it can, or if only the run can tell."""
+    """Why nothing can meet a fault of a service or of the machine; None if something can, or only the run can tell."""
     if agent.kind == "http" and not agent.started_by_us:
         return _ELSEWHERE
     if agent.isolation == "inline":
         return _IN_OURS
-    if world is None:  # a service that is not there is an error of its own
+    if world is None:  # a missing service is a separate error
         return None if injection.plane == "service" else _OUTSIDE
     if injection.plane == "service":
         return _service_obstacle(injection, made, world)
@@ -70,22 +70,22 @@ def _service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obst
 
 
 _MODEL = ("model", "prompt", "stream", "tools")
-"""What a model's call has; `planes/llm/gateway.py` gives it."""
+"""Arguments of a model call; `planes/llm/gateway.py` sets them."""
 _STATEMENT = ("verb", "table", "statement")
-"""What a statement of a transaction has; `planes/tcp/service_connection.py` gives it."""
+"""Arguments of a statement in a transaction; `planes/tcp/service_connection.py` sets them."""
 _CONNECTION = ("method", "url", "host", "port")
-"""What a connection has before any request; `planes/http/connect.py` gives it."""
+"""Arguments of a connection before any request; `planes/http/connect.py` sets them."""
 
 
 class CallArguments(Struct, frozen=True):
-    """The arguments of the calls that a fault waits for; None: any name may be among them."""
+    """The arguments of the calls that a fault waits for; None: any name is possible."""
 
     what: str
     names: tuple[str, ...] | None = None
 
 
 def wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, functions: bool) -> None:
-    """Reports keys that no call of this fault can have; `functions`: it acts on the agent's Python functions."""
+    """Report keys that no call of this fault can have; `functions`: it acts on the agent's Python functions."""
     _match(reader, agent, fault, functions)
     if fault.injection.raises is not None and not functions:
         message = "names a Python exception, but this fault does not act on a Python function of the agent"
@@ -141,7 +141,7 @@ def _service_calls(fault: FaultEntry) -> CallArguments:
 
 
 def _before_the_request(step: str, url: str) -> bool:
-    """Whether it is met while a connection is made. Names are looked up for plain HTTP at the request itself."""
+    """Whether it acts while a connection is made. For plain HTTP, names are looked up at the request itself."""
     return step == "tls" or (step == "name" and url.startswith("https://"))
 
 

@@ -25,11 +25,11 @@ _NEEDED = {
     "task": "task: {prompt: …}",
     "invariants": "a map of name to rule: {description, weight, gate, check}",
 }
-"""The required keys of the scenario spelling, and what to write; `agent` is required everywhere."""
+"""The required keys of the scenario format, and what to write; `agent` is always required."""
 
 
 def scenario_problems(reader: Reader, file: File, path: Path) -> None:
-    """Reports required keys that are missing; of a contract, that another command runs it."""
+    """Report missing required keys, and that another command runs a contract."""
     if not file.at.has("task") and (file.contract is not None or file.golden_prompts):
         key = "contract" if file.contract is not None else "golden_prompts"
         hint = f"type: holdfast contract run {quote(str(path))}"
@@ -49,11 +49,11 @@ def scenario_problems(reader: Reader, file: File, path: Path) -> None:
 CHAOS = "chaos"
 """The scenario of the `chaos` block."""
 REPLAY = "replay"
-"""The scenario of recorded sessions without faults: calm, since what their tools answered is recorded."""
+"""The scenario of recorded sessions without faults: calm, because their tools' answers are recorded."""
 
 
 def declared(file: File, rules: ContractRules, weather: ScenarioSet) -> tuple[Part, ...]:
-    """The parts that the file configures, in the order in which they are run and shown."""
+    """The parts that the file configures, in the order in which they run and appear."""
     return tuple(_declared(file, rules, weather))
 
 
@@ -76,7 +76,7 @@ def _probes_only(rules: ContractRules) -> bool:
 
 
 def settled_part(asked: PartAsked, parts: tuple[Part, ...]) -> Part:
-    """The part that is asked for; of `run` and `ci` the first that they run."""
+    """The selected part; for `run` and `ci` the first one that they run."""
     if asked == "ci" and parts:
         return parts[0]
     if asked == "run" or asked == "ci":
@@ -85,7 +85,7 @@ def settled_part(asked: PartAsked, parts: tuple[Part, ...]) -> Part:
 
 
 def excuse_other_parts(reader: Reader, asked: PartAsked, part: Part) -> None:
-    """Makes warnings of the errors that concern other parts than the one asked for: they stop only their own."""
+    """Turn errors of other parts than the selected one into warnings."""
     if asked == "ci":
         return
     # `contract run` should not refuse a file because its replays name a missing file: an error that concerns only other
@@ -106,11 +106,11 @@ _USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = 
     (("model", "mutations"), ("no-model", "missing-key", "conflict"), ("mutation",)),
     (("replays",), ("missing-file",), ("replay",)),
 )
-"""Paths and codes of the errors that only some parts stop at, and those parts."""
+"""Paths and codes of errors that stop only some parts, with those parts."""
 
 
 def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
-    """The rules of a part: those of `run` for mutations and chaos, else those of the contract.
+    """The rules of a part: those of `run` for mutations and chaos, otherwise those of the contract.
 
     Without a contract, the rules of `run` also judge recorded sessions and hunts.
     """
@@ -123,7 +123,7 @@ def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
 def part_weather(
     reader: Reader, file: File, part: Part, asked: LoadOptions, root: Path, contract: ScenarioSet
 ) -> ScenarioSet:
-    """The scenarios of a part: of a contract and a scenario those of the matrix."""
+    """The scenarios of a part; a contract and a scenario use those of the matrix."""
     if part == "replay":
         return ScenarioSet((Scenario(REPLAY),), ((),), tools_on_wire=contract.tools_on_wire)
     if part == "hunt":
@@ -139,7 +139,7 @@ def part_weather(
 
 
 def _stormy(reader: Reader, file: File, asked: LoadOptions, root: Path) -> ScenarioSet:
-    """The weather of the `chaos` block, or of the profile that is named instead."""
+    """The weather of the `chaos` block, or of a profile named instead."""
     entry = _chaos_entry(reader, file, asked.chaos_profile)
     if entry is None:
         return ScenarioSet()
@@ -172,7 +172,7 @@ def part_weights(file: File) -> PartWeights:
 
 
 def part_problems(reader: Reader, file: File, part: Part, asked: LoadOptions) -> None:
-    """What `run` needs for mutated prompts and prompts in chaos; a task that no part asks."""
+    """Report what `run` needs for mutated prompts and prompts under chaos, and a task that no part asks."""
     if file.task is not None and file.golden_prompts and file.run_rules:
         hint = "move the task, with a map of invariants, into a file of its own"
         message = "is not used: the rules of a task are a map of invariants, and this file has a list"
@@ -196,7 +196,7 @@ def part_problems(reader: Reader, file: File, part: Part, asked: LoadOptions) ->
 
 
 def unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
-    """A contract alone has cells, which pass or fail, and no composite that a threshold or gate could decide."""
+    """Report scoring that nothing uses: a contract alone has cells, which pass or fail, and no composite."""
     if parts != ("contract",) or file.scoring is None:
         return
     for key in ("pass_threshold", "gate_on"):

@@ -1,4 +1,4 @@
-"""Decides which faults this agent can meet, and suggests what to do about the others."""
+"""Decides which faults this agent can meet, and suggests how to fix the others."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Reach:
 
     @property
     def tools_on_wire(self) -> bool:
-        """Whether a Python agent's tools are met in its model traffic: a framework's own, which are not declared."""
+        """Whether faults reach a Python agent's tools in its model traffic, because a framework declares them."""
         agent, tools = self.agent, self._tools
         declared = bool(agent.tools or agent.tool_registry or tools.names)
         seen = agent.in_python and agent.isolation != "inline" and not agent.llm
@@ -73,12 +73,12 @@ class Reach:
 
     @property
     def takes_relays(self) -> bool:
-        """Whether a relay that was put before an MCP server by hand finds us."""
+        """Whether a relay that the user put before an MCP server can find Holdfast."""
         return self.agent.started_by_us or (self.agent.in_python and self.agent.isolation != "inline")
 
     @property
     def tools_closed(self) -> bool:
-        """Whether the agent can call no tool but those that it declares: no model or server can bring others."""
+        """Whether the agent can only call the tools that it declares: no model or server can add others."""
         return self.agent.in_python and (self.agent.isolation == "inline" or not self._tools.asks)
 
     def obstacle(self, fault: FaultEntry) -> Obstacle | None:
@@ -93,7 +93,7 @@ class Reach:
         if agent.kind in ("snapshot", "paragon"):
             return None
         # From here on Holdfast starts the agent or imports it. What it can intercept depends on the plane: model and
-        # HTTP traffic needs a process of its own, MCP needs a configuration, tools need a declaration.
+        # HTTP traffic needs a separate process, MCP needs a configuration, tools need a declaration.
         inline = agent.isolation == "inline"
         if injection.plane == "llm":
             return self._model_obstacle(fault, inline)
@@ -107,7 +107,7 @@ class Reach:
         return self._tool_obstacle(fault)
 
     def _answer_obstacle(self, fault: FaultEntry) -> Obstacle | None:
-        """Of a running agent, whose answer can be damaged instead."""
+        """The obstacle for an agent that is already running, whose answer can be changed instead."""
         if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
             return _RUNNING
         return _ANSWER if read_traits(fault.made).wire_only else None
@@ -118,7 +118,7 @@ class Reach:
         return _INLINE if inline else None
 
     def _tool_obstacle(self, fault: FaultEntry) -> Obstacle | None:
-        """Of a tool that is met by its name."""
+        """The obstacle for a tool that is identified by name."""
         if self.agent.mcp_config is not None:
             return None
         if self.agent.in_python and (self._tools.declared or not self.tools_on_wire):
@@ -126,7 +126,7 @@ class Reach:
         return None if read_traits(fault.made).on_results else _INSIDE
 
     def functions(self, fault: FaultEntry) -> bool:
-        """Whether the fault may act on Python functions of the agent's own."""
+        """Whether the fault may act on the agent's own Python functions."""
         injection, agent = fault.injection, self.agent
         if not agent.in_python or injection.match_url is not None:
             return False
@@ -142,7 +142,7 @@ class Reach:
         return self.unknown_tool(fault.injection.target)
 
     def unknown_tool(self, glob: str) -> str | None:
-        """A hint for a glob that no declared tool fits; None if one does, or if that is not certain."""
+        """A hint for a glob that matches no declared tool; None if it matches, or if that is not certain."""
         known = self._tools.names
         if self.agent.started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
             return None
@@ -157,7 +157,7 @@ class Reach:
 
 
 def _of_a_provider(url: str) -> bool:
-    """Whether a URL glob names the host of a model's provider."""
+    """Whether a URL glob names the host of a model provider."""
     from holdfast.planes.llm.codecs.formats import provider_of_host  # the codecs are heavy
 
     host = url.partition("://")[2] or url
@@ -165,9 +165,10 @@ def _of_a_provider(url: str) -> bool:
 
 
 def scenarios(reader: Reader, reach: Reach | None, entry: MatrixEntry) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:
-    """The scenarios of an entry, each with its faults: those of its profile first. No reach: the agent is not known.
+    """The scenarios of an entry, each with its faults: those of its profile first. Without `reach` the agent is
+    unknown.
 
-    An entry is one scenario, unless its profile holds several: then each of them is one, named after both.
+    An entry is one scenario, unless its profile contains several: then each of them is one, named after both.
     """
     sets: tuple[FaultSet, ...] = (FaultSet("", ()),)
     if entry.profile is not None:
@@ -196,8 +197,8 @@ def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[S
 
 def _reached(reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...]) -> tuple[FaultSet, ...]:
     """The sets with a fault that the agent can meet; warns about the others, and reports an error if none is left."""
-    # A profile is written for all agents: a set that this agent cannot meet at all is left out with a warning, and only
-    # if nothing remains is the profile itself an error.
+    # A profile is written for all agents: a set that this agent cannot meet at all is left out with a warning. The
+    # profile itself is an error only if nothing remains.
     beyond = [one for one in sets if one.faults and all(reach.obstacle(f) is not None for f in one.faults)]
     if len(beyond) == len(sets) and not (entry.own and not sets[0].name):
         obstacle = reach.obstacle(beyond[0].faults[0])

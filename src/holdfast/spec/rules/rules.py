@@ -1,4 +1,4 @@
-"""Invariants, in both spellings: flat entries of a list, or named entries of a map with `check:`."""
+"""Invariants, in both formats: flat entries of a list, or named entries of a map with `check:`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RuleKeys(Struct, frozen=True, kw_only=True):
 
 
 class RuleEntry(Struct, frozen=True):
-    """An invariant as read, with the places that later questions ask about."""
+    """An invariant as read, with the positions that later checks need."""
 
     invariant: Invariant
     made: Check
@@ -54,19 +54,19 @@ class RuleEntry(Struct, frozen=True):
 
     @property
     def negative(self) -> bool:
-        """It asks for something not to be there, `negate` considered."""
+        """Whether it forbids something, after `negate`."""
         if self.made.traits.reads != "text":
             return False
         return bool((self.made.traits.polarity == "negative") != self.invariant.negate)
 
     @property
     def traits(self) -> CheckTraits:
-        """Of the check with its settings."""
+        """The traits of the check with its settings."""
         return check_traits(self.made)
 
 
 def judges_state(rule: Invariant) -> bool:
-    """Whether a rule judges what the agent left behind by itself, without the opinion of a model."""
+    """Whether the rule itself judges what the agent left behind, without a model's opinion."""
     check = plugins.find("checks", rule.check)
     return check is not None and check.traits.reads == "state" and not check.traits.asks_model
 
@@ -184,12 +184,12 @@ def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, 
 
 
 def duplicates(reader: Reader, rules: Iterable[RuleEntry]) -> None:
-    """Reports every id that an earlier rule has."""
+    """Report every id that an earlier rule already has."""
     reader.twice(((rule.invariant.id, rule.at.get("id") if rule.at.has("id") else rule.at) for rule in rules), "id")
 
 
 def aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:
-    """What is wrong with a way to combine so many replicas, if anything."""
+    """What is wrong with combining this many replicas in this way, if anything."""
     if aggregation.kind == "at_least" and aggregation.value is not None and aggregation.value > replicas:
         return f"at_least {aggregation.value:.0f} can never be reached with replicas {replicas}"
     if aggregation.kind == "mean" and contract:

@@ -18,9 +18,9 @@ _MAX_SOURCE = 2_000_000
 _SPEAKING = frozenset(
     {"asyncio", "http", "importlib", "multiprocessing", "os", "socket", "ssl", "subprocess", "urllib"}
 )
-"""Of the standard library: what opens connections, or starts or loads what does."""
+"""Standard library modules that open connections, or start or load programs that do."""
 _MAX_MODULES = 60
-"""Local modules looked at; an agent with more leaves the question to the run."""
+"""Local modules to read; for an agent with more, only the run can tell."""
 
 
 class Tools(Struct, frozen=True):
@@ -30,13 +30,13 @@ class Tools(Struct, frozen=True):
     declared: bool
     """There are tools, or it is not certain that there are none."""
     certain: bool
-    """`names` are all of them."""
+    """Whether `names` is complete."""
     asks: bool = True
-    """It may ask a model: what it imports could."""
+    """It may call a model: its imports could."""
 
 
 def tools_of(agent: AgentSection, root: Path) -> Tools:
-    """The tools of a Python agent whose modules are looked for in `root`."""
+    """The tools of a Python agent whose modules are in `root`."""
     marked = _marked(agent, root)
     names: set[str] = set(marked.names)
     certain = marked.certain and agent.tool_registry is None
@@ -60,7 +60,7 @@ def find_module(name: str, root: Path) -> Path | None:
 
 
 def _function_name(ref: ToolRef, root: Path) -> str | None:
-    """The name of a plain function; None where only the running agent can tell."""
+    """The name of a plain function; None if only the running agent can tell."""
     module, _, attribute = ref.path.partition(":")
     tree = _parse(find_module(module, root))
     for node in tree.body if tree else ():
@@ -84,8 +84,9 @@ def _parse(path: Path | None) -> ast.Module | None:
 
 def _marked(agent: AgentSection, root: Path) -> Tools:
     """Tools marked by `@holdfast.tool` in the agent's module and the local modules it imports."""
-    # Follows local imports breadth-first through source text. Nothing is imported: an agent's module may do anything
-    # when it is. As soon as one file cannot be read, the names are no longer certain, and nothing is called unknown.
+    # Follows local imports breadth-first through source text. Nothing is imported, because an agent's module may do
+    # anything when it is. As soon as one file cannot be read, the names are no longer certain, and no name is called
+    # unknown.
     waiting = list(dict.fromkeys(ref.path.partition(":")[0] for ref in agent.code))
     seen: set[str] = set()
     names: set[str] = set()
@@ -112,7 +113,7 @@ def _marked(agent: AgentSection, root: Path) -> Tools:
 
 
 def _could_ask(module: str) -> bool:
-    """Whether what is imported could speak to a model: any package but the plain ones of the standard library."""
+    """Whether an import could call a model: any package except plain ones of the standard library."""
     name = module.partition(".")[0]
     return name in _SPEAKING or (bool(name) and name not in sys.stdlib_module_names and name != "holdfast")
 
@@ -129,7 +130,7 @@ def _imports(tree: ast.Module, module: str) -> Iterator[str]:
 
 
 def _marks(tree: ast.Module) -> Iterator[str | None]:
-    """The name of each marked function; None where a mark's name cannot be read."""
+    """The name of each marked function; None if a mark's name cannot be read."""
     packages, marks = _aliases(tree)
     decorators: set[int] = set()
 
@@ -155,7 +156,7 @@ def _names(node: ast.expr, packages: set[str]) -> bool:
 
 
 def _given_name(decorator: ast.expr, function: str) -> str | None:
-    """`@tool` gives the function's name, `@tool(name="x")` that one."""
+    """`@tool` uses the function's name, `@tool(name="x")` that one."""
     if not isinstance(decorator, ast.Call):
         return function
     for keyword in decorator.keywords:
@@ -165,7 +166,7 @@ def _given_name(decorator: ast.expr, function: str) -> str | None:
 
 
 def _aliases(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """The names that stand for the package, and for its `tool`, in this module."""
+    """The names of the package, and of its `tool`, in this module."""
     packages: set[str] = set()
     marks: set[str] = set()
     for node in ast.walk(tree):

@@ -25,17 +25,17 @@ class Choice(Struct, frozen=True):
 
 
 class Menu(Struct, frozen=True):
-    """All kinds that may stand under a key."""
+    """All kinds that a key allows."""
 
     selector: str
     find: Callable[[str], Choice | None]
     names: Callable[[], Iterable[str]]
     elsewhere: Mapping[str, str] = {}
-    """Names that people bring from other tools, and what to write here."""
+    """Names from other tools, and what to write here."""
 
 
 class Chosen(Struct, frozen=True):
-    """What was read: the kind, its settings as written, and the thing they make."""
+    """The kind, its settings as written, and the object they make."""
 
     choice: Choice
     settings: dict[str, Any]
@@ -61,7 +61,7 @@ def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
 
 
 def misspelt_selector(reader: Reader, selector: str, node: Node, known: Iterable[str]) -> None:
-    """Reports the key that was probably meant to be the selector."""
+    """Report the key that was probably meant to be the selector."""
     for key in get_close_matches(selector, [key for key in node.pairs if key not in known], 1, 0.75):
         hint = f"did you mean {selector}?"
         reader.error(node.key(key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
@@ -95,13 +95,13 @@ def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) ->
 
 
 def _written(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:
-    """The settings in plain values, by their keys in the file."""
+    """The settings as plain values, by their keys in the file."""
     keys = {f.name: f.key for f in keys_of(choice.type)}
     return {keys[name]: _listed(to_builtins(value)) for name, value in values.items()}
 
 
 def _listed(value: Any) -> Any:
-    """The value as it will be when it comes back from JSON: lists, no tuples."""
+    """The value as JSON would return it: lists, no tuples."""
     if isinstance(value, list | tuple):
         return [_listed(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""`agent:`, `agents:` and what is asked."""
+"""`agent:`, `agents:` and the prompts."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ class AgentSection(Struct, frozen=True, kw_only=True):
 
     @property
     def launched(self) -> bool:
-        """Holdfast starts it as a program."""
+        """Whether Holdfast starts it as a program."""
         return self.command is not None or self.binary is not None
 
     @property
     def started_by_us(self) -> bool:
-        """Its calls can be met by planes that are not in its process."""
+        """Whether planes outside its process can intercept its calls."""
         return self.launched or self.gateway or self.kind in ("command", "snapshot", "paragon")
 
     @property

@@ -1,4 +1,4 @@
-"""The whole file: every section under its key."""
+"""The complete file: every section under its key."""
 
 from __future__ import annotations
 

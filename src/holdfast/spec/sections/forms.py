@@ -1,4 +1,4 @@
-"""Values with a spelling of their own: sizes, formats, references to code, aggregations."""
+"""Values with their own syntax: sizes, formats, references to code, aggregations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _read_from(reader: Reader, node: Node) -> Any:
 
 def _refused(reader: Reader, node: Node, takes: str, hint: str) -> Any:
     bad = reader.error(node, f"{takes}, found {describe(node)}", hint=hint, code="bad-value")
-    return node.text if node.kind == "text" else bad  # else it would be taken for a secret without a source
+    return node.text if node.kind == "text" else bad  # otherwise it would be a secret without a source
 
 
 def _written(key: str, value: str) -> str:
@@ -61,7 +61,7 @@ SecretFrom: TypeAlias = Annotated[
 _SIZE = r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]i?)?B?"
 _UNITS = {"": 1} | {letter + i: base**n for i, base in (("", 1000), ("i", 1024)) for n, letter in enumerate("kmgt", 1)}
 _TOO_MUCH = 2.0**63
-"""More than any machine counts."""
+"""More than any machine has."""
 CODE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 
 
@@ -83,7 +83,7 @@ Size: TypeAlias = Annotated[
 
 # -- formats of reports -------------------------------------------------------------------------
 def formats() -> list[str]:
-    """What `output.format` can be: every reporter, and the terminal, for which nothing is written."""
+    """The values of `output.format`: every reporter, and the terminal, for which no file is written."""
     return [*plugins.names("reporters"), "terminal"]
 
 

@@ -1,4 +1,4 @@
-"""Sections of a run, apart from the contract: model, mutations, replays, scoring, output, advanced."""
+"""The sections of a run, apart from the contract: model, mutations, replays, scoring, output, advanced."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MessageKeys(Struct, frozen=True):
 
 
 def range_seconds(text: str) -> int | None:
-    """How far back `last_7_days` goes; None for `all`. ValueError if it is neither."""
+    """How many seconds back `last_7_days` goes; None for `all`. ValueError if it is neither."""
     if text == "all":
         return None
     said = re.fullmatch(_RANGE, text)
@@ -40,7 +40,7 @@ def range_seconds(text: str) -> int | None:
 
 
 def _messages(reader: Reader, node: Node) -> Any:
-    """Texts are what the user said."""
+    """Plain texts are messages of the user."""
     if node.kind != "list":
         hint = "a list of {role, content}, or of texts that the user wrote"
         return reader.expected(node, "a list", hint=hint)
@@ -107,7 +107,7 @@ SEED = about("The random seed.", ge=0, le=2**63 - 1)
 
 
 DEFAULT_MODEL = "qwen3:8b"
-"""What a `model:` of Ollama without a name means in files written for this format."""
+"""The meaning of an Ollama `model:` without a name in files of this format."""
 
 
 class ModelSection(Struct, frozen=True, kw_only=True):
@@ -256,7 +256,7 @@ class ScoringSection(Struct, frozen=True, kw_only=True):
 
 
 FILENAME_PARTS = ("{run}", "{date}", "{time}", "{timestamp}")
-"""What is filled in, in the name of a report."""
+"""The placeholders in the name of a report."""
 _FILENAME = f"The file's name, without a folder; {', '.join(FILENAME_PARTS)} are replaced."
 
 

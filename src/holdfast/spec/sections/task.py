@@ -1,4 +1,4 @@
-"""What is asked: `task:` and the entries of `golden_prompts:`."""
+"""The prompts: `task:` and the entries of `golden_prompts:`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _LINE = Annotated[str, about("", min_length=1)]
 
 
 class SayRuleKeys(Struct, frozen=True, kw_only=True):
-    """What the user says whenever an answer has something in it."""
+    """What the user replies to a matching answer."""
 
     when: Annotated[str, about("A regular expression that is looked for in the answer.", min_length=1)]
     say: Annotated[str, about("What the user then says.", min_length=1)]
 
 
 def answer_pattern(written: str) -> Pattern:
-    """What is looked for in an answer: a regular expression, in any case of its letters."""
+    """The pattern for an answer: a regular expression that ignores case."""
     return Pattern(f"/{written}/is")
 
 
 def read_script(path: Path, *, shown: str) -> UserScript:
-    """The script of a file: lines of text (.txt), or a YAML or JSON list. SpecError with all that is wrong."""
+    """The script of a file: lines of text (.txt), or a YAML or JSON list; SpecError with all problems."""
     source = read_file(path)
     reader = Reader()
     script = UserScript()
@@ -65,7 +65,7 @@ def _listed(reader: Reader, source: Source) -> UserScript:
 
 
 def read_lines(reader: Reader, root: Node) -> UserScript:
-    """The script of a list: texts, and rules."""
+    """The script of a list: texts and rules."""
     texts: list[str] = []
     rules: list[SayRule] = []
     for node in root.items:

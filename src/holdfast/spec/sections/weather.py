@@ -11,7 +11,7 @@ from holdfast.reading.fields import about
 from holdfast.spec.sections.forms import Code
 
 LONGEST_GLOB = 1_000
-"""A longer one may take minutes to be read."""
+"""A longer glob may take minutes to match."""
 
 
 class ScheduleKeys(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The world around an agent, in the scenario spelling."""
+"""The world around an agent, in the scenario format."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class ForbiddenSection(Struct, frozen=True, kw_only=True):
 
 
 class ServiceEntry(Struct, frozen=True):
-    """A service as read, with the place that later questions ask about."""
+    """A service as read, with the position that later checks need."""
 
     at: Node
     type: str
@@ -225,7 +225,7 @@ def _image(reader: Reader, node: Node) -> dict[str, Any] | Bad:
 
 
 def _choice(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Choice | Bad:
-    """The plug-in that the entry asks for, by its type or its image."""
+    """The plug-in of the entry, by its type or its image."""
     place = node.get("type" if node.has("type") else "image")
     try:
         name = service_kinds.of_image(image["image"]) if image else kind
@@ -256,6 +256,6 @@ def _home(key: str) -> str:
         return CONTAINER
     try:
         kinds = [(name, service_kinds.find(name)) for name in service_kinds.types()]
-    except PluginError:  # one that is not asked for: then it is just an unknown key
+    except PluginError:  # the plug-in cannot be loaded: then the key is simply unknown
         return ""
     return next((name for name, plugin in kinds if plugin is not None and key in key_names(plugin)), "")

@@ -1,1 +1,1 @@
-"""The world a file asks for."""
+"""The world that a file describes."""

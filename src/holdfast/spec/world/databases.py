@@ -1,4 +1,4 @@
-"""Statements that need a database, for a MySQL service that has none: its image makes one only if `env` names it."""
+"""Statements that need a database, for a MySQL service without one: its image creates one only if `env` names it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ServiceEntry
 
 READ = 1_000_000
-"""Characters of a file of statements that are looked at."""
+"""Characters of a file of statements that are examined."""
 _NAMED = ("MYSQL_DATABASE", "MARIADB_DATABASE")
 
 
 def database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], folder: Path) -> None:
-    """Reports what names a table without its database, where the service has no database by itself."""
+    """Report tables without a database name if the service has no default database."""
     bare = {service.name: (n, service) for n, service in enumerate(file.services) if _has_none(service)}
     if not bare or reader.failed("services", "fixtures"):
         return
@@ -49,14 +49,14 @@ def _has_none(service: ServiceEntry) -> bool:
 
 
 _Tables = Iterator[tuple[Node, str, str]]
-"""Where it is, the service, the table."""
+"""The node, the service, the table."""
 
 
 def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Tables:
     for fixture in file.fixtures:
         if fixture.service is None or fixture.service not in bare:
             continue
-        # The lexer compiles large patterns when it is imported, and few specs have such fixtures.
+        # The lexer compiles large patterns at import, and few specs have such fixtures.
         from holdfast.sqltext.bare_table import bare_table
 
         key = "table" if fixture.type == "drift" else "sql" if fixture.sql is not None else "file"
@@ -68,7 +68,7 @@ def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Tables:
 def _statements(sql: str | None, file: str | None, folder: Path) -> str:
     if sql is not None or file is None or names(file).any:
         return sql or ""
-    text = read_file(folder / file).text  # one that cannot be read is reported elsewhere
+    text = read_file(folder / file).text  # an unreadable file is reported elsewhere
     return text if len(text) <= READ else text[:READ].rpartition(";")[0]
 
 

@@ -207,7 +207,7 @@ def _unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
 
 
 def _unaudited_deeds(reader: Reader, file: File, rule: RuleEntry, traits: CheckTraits) -> None:
-    """Reports deeds that the audit log does not record."""
+    """Report rules on actions that the audit log does not record."""
     if file.audit is None or not traits.audits:
         return
     audit = asdict(file.audit)

@@ -1,4 +1,4 @@
-"""The world's sections as the one value that everything after the spec reads."""
+"""The world's sections as one value for the later stages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.spec.world.world import WORLD_KEYS
 
 
 def world_spec(file: File) -> world.WorldSpec | None:
-    """The world that the file asks for; None where it has none of its keys, wants no sandbox and judges no state."""
+    """The world that the file describes; None if it has none of its keys, wants no sandbox and judges no state."""
     held = file.determinism is not None and any(
         file.determinism.at.has(key) for key in ("clock", "network_latency", "dns")
     )

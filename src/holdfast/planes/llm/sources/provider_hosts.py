@@ -159,9 +159,9 @@ class AgentHeaders:
         return next((value.decode("latin-1") for key, value in self._fields if key.lower() == name), "")
 
     def onward(self, key: Key | None = None, *, strip: bool = False) -> RawFields:
-        """The headers to send upstream. With a key of ours, or with `strip`, the agent's own key is left out.
+        """The headers to send upstream. With a key of Holdfast's, or with `strip`, the agent's own key is left out.
 
-        The reply is requested uncompressed, to make it readable as it passes.
+        The reply is requested uncompressed, to be readable as it passes.
         """
         drop = _OURS_TO_SET | _KEY_HEADERS if strip or key is not None else _OURS_TO_SET
         kept = [field for field in self._fields if field[0].lower() not in drop]

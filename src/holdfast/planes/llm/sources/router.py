@@ -42,7 +42,7 @@ from holdfast.planes.llm.sources.source import (
 
 _HEADERS = ("content-type", "retry-after", "openai-version", "openai-processing-ms")
 NAMES_KEPT = 1_000
-"""Number of model names whose source is cached, to bound our memory if an agent invents names."""
+"""Number of model names whose source is cached: it bounds memory if an agent invents names."""
 
 
 class Router:

@@ -48,7 +48,7 @@ def _is_odd_json(query: Query) -> bool:
         return False
     try:
         json.loads(query.body)
-    except RecursionError:  # valid, but nested too deeply for us
+    except RecursionError:  # valid, but nested too deeply for Holdfast
         return False
     except ValueError:
         return True
