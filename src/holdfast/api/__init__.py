@@ -1,1 +1,1 @@
-"""What Python code calls: load or build a spec, run it, judge it; and what the command line does by the same way."""
+"""The Python API: load or build a spec, run it, judge it. The command line uses the same code."""

@@ -1,4 +1,4 @@
-"""Where in the user's own code Holdfast was called: what the problems of a spec built in Python point at."""
+"""The position in the user's own code that called Holdfast: problems of a spec built in Python point to it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from msgspec import Struct
 
 _OURS = ("holdfast.", "holdfast_pytest")
 INTERACTIVE = "<python>"
-"""Stands for the file where there is none: a notebook, a prompt."""
+"""The file name for a notebook or a prompt."""
 
 
 class Caller(Struct, frozen=True):
     """A line of Python code."""
 
     path: str
-    """Relative to the working folder where that is shorter; `<python>` in that folder if the code is in no file."""
+    """Relative to the working folder if that is shorter; `<python>` in that folder if the code is in no file."""
     line: int
 
 

@@ -1,4 +1,4 @@
-"""The file that a command is about, where none is named."""
+"""The default spec file of a command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
 
 
 def find_config(given: Path | None) -> Path:
-    """The file named, or the first of the default ones that is here."""
+    """The named file, or the first default file that exists here."""
     if given is not None:
         return given
     for name in DEFAULT_FILES:

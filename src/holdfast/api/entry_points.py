@@ -13,11 +13,11 @@ from holdfast.runner.interrupts import Interrupts
 
 E = TypeVar("E", bound=HoldfastError)
 _SHOWN = 30
-"""Lines of what an agent that cannot be used said."""
+"""Lines of an unusable agent's output."""
 
 
 def lines(error: HoldfastError) -> list[str]:
-    """What there is to say besides the error's own words: its problems, the agent's trace, what to do."""
+    """What to add to the error's message: its problems, the agent's traceback, what to do."""
     if isinstance(error, SpecError):
         from holdfast.spec.explain import explain
 
@@ -29,10 +29,10 @@ def lines(error: HoldfastError) -> list[str]:
 
 
 def explained(error: E) -> E:
-    """The error with those lines: in the message of a SpecError, else as a note, which Python prints below it; once."""
+    """The error with those lines, once: in the message of a SpecError, otherwise as a note below it."""
     note = "\n".join(lines(error))
     if isinstance(error, SpecError):
-        error.args = (f"{error.summary}\n{note}",)  # what `print(error)` shows, too
+        error.args = (f"{error.summary}\n{note}",)  # what `print(error)` also shows
     elif note and note not in getattr(error, "__notes__", ()):
         error.add_note(note)
     return error
@@ -43,13 +43,13 @@ EntryWork = Callable[[Interrupts], T]
 
 
 class RunInterrupted(Exception):
-    """The work was stopped before its end; what it had done by then is stored."""
+    """The work was stopped before its end; its results so far are stored."""
 
 
 def here(work: EntryWork[T]) -> T:
-    """Does it, in a thread of its own where a loop runs already, as in a notebook.
+    """Do the work; in its own thread if a loop is already running, as in a notebook.
 
-    An interrupt stops it in order, and is raised when that is done.
+    An interrupt stops it in order, and is raised afterwards.
     """
     interrupts = Interrupts()
     try:
@@ -75,7 +75,7 @@ def _done(result: Callable[[], T]) -> T:
 
 
 async def awaited(work: EntryWork[T]) -> T:
-    """Does it in a thread, so that the caller's loop goes on; a task that is cancelled stops it in order first."""
+    """Do the work in a thread, so the caller's loop continues; cancelling the task stops it in order first."""
     interrupts = Interrupts()
     done = asyncio.ensure_future(asyncio.to_thread(work, interrupts))
     try:
@@ -84,5 +84,5 @@ async def awaited(work: EntryWork[T]) -> T:
         interrupts.stop()
         await asyncio.wait([done])
         if not done.cancelled():
-            done.exception()  # it was looked at: the cancelling is what the caller hears of
+            done.exception()  # it was retrieved: the caller receives the cancellation
         raise

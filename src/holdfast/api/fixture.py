@@ -1,4 +1,4 @@
-"""What tests written in Python hold: run an agent on a prompt under faults, then ask what was seen of it."""
+"""The pytest fixture: run an agent on a prompt under faults, then check the observation."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _RULE = "check"
 
 
 class Seen:
-    """What was seen in one trial."""
+    """The observation of one trial."""
 
     def __init__(self, spec: Spec, trial: Trial, observation: Observation, cells: Mapping[str, Cell]) -> None:
         self._spec = spec
         self._trial = trial
         self._cells = cells
-        """Of the checks that were named before the run."""
+        """The cells of the checks that were named before the run."""
         self.observation = observation
-        """Everything, as it is stored."""
+        """The complete observation, as it is stored."""
 
     @property
     def answer(self) -> str | None:
-        """The text of the last turn, partial output included; None if there is none."""
+        """The text of the last turn, possibly partial; None if there is none."""
         return self.turns[-1].text if self.turns else None
 
     @property
@@ -59,36 +59,39 @@ class Seen:
 
     @property
     def ending(self) -> str:
-        """`answered`, or how it ended instead: raised, crashed, timeout, …"""
+        """`answered`, or another ending: raised, crashed, timeout, …"""
         return self.observation.ending
 
     @property
     def met(self) -> tuple[FaultMet, ...]:
-        """The faults that the agent felt; a fault that fired and changed nothing is not among them."""
+        """The faults that the agent observed; a fault that fired and changed nothing is not included."""
         return self.observation.met
 
     @property
     def calls(self) -> tuple[TraceEvent, ...]:
-        """Every call that was seen, of tools, models, HTTP and MCP, in the order in which they began."""
+        """Every recorded call, of tools, models, HTTP and MCP, in the order in which they began."""
         return self.observation.trace
 
     @property
     def audit(self) -> tuple[AuditEvent, ...]:
-        """What the agent did in its world, where it had one: files, commands, requests, statements."""
+        """What the agent did in its world, if it had one: files, commands, requests, statements."""
         return self.observation.audit
 
     @property
     def output(self) -> str:
-        """What it printed beside its answer."""
+        """What it printed apart from its answer."""
         return self.observation.output
 
     def called(self, tool: str) -> int:
-        """How often a tool, or a model by its name, was called."""
+        """The number of calls of a tool, or of a model by its name."""
         return sum(event.tool == tool for event in self.calls)
 
     def check(self, type: str, /, **settings: Any) -> None:
-        """Asserts by a check of that type. AssertionError with the reason; so, in their own words, if nothing is proven
-        or our side broke. Takes what a rule takes: settings of the check, `negate`, `over`."""
+        """Assert by a check of that type; AssertionError with the reason, also if nothing is proven or on a harness
+        error.
+
+        Takes what a rule takes: settings of the check, `negate`, `over`.
+        """
         __tracebackhide__ = True
         cell = self._cells.get(_known_by(CheckValue(type, settings))) or self._judged(type, settings)
         if cell.outcome != "pass":
@@ -142,9 +145,9 @@ class Holdfast:
         seed: int | None = None,
         **sections: Any,
     ) -> Seen:
-        """Asks the agent once: a function or its name `module:function`, or a dict with the keys of `agent:`.
+        """Ask the agent once: a function or its name `module:function`, or a dict with the keys of `agent:`.
 
-        `checks` are those that look at what is left, ask a model or compare with a calm answer: they must be known
+        `checks` are those that examine what is left, ask a model or compare with a calm answer: they must be known
         before. `sections` are other keys of a spec, such as `services`, `setup` or `models`.
         """
         __tracebackhide__ = True
@@ -256,7 +259,7 @@ def _read_rule(entry: dict[str, Any]) -> RuleEntry:
 
 
 def _refuse_late(entry: RuleEntry) -> None:
-    """What must happen while the world is there, or beside a calm answer, cannot be asked for afterwards."""
+    """Reject a check that must run while the world exists, or needs a calm answer: it cannot be added afterwards."""
     __tracebackhide__ = True
     made, kind = entry.made, entry.invariant.check
     if isinstance(made, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:

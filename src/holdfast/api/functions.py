@@ -30,9 +30,9 @@ def load(
     seed: int | None = None,
     replicas: int | None = None,
 ) -> LoadedSpec:
-    """The spec of a file; SpecError with every problem of it if it cannot be used. Nothing of it is run.
+    """The spec of a file; SpecError with every problem if it cannot be used. Nothing of it runs.
 
-    Without `part` it is the file's contract, and of a file that has none what `holdfast run` runs.
+    Without `part` it is the file's contract; without a contract, what `holdfast run` runs.
     """
     return _loaded(path, RunOptions(seed=seed, replicas=replicas), caller(), part)
 
@@ -42,7 +42,7 @@ def build(
 ) -> LoadedSpec:
     """The spec of a dict with the keys of a file and the same errors: they name the line of this call and the key.
 
-    Files and modules are looked for beside the file of the calling code; in a notebook, in the working folder.
+    Files and modules are looked for next to the file of the calling code; in a notebook, in the working folder.
     """
     return _loaded(written, RunOptions(seed=seed, replicas=replicas), caller(), part)
 
@@ -65,10 +65,10 @@ def run(
     runs: str | os.PathLike[str] | None = None,
     listen: Listen | None = None,
 ) -> RunResult:
-    """Runs a spec to its end: a file, a dict, or what `load` and `build` gave. It is stored below `runs`.
+    """Run a spec to its end: a file, a dict, or a result of `load` and `build`. It is stored below `runs`.
 
-    The options are those of `holdfast contract run`; scenarios and invariants are globs. `listen` is told each event.
-    Works also where an event loop runs, as in a notebook. A failing agent is a result, never an exception.
+    The options are those of `holdfast contract run`; scenarios and invariants are globs. `listen` receives each event.
+    It also works while an event loop is running, as in a notebook. A failing agent is a result, never an exception.
     """
     options = _options(
         scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
@@ -94,7 +94,7 @@ def run_async(
     runs: str | os.PathLike[str] | None = None,
     listen: Listen | None = None,
 ) -> Coroutine[Any, Any, RunResult]:
-    """`run`, to be awaited: the caller's event loop goes on meanwhile. `listen` is called in another thread."""
+    """`run`, to be awaited: the caller's event loop continues meanwhile. `listen` is called in another thread."""
     options = _options(
         scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
@@ -109,9 +109,9 @@ def rejudge(
     strict: bool = False,
     runs: str | os.PathLike[str] | None = None,
 ) -> RunResult:
-    """Judges a stored run anew, without the agent: a RunResult, an id, `latest`, or the path of its folder.
+    """Rejudge a stored run, without the agent: a RunResult, an id, `latest`, or the path of its folder.
 
-    Without `rules` by those that it was run with; else by those of a file, a dict or a loaded spec.
+    Without `rules` by those that it ran with; otherwise by those of a file, a dict or a loaded spec.
     """
     where = caller()
 
@@ -149,7 +149,7 @@ def execution(
     runs: Path | None = None,
     listen: Listen | None = None,
 ) -> EntryWork[RunResult]:
-    """What `run` does, to be done at the rim. What can be refused is refused before it is."""
+    """Prepare what `run` does. Everything that can be rejected is rejected here."""
     spec = _loaded(source, options, where, part)
 
     def work(interrupts: Interrupts) -> RunResult:
@@ -180,7 +180,7 @@ def _options(
     replicas: int | None,
     seed: int | None,
 ) -> RunOptions:
-    """What `run` and `run_async` are asked for."""
+    """The options of `run` and `run_async`."""
     select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
     return RunOptions(
         select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
@@ -193,14 +193,14 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _settled(options: RunOptions, spec: LoadedSpec) -> RunOptions:
-    """What the run keeps of how it was asked for: enough to read the same spec from its copy."""
+    """The options stored with the run: enough to read the same spec from its copy."""
     from msgspec.structs import replace
 
     return replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
 
 
 def _environ(spec: LoadedSpec) -> Mapping[str, str]:
-    """Code that names a function of its own may import it from where a new process would not look."""
+    """The environment, with the import path of code that names its own function."""
     if spec.spec.built is None:
         return os.environ
     places = [os.path.abspath(place) for place in sys.path if os.path.isdir(place or ".")]
@@ -209,7 +209,7 @@ def _environ(spec: LoadedSpec) -> Mapping[str, str]:
 
 
 def _unheard(event: object) -> None:
-    """Nobody listens."""
+    """Ignore the event."""
 
 
 def _loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:

@@ -13,12 +13,12 @@ from typing import Any
 
 _here = sys.modules[__name__]
 _one_run = threading.RLock()
-"""Inline agents share the process: two at once would get each other's output, folder and functions."""
+"""Inline agents share the process: two in parallel would get each other's output, folder and functions."""
 
 
 @contextmanager
 def installed(functions: Mapping[str, Callable[..., Any]], *, inline: bool) -> Iterator[None]:
-    """While this is open the functions can be found here; no other inline agent runs meanwhile."""
+    """While this is open the functions can be imported from here; no other inline agent runs meanwhile."""
     if not inline:
         yield
         return

@@ -1,4 +1,4 @@
-"""From a file to a run that has ended: the one way that the command line, Python code and pytest go."""
+"""From a file to a finished run: shared by the command line, Python code and pytest."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class PreparedJob(Struct, frozen=True):
-    """A job, and the run to take up if it is not a new one."""
+    """A job, and the run to resume if it is not a new one."""
 
     job: Job
     rundir: RunDir | None = None
     files: str = ""
-    """With `--cached`: the digest of what lies beside the spec."""
+    """With `--cached`: the digest of the files next to the spec."""
 
 
 def load_part(path: Path, given: RunOptions, built: BuiltText | None = None) -> tuple[Spec, tuple[Problem, ...]]:
-    """The spec with what the options change; raises SpecError if the part that was asked for cannot be run."""
+    """The spec with the options applied; raises SpecError if the selected part cannot run."""
     checked = check(path, environ=os.environ, options=convert(LoadOptions, given, built=built))
     problems = refusing_unset(checked.problems)
     if checked.spec is not None and given.part == "contract":
@@ -50,8 +50,8 @@ def load_part(path: Path, given: RunOptions, built: BuiltText | None = None) -> 
 def settled_job(
     spec: Spec, given: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
 ) -> PreparedJob:
-    """A new job, once everything that it needs is known to be there."""
-    loop_factory(environ)  # refused here if it is not available
+    """A new job, after checking everything that it needs."""
+    loop_factory(environ)  # raises if one cannot be resolved
     _check_models(spec, given)
     job = Job(spec, given, environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, environ)
@@ -67,7 +67,9 @@ def settled_job(
 
 
 def _check_models(spec: Spec, given: RunOptions) -> None:
-    """A recording of an agent whose calls nobody sees would be empty, and a replay would answer nothing."""
+    """Reject a recording of an agent whose calls Holdfast does not see: it would be empty, and a replay would answer
+    nothing.
+    """
     from holdfast.execute.options import ModelOptions
     from holdfast.execute.plane_needs import needs_planes
 
@@ -90,9 +92,9 @@ def carry_out(
     each_trial: bool = True,
     interrupts: Interrupts | None = None,
 ) -> RunOutcome:
-    """Runs, scores and stores; with `report` the outcome names the page that is to be written.
+    """Run, score and store; with `report` the outcome names the page to write.
 
-    `at` is the folder of a new run that is a part of a whole one.
+    `at` is the folder of a new run that is part of a larger one.
     """
     from holdfast.runner.run import run
 
@@ -110,7 +112,7 @@ def carry_out(
             rundir.discard_if_empty()
         raise
     finally:
-        os.chdir(here)  # an inline agent may have left it
+        os.chdir(here)  # an inline agent may have changed the working folder
     from holdfast.runner.outcome import conclude, store_score
 
     ended = rundir.ended() or RunEnd(False, 0.0)

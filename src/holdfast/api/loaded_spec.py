@@ -1,4 +1,4 @@
-"""A spec as Python has it: loaded from a file, or built by code."""
+"""A spec in Python: loaded from a file, or built by code."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from holdfast.spec.rules.fault_entry import FAMILIES
 
 _DEEPEST = 100
 _CODE = re.compile(r"agent\.(endpoint|tool_registry|reset_function|llm|(tools|llm)\[\d+\](\.callable)?)")
-"""Where a function may stand, or an object that can be asked, in place of its name."""
+"""Keys that accept a function, or an object that can be asked, instead of its name."""
 _INLINE_CALLABLES = "holdfast.api.inline_callables"
 
 
 class Builder:
-    """Makes plain values of a mapping, and remembers the functions that only this process can find."""
+    """Converts a mapping to plain values, and collects the functions that only this process can find."""
 
     def __init__(self, where: Caller) -> None:
         self._where = where
@@ -41,7 +41,7 @@ class Builder:
         self.functions: dict[str, Callable[..., Any]] = {}
 
     def text(self, written: Mapping[str, Any]) -> BuiltText:
-        """The mapping as YAML; SpecError with all that no file could hold."""
+        """The mapping as YAML; SpecError with everything that no file could contain."""
         agent = written.get("agent")
         self._inline = isinstance(agent, Mapping) and agent.get("isolation") == "inline"
         plain = self._plain(written, "", 0)
@@ -83,7 +83,7 @@ class Builder:
         return self._plain(value.entry, path, 0)
 
     def _code(self, value: Any, path: str) -> str:
-        """`module:attribute` of a function, which a new process can import; else its name in this one."""
+        """`module:attribute` of a function that a new process can import; otherwise its name in this process."""
         module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
         if module and module != "__main__" and _found(module, name) is value:
             return f"{module}:{name}"
@@ -106,7 +106,7 @@ class Builder:
 
 
 def _is_entry(value: Any, path: str) -> bool:
-    """`{name: x, callable: f}` is an entry of tools or llm; any other mapping there is a registry of tools."""
+    """Whether it is an entry of tools or llm, `{name: x, callable: f}`; any other mapping there is a tool registry."""
     return isinstance(value, Mapping) and not path.endswith("tool_registry")
 
 
@@ -130,7 +130,7 @@ def _dumped(plain: Any) -> str:
     import yaml
 
     class PlainDumper(yaml.SafeDumper):
-        """Without anchors: what is named twice is written twice."""
+        """Without anchors: repeated values are written twice."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -140,17 +140,17 @@ def _dumped(plain: Any) -> str:
 
 
 class LoadedSpec(Struct, frozen=True):
-    """A spec that can be run. It is read by `load` or `build`; nothing of it can be changed."""
+    """A spec that can be run. `load` or `build` creates it; it cannot be changed."""
 
     spec: Spec
     warnings: tuple[RunWarning, ...] = ()
-    """What probably does not mean what it seems to."""
+    """Settings that probably do not mean what they seem to."""
     part: PartAsked | None = None
     functions: dict[str, Callable[..., Any]] = {}
-    """What was given as it is, and only this process can find."""
+    """Functions passed as objects, which only this process can find."""
     seed: int | None = None
     replicas: int | None = None
-    """As they were asked for beside what is written; None: as it is written."""
+    """The replicas option; None: as written."""
 
     @property
     def name(self) -> str:
@@ -171,11 +171,11 @@ class LoadedSpec(Struct, frozen=True):
 
 
 SpecSource = str | os.PathLike[str] | Mapping[str, Any] | LoadedSpec
-"""A file, a dict with the keys of one, or what was loaded or built before."""
+"""A file, a dict with the keys of one, or a loaded or built spec."""
 
 
 def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
-    """The spec of a source, with what the options change in it. SpecError with every problem if it cannot be used."""
+    """The spec of a source with the options applied; SpecError with every problem if it cannot be used."""
     _check_given(options, part)
     if isinstance(source, LoadedSpec):
         return _again(source, options, part)
@@ -196,7 +196,7 @@ def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsk
 
 
 def _check_given(options: RunOptions, part: PartAsked | None) -> None:
-    """What the command line would not take is refused here, too, and never ignored."""
+    """Reject what the command line would also reject."""
     for name, given, kind, least, most in (
         ("seed", options.seed, int, 0, 2**63 - 1),
         ("replicas", options.replicas, int, 1, 100_000),
@@ -221,7 +221,7 @@ def _check_given(options: RunOptions, part: PartAsked | None) -> None:
 
 
 def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:
-    """What was loaded before, with other options: it must still be the same."""
+    """A loaded spec with other options: it must be unchanged."""
     before = source.spec
     asked = replace(options, part=part or source.part or "contract")
     asked = replace(
@@ -240,7 +240,7 @@ def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> L
 
 
 def _part(path: Path, options: RunOptions, text: Any) -> PartAsked:
-    """What is run where nobody says: the contract of a file; of one that has none, what `holdfast run` runs."""
+    """The default part: the contract of a file; without a contract, what `holdfast run` runs."""
     from holdfast.spec import LoadOptions, check
 
     asked = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)

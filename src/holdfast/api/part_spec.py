@@ -1,4 +1,4 @@
-"""What a part makes of its spec before anything is run: mutations of the golden prompts, sessions."""
+"""Derives a part's tasks from its spec before anything runs: mutations of the golden prompts, sessions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.model.when import applies
 
 
 def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
-    """The spec with what is asked, and what the user should know of it."""
+    """The spec with its tasks, and warnings."""
     if spec.part == "replay":
         return _replayed(spec, environ)
     if spec.part != "mutation":
@@ -30,7 +30,7 @@ def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWa
 
 
 def _unjudged(spec: Spec) -> Iterator[RunWarning]:
-    """Types that nobody asks the agent: no rule judges their mutations in the weather of this run."""
+    """Mutation types that no rule judges in the weather of this run: the agent is not asked."""
     rules = [rule for rule in spec.invariants if any(applies(rule.when, one) for one in spec.scenarios)]
     idle = Counter(
         task.variation.mutation

@@ -1,4 +1,4 @@
-"""What a run came to, for Python code: the verdict and the score, its cells, cases and trials."""
+"""The result of a run for Python code: verdict and score, cells, cases and trials."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MEANINGS: Mapping[int, str] = {
 
 
 class RunResult:
-    """A run that has ended and is stored. Trials are read from its folder when they are looked at."""
+    """A finished, stored run. Trials are read from its folder when needed."""
 
     def __init__(self, outcome: RunOutcome) -> None:
         self._outcome = outcome
 
     @property
     def run(self) -> Run:
-        """All that reports are made of."""
+        """Everything that reports are made of."""
         return self._outcome.run
 
     @property
@@ -45,12 +45,12 @@ class RunResult:
 
     @property
     def score(self) -> Score:
-        """The numbers, what decided, and `reasons` in words; `score.value` is None where no cell counted."""
+        """The numbers, the deciding reasons as `reasons`; `score.value` is None if no cell counted."""
         return self._outcome.score
 
     @property
     def passed(self) -> bool:
-        """Whether it held: what `holdfast` exits 0 for."""
+        """Whether it passed: `holdfast` would exit with 0."""
         return self.exit_code == 0
 
     @property
@@ -70,12 +70,12 @@ class RunResult:
 
     @property
     def cases(self) -> Sequence[CaseRow]:
-        """Of a task: it in every scenario; `row.case` has its status, `row.replicas` its trials."""
+        """A task in every scenario: `row.case` has its status, `row.replicas` its trials."""
         return self.run.cases
 
     @property
     def trials(self) -> Iterator[TracedTrial]:
-        """Every trial with what was seen of it and every verdict on it, in the order in which they were begun."""
+        """Every trial with its observation and every verdict on it, in the order in which they were begun."""
         return self._outcome.cells.traced()
 
     @property
@@ -93,13 +93,13 @@ class RunResult:
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes a report; what kind is told by its suffix: .html .json .md .xml .sarif"""
+        """Write a report; the suffix selects the format: .html .json .md .xml .sarif"""
         from holdfast.report.files import write
 
         write(self.run, Path(path))
 
     def close(self) -> None:
-        """Lets go of the run's files; they are opened anew if a trial is looked at again."""
+        """Close the run's files; they are opened again when a trial is read."""
         self._outcome.close()
 
     def __enter__(self) -> RunResult:
@@ -119,7 +119,7 @@ class RunResult:
         return summary(self.run, width=100, color=False)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The output in a notebook."""
         from holdfast.report.page.static import fragment
 
         return fragment(self.run)

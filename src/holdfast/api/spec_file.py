@@ -1,6 +1,6 @@
-"""A spec file as a list of things that hold or not, one by one: the cells of its contract, the cases of its task.
+"""A spec file as a list of test items: the cells of its contract, the cases of its task.
 
-Each is decided by a run of the trials that it needs; several can be decided by one run.
+Each is decided by a run of the trials that it needs; one run can decide several.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FileItem(Struct, frozen=True):
 
 
 class ItemOutcome(Struct, frozen=True):
-    """What came of an item, and why."""
+    """The result of an item, and why."""
 
     word: ItemWord
     lines: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ _Key = tuple[str, str, str, str]
 
 
 class SpecFile:
-    """Loads a file, lists its items, and decides them when they are asked for."""
+    """Loads a file, lists its items, and decides them on demand."""
 
     def __init__(self, path: Path, runs: Path, *, seed: int | None = None, replicas: int | None = None) -> None:
         self._path = path
@@ -70,17 +70,17 @@ class SpecFile:
         self._plans: dict[str, Plan] = {}
         self._decided: dict[_Key, ItemOutcome] = {}
         self._broken: dict[str, ItemOutcome] = {}
-        """By part: why it could not be run at all."""
+        """By part: why it could not run at all."""
         self._items: list[FileItem] = []
         self._asked: set[str] = set()
-        """Parts whose agent was asked once without chaos."""
+        """Parts whose agent was asked once without faults."""
         self.no_items = ""
-        """Of a file that has none: why, and which command runs it."""
+        """For a file without items: why, and which command runs it."""
 
     def items(self) -> list[FileItem]:
-        """Everything that applies, in the order of the plan; SpecError or UsageError if the file cannot be used.
+        """Every item, in the order of the plan; SpecError or UsageError if the file cannot be used.
 
-        Nothing of a file that has mutations, chaos or replays only: `no_items` says so.
+        Empty for a file with only mutations, chaos or replays: `no_items` says why.
         """
         for part in self._parts():
             self._specs[part] = loaded(self._path, self._options, self._where, part)
@@ -99,17 +99,17 @@ class SpecFile:
         return self._items
 
     def decide(self, item: FileItem, wanted: Sequence[FileItem], *, fail_fast: bool = False) -> ItemOutcome:
-        """What came of it. Where that is not known yet, all that are wanted and of its part are run."""
+        """The result of an item. If it is not known yet, all wanted items of its part are run."""
         if item.part in self._broken:
             return self._broken[item.part]
         if _key(item) not in self._decided:
             left = [one for one in wanted if one.part == item.part and _key(one) not in self._decided]
             self._run(item.part, left, fail_fast=fail_fast)
         if _key(item) not in self._decided and item.part not in self._broken:
-            self._run(item.part, [item], fail_fast=False)  # the run had ended before it, at the first failure
+            self._run(item.part, [item], fail_fast=False)  # fail-fast ended the run before it
         return self._broken.get(item.part) or self._decided[_key(item)]
 
-    # -- what there is ------------------------------------------------------------------------------
+    # -- items ---------------------------------------------------------------------------------------
     @property
     def _where(self) -> Caller:
         return Caller(str(self._path), 1)
@@ -134,7 +134,7 @@ class SpecFile:
                 yield _item("case", "scenario", scenario.name, "", params, line)
 
     def _cells(self) -> Iterator[FileItem]:
-        """The cells that no case decides: of a task, those of rules with trials of their own."""
+        """The cells that no case decides: for a task, those of rules with their own trials."""
         for part, made in self._plans.items():
             spec = made.spec
             shared = {rule.id for rule in case_rules(spec)} if part == "scenario" else set()
@@ -189,7 +189,7 @@ class SpecFile:
 
 
 def _settled(row: CellRow, made: Plan) -> bool:
-    """Whether a cell of a run that ended at the first failure is what it would have been at its end."""
+    """Whether a cell of a run that fail-fast ended is final."""
     cell = row.cell
     given = cell.passes + cell.fails + cell.errors + cell.unproven
     return cell.outcome == "fail" or given >= len(made.tasks(cell.invariant)) * made.spec.replicas
@@ -206,7 +206,7 @@ def _case_decision(row: CaseRow, result: RunResult) -> ItemOutcome:
 
 
 def _decision(word: ItemWord, why: str, explanation: Sequence[str], result: RunResult) -> ItemOutcome:
-    """With its own word and the reason first: that is what a list of failures shows."""
+    """The outcome word and the reason come first, because a list of failures shows those."""
     lines = (f"{word}: {one_line(why)}", *explanation, f"  {'run':<11}{result.path}") if word != "pass" else ()
     return ItemOutcome(word, lines, str(result.path), result.warnings)
 

@@ -1,4 +1,4 @@
-"""Faults and checks as values: read by the same schema as in a file, as soon as they are made."""
+"""Faults and checks as values, validated by the file's schema as soon as they are made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FaultValue(Struct, frozen=True):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """As a file has it."""
+        """The entry as in a file."""
         family = next(one for one in FAMILIES.values() if one.plane == self.plane)
         return {family.selector: self.mode, **self.settings}
 
@@ -39,14 +39,14 @@ class CheckValue(Struct, frozen=True):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """As a file has it."""
+        """The entry as in a file."""
         return {"type": self.type, **self.settings}
 
 
 def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
-    """A fault of a plane: `fault("tool", "error", tool="find_item")`. What it takes is what the file takes.
+    """A fault of a plane: `fault("tool", "error", tool="find_item")`. It takes the same settings as in a file.
 
-    Raises SpecError where the mode or a setting is not known, or has a value that it cannot have.
+    Raises SpecError for an unknown mode or setting, or a bad value.
     """
     family = next((one for one in FAMILIES.values() if one.plane == plane), None)
     if family is None:
@@ -64,7 +64,7 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
 def check(type: str, /, **given: Any) -> CheckValue:
     """A check of that type: `check("contains", value="cannot see the stock")`.
 
-    Raises SpecError where the type or a setting is not known, or has a value that it cannot have.
+    Raises SpecError for an unknown type or setting, or a bad value.
     """
     made = CheckValue(type, given)
     where, reader = caller(), Reader()

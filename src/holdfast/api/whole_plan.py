@@ -1,4 +1,4 @@
-"""Several parts of a file, settled before anything is asked: what `ci`, `score` and `demo` run."""
+"""Plans several parts of a file before anything runs: what `ci`, `score` and `demo` run."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
 WarnOf = Callable[[Spec, RunOptions], Iterable[RunWarning]]
-"""What the user should know of options beside a spec."""
+"""Returns warnings about options for a spec."""
 
 
 class WholePlan(Struct, frozen=True):
-    """What is run: the parts in their order, each settled before anything is asked."""
+    """The parts to run in order, each prepared before anything runs."""
 
     spec: Spec
     options: RunOptions
     jobs: dict[Part, PreparedJob]
     skipped: dict[Part, str]
-    """Parts that are not run, and why."""
+    """Parts that do not run, and why."""
     whole: RunDir | None = None
-    """The run that is taken up; None: a new one."""
+    """The run to resume; None: a new one."""
     baseline: RunDir | None = None
     """The run that this one must not be worse than."""
     unfound: str = ""
-    """Why there is no baseline, where one was asked for."""
+    """Why there is no baseline although one was requested."""
     failed: dict[Part, str] = {}
-    """Parts that our side could not make, and why."""
+    """Parts that failed with a harness error during preparation, and why."""
 
 
 def no_warnings(spec: Spec, given: RunOptions) -> Iterable[RunWarning]:
-    """Nothing to say."""
+    """No warnings."""
     return ()
 
 
@@ -61,9 +61,9 @@ def plan_whole(
     warn: WarnOf = no_warnings,
     baseline: str | None = None,
 ) -> WholePlan:
-    """Everything that can be refused is refused here, before the agent is started.
+    """Plan the parts. Everything that can be rejected is rejected here, before the agent starts.
 
-    `warn` says of the first part what the options probably do not mean; it may refuse them, too.
+    `warn` returns warnings about the options for the first part; it may also reject them.
     """
     if baseline is not None and given.select.shard is not None:
         hint = "merge the shards, and compare the result: holdfast compare BEFORE AFTER"

@@ -1,4 +1,4 @@
-"""A run of several parts, one after the other: run, looked at again, joined of shards."""
+"""Runs several parts one after the other; also reads them back, and joins them from shards."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from holdfast.store.rundir import RunDir
 
 
 class PartRunner(Protocol):
-    """Who runs a part, and hears of it."""
+    """Runs a part and shows its progress."""
 
     def begins(self, part: Part) -> None: ...
 
     def run(self, prepared: PreparedJob, at: RunDir) -> RunOutcome:
-        """The part, run in that folder; or the stored run that running it would only repeat."""
+        """Run the part in that folder, or return the stored run that it would only repeat."""
         ...
 
     def ended(self, outcome: RunOutcome) -> None: ...
@@ -50,20 +50,20 @@ class WholeOutcome(Struct, frozen=True):
     whole: RunDir
     stack: ExitStack
     running: bool = False
-    """Another process is writing it: the parts are as far as they have come."""
+    """Another process is still writing it: the parts are incomplete."""
 
     @property
     def shown_page(self) -> str:
-        """Where the overall page lies, as the user would name it."""
+        """The path of the overall page, as the user would type it."""
         return shown_path(self.whole.path / "report.html")
 
     def close(self) -> None:
-        """Lets go of the files of every part."""
+        """Close the files of every part."""
         self.stack.close()
 
 
 def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
-    """Runs each part, stores what it came to, and all of them together."""
+    """Run each part, store its result, and combine all of them."""
     began = time.monotonic()
     parts = tuple(plan.jobs)
     whole = plan.whole or begin_whole(plan.spec, plan.options, runs_folder(plan.spec.file).absolute(), parts)
@@ -111,9 +111,9 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
 def _after(
     prepared: PreparedJob, before: dict[Part, RunOutcome], given: RunOptions, took_s: float
 ) -> tuple[PreparedJob, str]:
-    """A part after others, with what they left of the budgets; the option that left nothing, if one did.
+    """A later part with the remaining budgets, and the option that is used up, if one is.
 
-    The agent was reached, and is not asked whether it is there; what it showed holds.
+    The agent has been reached, so the preflight is skipped, and its findings are reused.
     """
     if not before:
         return prepared, ""
@@ -133,9 +133,9 @@ def _after(
 
 
 def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) -> tuple[Sequence[Reason], Sequence[str]]:
-    """What the run is compared with: the baseline that was named, else the last good run of each part."""
+    """What the run is compared with: the named baseline, otherwise the last good run of each part."""
     if plan.options.select.shard is not None:
-        return [], []  # of a share nothing can be said yet
+        return [], []  # a single shard decides nothing yet
     if plan.baseline is not None:
         return compared(plan.baseline, whole, os.environ)
     ids = [outcome.run.id for outcome in outcomes.values()]
@@ -153,14 +153,14 @@ def _warnings(outcomes: dict[Part, RunOutcome]) -> list[RunWarning]:
 
 
 def _discard(whole: RunDir, new: bool) -> None:
-    """A run of which no part was begun leaves nothing behind."""
+    """Remove a run of which no part was begun."""
     whole.unlock()
     if new and not any((whole.path / "parts").glob("*/run.json")):
         shutil.rmtree(whole.path, ignore_errors=True)
 
 
 def look_whole(whole: RunDir) -> WholeOutcome:
-    """A stored run of several parts, each as far as it goes."""
+    """A stored run of several parts, each as far as it got."""
     from holdfast.runner.past.stored import look
     from holdfast.runner.start import stored_spec
 
@@ -192,7 +192,9 @@ def look_whole(whole: RunDir) -> WholeOutcome:
 def conclude_merged(
     whole: RunDir, beside: Sequence[PartResult], write_page: Callable[[RunOutcome], RunOutcome]
 ) -> WholeOutcome:
-    """A run whose parts were joined of shards: judged, stored, and each part with its page. `beside` did not run."""
+    """Judge and store a run whose parts were joined from shards, each with its page. `beside` are parts that did not
+    run.
+    """
     from holdfast.runner.outcome import store_score
 
     found = look_whole(whole)

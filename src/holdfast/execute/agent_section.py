@@ -1,4 +1,4 @@
-"""The agent's section, and what models mean, with references replaced by values."""
+"""Resolves the references in the agent's section and in `models:`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def resolve_agent(
     changes |= {name: value(text) for name, text in _texts(agent).items() if text is not None}
     changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
     changes["dialogue"] = tuple(replace(step, type=value(step.type)) for step in agent.dialogue)
-    if agent.command is not None:  # a dollar in it is the shell's
+    if agent.command is not None:  # a dollar in it belongs to the shell
         from holdfast.spec.shell_places import in_command
 
         changes["command"] = in_command(agent.command, params or {})
@@ -41,7 +41,7 @@ def resolve_agent(
 
 
 def _filled(part: Any, value: Callable[[str], str]) -> Any:
-    """Every text of a nested value with its references replaced."""
+    """Resolve the references in every text of a nested value."""
     if isinstance(part, str):
         return value(part)
     if isinstance(part, Mapping):
@@ -50,7 +50,7 @@ def _filled(part: Any, value: Callable[[str], str]) -> Any:
 
 
 def refers_to_params(agent: AgentSpec) -> bool:
-    """Whether the section has a `{{ params.x }}` in it."""
+    """Whether the section contains a `{{ params.x }}`."""
     mapped = [text for mapping in _mappings(agent).values() for text in mapping.values()]
     texts = [*_texts(agent).values(), agent.command, *agent.args, *mapped, *[step.type for step in agent.dialogue]]
     return any(names(text).params for text in texts if text is not None)
@@ -75,18 +75,18 @@ def _mappings(agent: AgentSpec) -> dict[str, dict[str, str]]:
 
 
 def resolved_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:
-    """What each model's name means, references replaced by values."""
+    """The entries of `models:` with references resolved."""
     return {name: resolved_model(model, environ) for name, model in spec.models.items()}
 
 
 def resolved_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
-    """One model, references replaced by values."""
+    """One entry with references resolved."""
     texts = {"name": model.name, "api_key": model.api_key, "base_url": model.base_url, "script": model.script}
     return replace(model, **{key: resolve(text, environ) for key, text in texts.items() if text})
 
 
 def at_section(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
-    """The same, with the place of the section in the file where a key of it is at fault."""
+    """The same error, with the position of the section in the file if one of its keys is the cause."""
     at = spec.agent.position
     if not gone.key or at is None:
         return gone

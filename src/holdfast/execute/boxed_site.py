@@ -1,4 +1,4 @@
-"""The worlds of a site: opened from the spec, with each trial's own values filled in."""
+"""Opens the worlds of a site from the spec, with each trial's own values filled in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.world.world_factory import WorldFactory
 
 
 def filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
-    """The world of one trial: its references replaced by values."""
+    """The world of one trial with its references resolved."""
     plain = msgspec.to_builtins(world)
 
     def fill(trial: Trial) -> WorldSpec:
@@ -61,7 +61,7 @@ _AS_WRITTEN: Mapping[str, _FillIn] = {
     "sql": interpolate,
     "wait_for": in_command,
 }
-"""A dollar there is the shell's, the database's or the mock's own; parameters are filled in, a shell's as one word."""
+"""A dollar here belongs to the shell, the database or the mock; parameters are filled in, in a shell as one word."""
 
 
 async def open_factory(
@@ -72,7 +72,7 @@ async def open_factory(
     options: WorldOptions,
     planes: SitePlanes,
 ) -> WorldFactory:
-    """Opens the backend; UserError if it does not work here, or if the user is strict and it lacks something."""
+    """Open the backend; UserError if it does not work here, or if the user is strict and it lacks a feature."""
     assert spec.world is not None
     async with AsyncExitStack() as opened:
         folder = scratch.make("world", in_memory=True)
@@ -86,7 +86,7 @@ async def open_factory(
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
         shared = SiteWorlds(settings, backend, planes, folder)
         shared.unsupported = lacks
-        opened.pop_all()  # closed with the factory from here on
+        opened.pop_all()  # from here on the factory closes it
     return WorldFactory(shared)
 
 

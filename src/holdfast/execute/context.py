@@ -1,4 +1,4 @@
-"""The context of a trial that runs, and the observation that it becomes."""
+"""The context of a running trial, and the observation made from it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class LiveTurns:
-    """The Turns of a trial that runs: those that are written, then those of a simulated user."""
+    """The Turns of a running trial: the written ones, then those of a simulated user."""
 
     def __init__(self, sink: LiveSink) -> None:
         self._sink = sink
         self.user: TalkingUser | None = None
-        """Who asks further when the written turns are over."""
+        """Who continues after the written turns."""
         self.user_s = 0.0
 
     async def next(self, task: Task, turns: Sequence[Turn]) -> str | None:
@@ -47,7 +47,7 @@ class LiveTurns:
 
 
 class LiveContext:
-    """The TrialContext of a trial that runs."""
+    """The TrialContext of a running trial."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class LiveContext:
         self.sink = LiveSink(trial, on_call, limits)
         self.turns = LiveTurns(self.sink)
         self.calls_made = ""
-        """How far an agent that Holdfast ended had come."""
+        """The progress of an agent that Holdfast stopped."""
         self._on_fault = on_fault
         self._injector: LiveInjector | None = None
 
     @property
     def injector(self) -> LiveInjector:
-        """Made when first used: an inline agent in calm, at a few microseconds a trial, never uses it."""
+        """Created at first use: a calm inline agent, at a few microseconds per trial, never uses it."""
         if self._injector is None:
             from holdfast.execute.injector import LiveInjector
 
@@ -78,9 +78,9 @@ class LiveContext:
     def observe(
         self, answer: Answer, error: str | None = None, code: str = "", *, attempts: int = 1, simulated: bool = False
     ) -> Observation:
-        """All that was observed; without an `error`, the harness errors so far are one.
+        """The complete observation; without an `error`, the harness errors so far become one.
 
-        Whatever text the agent sent, it can be stored from here on.
+        From here on every text of the agent can be stored.
         """
         sink, injector = self.sink, self._injector
         found = None if self.findings is None else sink.storable(self.findings)
@@ -114,7 +114,7 @@ class LiveContext:
         )
 
     def calls(self, answer: Answer) -> dict[str, int]:
-        """How often each target was called, in the agent's process and at the planes."""
+        """The number of calls to each target, in the agent's process and at the planes."""
         calls = answer.calls if self._injector is None else answer.calls | self._injector.weather.calls
         return calls if self.sink.unread is None else calls | self.sink.unread
 
@@ -130,6 +130,6 @@ class LiveContext:
         return [*self.sink.all_notes(), *replay_notes(self.trial.task, self.injector.uses)]
 
     def _error(self, answer: Answer) -> str:
-        """What of our side, or of a provider, has failed so far."""
+        """The failures of Holdfast or of a provider so far."""
         silent = self.sink.unanswered(answer) if self.sink.trace else ()
         return "; ".join(dict.fromkeys((*self.sink.errors, *silent)))

@@ -1,4 +1,4 @@
-"""The faults of one trial: applied to its calls, and entered into its ledger."""
+"""The faults of one trial: applied to its calls, and recorded in its ledger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OnFault = Callable[[Trial, FaultMet], None]
 
 
 class LiveInjector:
-    """The Injector of a trial that runs."""
+    """The Injector of a running trial."""
 
     def __init__(self, trial: Trial, sink: LiveSink, on_fault: OnFault | None = None) -> None:
         self._trial = trial
@@ -36,10 +36,10 @@ class LiveInjector:
         self.count = self.weather.count
         self.ledger: list[FaultMet] = []
         self._entries: dict[AttemptKey, list[int]] = {}
-        """Where in the ledger the entries of each call are."""
+        """The positions in the ledger of each call's entries."""
         self.uses: list[RecordedUse] = []
         self._before_turn = 0
-        """How long the ledger was before the last turn was rewritten."""
+        """The length of the ledger before the last turn was rewritten."""
 
     def rewrite_turn(self, turn: str) -> str:
         self._before_turn = len(self.ledger)
@@ -50,7 +50,7 @@ class LiveInjector:
             self._take_back(at, "")
 
     def _take_back(self, at: int, why: str) -> None:
-        """An entry was not met after all: it does not count for `times`."""
+        """Mark an entry as not met after all: it does not count for `times`."""
         met = self.ledger[at]
         if met.effect == "met":
             self.ledger[at] = replace(met, effect="no_effect", note=why or met.note)
@@ -126,7 +126,7 @@ class LiveInjector:
         receives: Receives | None = None,
         names: Sequence[str] | None = None,
     ) -> Reply:
-        # Until a fault passes the call on, nobody on the other side has seen it: the trace must say so.
+        # Until a fault passes the call on, the other side has not received it, and the trace must say so.
         held = (call.plane, target_key(call.target), call.n)
         self._sink.hold(held)
         return await self.weather.inject(

@@ -1,4 +1,4 @@
-"""The local executor: so many trials at once on one Site, in this process."""
+"""The local executor: runs a number of trials in parallel on one Site, in this process."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holdfast.model.trial import Trial
 
 OnStart = Callable[[Trial], None]
 Store = Callable[[Trial, Observation], Observation]
-"""Keeps what was seen; what it is from then on."""
+"""Stores an observation and returns its stored form."""
 Observed = tuple[Trial, Observation]
 RunOne = Callable[[Trial], Awaitable[Observation]]
 
 BREATH_S = 0.05
-"""How long trials that never wait may keep the loop from its signals: a Ctrl-C must not seem lost."""
+"""How long trials that never wait may keep the loop from handling signals: a Ctrl-C must not seem lost."""
 
 
 class LocalExecutor:
@@ -67,9 +67,9 @@ def execute(
     on_call: OnCall | None = None,
     store: Store | None = None,
 ) -> AsyncGenerator[Observed, None]:
-    """Gives each trial with its observation, as they end. One task per slot, none per trial.
+    """Yield each trial with its observation as they end. One task per slot, none per trial.
 
-    `store` is called before the slot takes up its next trial, so that a kill loses only what is in flight.
+    `store` is called before the slot starts its next trial, so a kill loses only running trials.
     """
     feed = iter(trials) if started is None else _told(trials, started)
     run = partial(run_trial, site, on_fault=on_fault, on_call=on_call)
@@ -77,7 +77,7 @@ def execute(
 
 
 def _told(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
-    """The trials, each told of when a slot takes it up."""
+    """The trials; `started` is called when a slot takes one."""
     for trial in trials:
         started(trial)
         yield trial

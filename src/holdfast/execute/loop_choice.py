@@ -1,4 +1,4 @@
-"""Which event loop a run has: asyncio's own, or uvloop's where that is asked for."""
+"""Selects the event loop of a run: asyncio's own, or uvloop's on request."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from holdfast.errors import UsageError
 
 VARIABLE = "HOLDFAST_UVLOOP"
-"""What is installed by chance chooses nothing: the variable does."""
+"""The variable that selects uvloop: an installed package alone selects nothing."""
 
 
 def loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
-    """What makes the loop of a run; None for asyncio's own."""
+    """The factory for the loop of a run; None for asyncio's own."""
     asked = environ.get(VARIABLE, "")
     if asked in ("", "0"):
         return None

@@ -1,4 +1,4 @@
-"""Opens a Site: the agent that a spec names, on this machine or for sandboxes, with the planes it needs."""
+"""Opens a Site: the agent of a spec, on this machine or for sandboxes, with the planes it needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def open_site(
     models: ModelOptions = ASKED,
     world: WorldOptions = USUAL,
 ) -> Site:
-    """Opens the agent and what surrounds it; raises AgentUnavailable or SpecError where it cannot be used."""
+    """Open the agent and its surroundings; raises AgentUnavailable or SpecError if that fails."""
     opening = _SiteOpening(spec, environ, slots(spec, concurrency), models, world)
     try:
         return await opening.all()
@@ -44,7 +44,7 @@ async def open_site(
 
 
 class _SiteOpening:
-    """What a site is opened from."""
+    """The inputs for opening a site."""
 
     def __init__(
         self, spec: Spec, environ: Mapping[str, str], at_once: int, models: ModelOptions, world: WorldOptions
@@ -57,7 +57,7 @@ class _SiteOpening:
         self.root = Path(spec.path).resolve().parent
 
     async def all(self) -> Site:
-        """The site of the agent, or of all that its parameters make of it."""
+        """The site of the agent, or of all variants that its parameters make."""
         spec = self.spec
         if spec.params == ({},):
             return await self.one(self.agent({}))
@@ -77,7 +77,7 @@ class _SiteOpening:
         return first
 
     def agent(self, params: Mapping[str, Any]) -> AgentSpec:
-        """The spec's section with its references replaced by values."""
+        """The spec's section with its references resolved."""
         return resolve_agent(self.spec.agent, self.environ, params, self.world.secrets)
 
     async def one(self, agent: AgentSpec) -> Site:
@@ -92,7 +92,7 @@ class _SiteOpening:
             site.programs = ProgramStamps(agent, program_search(self.spec, agent, self.root, self.environ))
         return site
 
-    # -- on this machine as it is -------------------------------------------------------------------
+    # -- directly on this machine --------------------------------------------------------------------
     async def bare(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
         if agent.gateway:
             return await self.behind_gateway(agent, parts)
@@ -107,7 +107,7 @@ class _SiteOpening:
         return site
 
     def recording_spec(self) -> Spec | None:
-        """The spec, if a check of it records something without a world; most do not, and cost no time then."""
+        """The spec, if one of its checks records something without a world; most do not, and then this is free."""
         from holdfast import plugins
         from holdfast.protocols.check import GatheringCheck
 
@@ -153,7 +153,7 @@ class _SiteOpening:
     async def targets(
         self, agent: Agent, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False
     ) -> tuple[str, ...]:
-        """What faults can hit in the agent, which is closed again if a fault names anything else."""
+        """What faults can hit in the agent; closes the agent again if a fault names anything else."""
         try:
             check_targets(self.spec, tools, llm, on_wire=on_wire)
         except BaseException:

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class ModelOptions(Struct, frozen=True):
-    """Where model calls are kept or answered from, as the command line says."""
+    """Where model calls are recorded or replayed from, as set on the command line."""
 
     record: Path | None = None
     replay: Path | None = None
     mask: Callable[[str], str] = str
-    """Takes secrets out of what is recorded."""
+    """Removes secrets from recordings."""
 
 
 ASKED = ModelOptions()
-"""Model calls go where the spec sends them, and are not kept."""
+"""Model calls go where the spec sends them, and are not recorded."""
 
 
 class WorldOptions(Struct, frozen=True):
@@ -34,11 +34,11 @@ class WorldOptions(Struct, frozen=True):
     backend: str = DEFAULT_BACKEND
     secrets: Mapping[str, str] = {}
     strict: bool = False
-    """What the backend cannot enforce is refused."""
+    """Reject a backend that lacks a feature."""
     keep: WorldKeeper | None = None
-    """Where the worlds of trials that failed stay for a look."""
+    """Where the worlds of failed trials are kept for inspection."""
     told: Callable[[Trial, str], None] = lambda trial, what: None
-    """Hears what is of use only while a trial runs."""
+    """Receives messages that matter only while a trial runs."""
 
 
 USUAL = WorldOptions()

@@ -1,4 +1,4 @@
-"""Which planes a spec needs, and how they are set."""
+"""Decides which planes a spec needs, and their settings."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def plane_settings(
     spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: ModelOptions, *, web: bool
 ) -> PlaneSettings:
-    """What the planes of a site are opened for; `agent` is its section with references resolved."""
-    # The planes bring the gateway and MCP with them, which a run without planes never needs.
+    """The settings for the planes of a site; `agent` is its section with references resolved."""
+    # The planes import the gateway and MCP, which a run without planes never needs.
     from holdfast.planes.site_planes import PlaneSettings
 
     return PlaneSettings(
@@ -57,7 +57,9 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
 def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
-    """Whether the agent's traffic is met: always if we start it or it stands behind the gateway, else if asked for."""
+    """Whether to intercept the agent's traffic: always if Holdfast starts it or it is behind the gateway, else on
+    demand.
+    """
     agent = spec.agent
     if agent.launched or agent.gateway:
         return True
@@ -75,7 +77,7 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
 
 
 def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> RunWarning | None:
-    """A warning where the user's own proxy is set and the agent's calls do not go through it."""
+    """A warning if the user's own proxy is set and the agent's calls do not go through it."""
     named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     scripts = bool(spec.models) and all(model.is_script for model in spec.models.values())
     if not named or not needs_planes(spec, models) or ((models.replay or scripts) and not on_web(spec)):
@@ -88,7 +90,7 @@ def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = 
 
 
 def on_web(spec: Spec) -> bool:
-    """Whether a fault waits at a URL, a rule reads requests, or the agent is one whose HTTP is watched anyway."""
+    """Whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always watched."""
     agent = spec.agent
     named = any(i.plane == "http" or i.match_url is not None for i in _injections(spec))
     return named or agent.launched or agent.gateway or bool(rule_urls(spec)) or bool(recorded_urls(spec))
@@ -100,12 +102,12 @@ def rule_urls(spec: Spec) -> tuple[str, ...]:
 
 
 def replays(spec: Spec) -> bool:
-    """Whether a task is answered by the tools of a recording."""
+    """Whether the tools of a recording answer a task."""
     return any(task.recording is not UNSET for task in spec.tasks)
 
 
 def recorded_urls(spec: Spec) -> tuple[str, ...]:
-    """URL globs of the requests that recordings answer, or refuse: all, unless what they do not know is let through."""
+    """URL globs of the requests that recordings answer or refuse: all, unless unknown ones pass."""
     recordings = [task.recording for task in spec.tasks if task.recording is not UNSET]
     if not recordings:
         return ()
@@ -116,7 +118,7 @@ def recorded_urls(spec: Spec) -> tuple[str, ...]:
 
 
 def unmet_recordings(spec: Spec) -> RunWarning | None:
-    """A warning where this agent's calls do not come to all the planes on which recordings answer."""
+    """A warning if this agent's calls bypass a plane on which recordings answer."""
     agent = spec.agent
     if not replays(spec) or agent.launched or agent.gateway:
         return None
@@ -136,7 +138,7 @@ def unmet_recordings(spec: Spec) -> RunWarning | None:
 
 
 def reads_cost(spec: Spec) -> bool:
-    """Whether a rule asks what the model calls used."""
+    """Whether a rule reads the cost of model calls."""
     return any(traits.reads_cost for traits in _traits(spec))
 
 

@@ -1,4 +1,4 @@
-"""The providers, servers and origins that the agent called: when each answered, and which calls egress refused."""
+"""The providers, servers and origins that the agent called: when each answered, and what egress rules blocked."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.trace import TraceEvent
 
 EACH_HOST = 20
-"""Refused calls at one host that are listed one by one: different URLs, different bodies."""
+"""Blocked calls listed one by one per host: different URLs, different bodies."""
 HOSTS_NAMED = 10
 """Hosts of side calls that are named."""
 
 
 class RefusedCalls:
-    """The refused calls of one trial."""
+    """The blocked calls of one trial."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -27,10 +27,10 @@ class RefusedCalls:
         self._at_host: Counter[str] = Counter()
         self._side_calls: Counter[tuple[str, str]] = Counter()
         self.models: dict[str, str] = {}
-        """Places of models in formats that the gateway does not read, and why each gave no answer."""
+        """Model hosts whose format the gateway does not read, and why each gave no answer."""
 
     def known(self, event: TraceEvent, trace: list[TraceEvent]) -> bool:
-        """Whether the trace has such a call already: then it is counted there. Else its place is the next."""
+        """Whether the trace already has such a call: then it is counted there. Otherwise its position is the next."""
         host = urlsplit(event.tool.partition(" ")[2]).netloc
         key = f"{event.tool} {event.digest}"
         if key not in self._places and self._at_host[host] >= EACH_HOST:
@@ -45,7 +45,7 @@ class RefusedCalls:
         return True
 
     def add_side_call(self, host: str, kind: str) -> None:
-        """A call that is not part of the agent's work."""
+        """Add a call that is not part of the agent's work."""
         self._side_calls[host, kind] += 1
 
     @property
@@ -56,7 +56,7 @@ class RefusedCalls:
         return f"also tried, and denied: {', '.join(named)}{f' and {more} more hosts' if more else ''}" if named else ""
 
     def without_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
-        """Why the agent had no model to ask, if that is so."""
+        """Why the agent had no model to call, if that is so."""
         if self.models and not any(event.event_type == "llm_call" for event in trace):
             place, why = next(iter(self.models.items()))
             yield (
@@ -70,11 +70,11 @@ def _calls(count: int) -> str:
 
 
 KEPT = 1_000
-"""An agent that makes up names does not fill our memory."""
+"""Limit for an agent that invents names: it bounds memory."""
 SILENCE_MS = 10_000.0
-"""Nobody calls a model slow that says its first word sooner."""
+"""A model that answers sooner is not slow."""
 _SHORT_MS = 1_000.0
-"""An agent that gives up sooner, and goes on, may have meant to: it asked two models at once, say."""
+"""An agent that gives up sooner and continues may have meant to: it may have asked two models in parallel."""
 
 
 class Providers:
@@ -93,10 +93,10 @@ class Providers:
 
 
 def silent(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) -> Iterator[str]:
-    """Errors that name each provider that was silent until the agent gave up, though no fault is why.
+    """Errors for each provider that was silent until the agent gave up, without a fault causing it.
 
-    All waits for one provider count together, because client libraries try again. A provider that answered after a
-    wait had begun was not silent: the agent asked twice, and took the first answer.
+    All waits for one provider add up, because client libraries retry. A provider that answered after a wait had begun
+    was not silent: the agent asked twice, and took the first answer.
     """
     waits: dict[str, tuple[float, str]] = {}
     for event in trace:
@@ -112,7 +112,7 @@ def silent(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) ->
 
 
 def place(event: TraceEvent) -> str:
-    """Who was asked, as planes name them: the origin of a URL, a model."""
+    """The called party, in the planes' terms: the origin of a URL, or a model."""
     if event.plane != "http":
         return f"{event.plane}:{event.tool}"
     url = urlsplit(event.tool.partition(" ")[2])
@@ -120,6 +120,6 @@ def place(event: TraceEvent) -> str:
 
 
 def _too_long(waited_ms: float, turn: Turn) -> bool:
-    """Longer than anybody's patience; or for most of the turn, unless that was a moment."""
+    """Whether the wait was longer than anybody's patience, or most of a turn that was not short."""
     most = waited_ms >= turn.latency_ms / 2
     return waited_ms >= SILENCE_MS or (most and (turn.ending == "timeout" or waited_ms >= _SHORT_MS))

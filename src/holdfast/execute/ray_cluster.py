@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster: one that runs somewhere, or one started on this machine for the run."""
+"""The connection to a Ray cluster: a running one, or one started on this machine for the run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from holdfast.errors import UsageError, UserError
 
 T = TypeVar("T")
 ANSWER_S = 180.0
-"""How long Ray may take to start, to let us in and to let us go: minutes, on a machine that has other things to do."""
+"""How long Ray may take to start, connect and disconnect: minutes on a busy machine."""
 
 
 class RayThread:
-    """Runs what may wait for ever, and cannot be stopped, in a thread that holds nobody up.
+    """Runs calls that may block forever in a thread that blocks nobody else.
 
-    It is one thread from the first call to the last: the processes of a cluster of our own end with the thread that
+    It is one thread from the first call to the last: the processes of a cluster started here end with the thread that
     started them.
     """
 
@@ -37,7 +37,7 @@ class RayThread:
             self._calls.get()()
 
     async def run(self, call: Callable[[], T], what: str) -> T:
-        """What the call returns; UserError, which says `what` has not happened, if that takes too long."""
+        """The result of the call; UserError, which names `what`, if that takes too long."""
         done = Future[T]()
 
         def settle() -> None:
@@ -69,16 +69,16 @@ _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Set to 0, Ray knows this machine by 127.0.0.1 and not by its own address."""
+"""Set to 0, Ray identifies this machine as 127.0.0.1 and not by its own address."""
 _ALONE = {_LOOPBACK: "0", "RAY_AUTH_MODE": "token"}
-"""Of a cluster of our own: it listens on 127.0.0.1 alone, and asks for a token that only its own processes know."""
+"""For a cluster started here: it listens only on 127.0.0.1 and requires a token that only its own processes know."""
 
 _ANSWERS_S = 10.0
 _TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
 class Cluster(NamedTuple):
-    """A connection; `started`: the cluster is ours, and ends with it."""
+    """A connection; `started`: this process started the cluster, which ends with it."""
 
     ray: Any
     started: bool
@@ -88,7 +88,7 @@ class Cluster(NamedTuple):
 
 
 def check_target(target: str) -> str:
-    """Where a run is to go: `ray`, or `ray://host:port`."""
+    """Check the target of a run: `ray`, or `ray://host:port`."""
     host, _, port = target.removeprefix(_CLIENT).rpartition(":")
     if target != LOCAL and not (target.startswith(_CLIENT) and host and port.isdecimal()):
         raise UsageError(
@@ -98,10 +98,10 @@ def check_target(target: str) -> str:
 
 
 def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
-    """Joins the cluster, or starts one where there is none on this machine. `runtime` travels with what joins."""
+    """Join the cluster, or start one if this machine has none. `runtime` is sent to a joined cluster."""
     plain: dict[str, Any] = {"log_to_driver": False, "logging_level": 50}
     address = target if target != LOCAL else _running()
-    if not address:  # what it listens on is settled when Ray is imported
+    if not address:  # Ray reads the listening address at import
         os.environ.update(_ALONE)
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
     else:
@@ -111,7 +111,7 @@ def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
         return Cluster(_joined(ray, address, plain | {"runtime_env": runtime}), started=False)
     try:
         ray.init("local", num_cpus=cores, include_dashboard=False, **plain)
-    except Exception as broken:  # Ray raises all kinds
+    except Exception as broken:  # Ray raises many kinds of errors
         ray.shutdown()
         raise UserError(
             f"Ray could not be started here: {_first_line(broken)}",
@@ -122,21 +122,21 @@ def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
 
 
 def _settle_for(address: str) -> None:
-    """What must be known before Ray is imported, of a cluster that is joined."""
+    """Set what Ray must know before it is imported, for a cluster that is joined."""
     if any(name in os.environ for name in _TOKENS) or (Path.home() / ".ray" / "auth_token").is_file():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     host, _, port = address.rpartition(":")
     own = _own_address() if host in ("127.0.0.1", "localhost") else ""
-    if own and not _answers(own, int(port), 1.0):  # Ray would look for it at this machine's own address, for ever
+    if own and not _answers(own, int(port), 1.0):  # Ray would look for it at this machine's own address, forever
         os.environ.setdefault(_LOOPBACK, "0")
 
 
 def _own_address() -> str:
-    """This machine's address, as Ray takes it; nothing is sent for it."""
+    """This machine's address as Ray would detect it; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:
             asking.connect(("192.0.2.1", 9))
-        except OSError:  # it has none but loopback
+        except OSError:  # it has only loopback
             return ""
         return str(asking.getsockname()[0])
 
@@ -150,9 +150,9 @@ def _answers(host: str, port: int, seconds: float) -> bool:
 
 
 def _running() -> str:
-    """Where a cluster of this machine can be joined; empty if none answers.
+    """The address of a running cluster on this machine; empty if none answers.
 
-    Ray notes it in a folder where anybody may write: only what this user or root has noted is believed.
+    Ray stores it in a world-writable folder: only entries of this user or root are trusted.
     """
     named = os.environ.get("RAY_ADDRESS", "")
     if named and named != "auto":
@@ -177,7 +177,7 @@ def _imported() -> Any:
         raise UserError(
             "--on ray needs Ray, which is not installed", code="extra-missing", hint="pip install 'holdfast[ray]'"
         ) from missing
-    ray._private.worker._worker_logs_enabled = False  # it prints of lost workers on stdout, where JSON may be
+    ray._private.worker._worker_logs_enabled = False  # it prints about lost workers on stdout, which may contain JSON
     return ray
 
 
@@ -185,9 +185,9 @@ def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
     host, _, port = target.removeprefix(_CLIENT).rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=_ANSWERS_S):
-            pass  # Ray itself asks for minutes, whoever is there
+            pass  # Ray itself retries for minutes, whether or not somebody listens
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what matters comes as an error, too
+            warnings.simplefilter("ignore")  # everything important is also raised as an error
             ray.init(target, **plain)
     except (OSError, RuntimeError, ValueError, ImportError, ray.exceptions.RayError) as refused:
         raise UserError(

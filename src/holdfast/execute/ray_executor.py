@@ -1,6 +1,7 @@
-"""An Executor on a Ray cluster: a worker is an actor with a Site of its own; the driver hands out batches and stores.
+"""An Executor on a Ray cluster: a worker is an actor with its own Site; the driver hands out batches and stores
+results.
 
-A worker that dies takes no record with it: what it had not handed back is run again by another.
+A worker that dies loses no record: another one repeats what it had not returned.
 """
 
 from __future__ import annotations
@@ -24,34 +25,35 @@ from holdfast.model.trial import Trial
 from holdfast.reading.words import plural
 
 AHEAD = 2
-"""Batches that a worker has at once: it takes up the next while the driver stores the last."""
+"""Batches per worker: it starts the next while the driver stores the last."""
 BATCH_S = 0.5
-"""What a batch should take: a call to a worker costs a millisecond, so that is nothing, and the end stays even."""
+"""Target duration of a batch: a call to a worker costs a millisecond, which is then negligible, and the end stays even.
+"""
 MOST = 256
-"""Trials of one batch: what a worker takes along when it dies."""
+"""Trials per batch: what is lost when a worker dies."""
 TRIES = 3
-"""Workers that a trial may outlive, or replies of it that may be lost, before it is our error."""
+"""Lost workers or replies per trial before it becomes a harness error."""
 BATCH_BYTES = 16 << 20
-"""What a batch should bring back: twice as much may lie in the driver, and in the cluster's store, for each worker."""
+"""Target size of a batch's result: twice as much may be in the driver, and in the cluster's store, for each worker."""
 _FULL = "give Ray's object store more memory (ray start --object-store-memory), or ask for fewer workers: -j"
 
 Told = Callable[["Workers"], None]
 
 
 class Workers(NamedTuple):
-    """What goes on at a cluster."""
+    """The state of a cluster's workers."""
 
     at_work: int
     in_flight: int
-    """Trials."""
+    """The number of running trials."""
     lost: int
-    """Workers."""
+    """The number of lost workers."""
     repeated: int
-    """Trials that a worker had when it was lost, run again."""
+    """Trials of lost workers that were repeated."""
 
 
 class RayExecutor:
-    """Trials on the workers of a cluster, which `open` starts. The connection is the caller's to close."""
+    """Runs trials on the workers of a cluster, which `open` starts. The caller closes the connection."""
 
     def __init__(
         self,
@@ -62,28 +64,28 @@ class RayExecutor:
         told: Told | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
-        """`mask` takes secrets out of what workers say of themselves."""
+        """`mask` removes secrets from workers' messages."""
         self._ray = ray
         self._pool = WorkerPool(ray, order, needs, mask)
         self._told = told
         self._mask = mask
         self._under_way: dict[asyncio.Future[Any], Batch] = {}
         self._again: deque[Trial] = deque()
-        """Trials to be run again: their worker was lost."""
+        """Trials to repeat because their worker was lost."""
         self._single = False
         self._lost = self._repeated = 0
         self._deaths: Counter[str] = Counter()
-        """By trial: workers that were lost while they ran it, or others of its batch."""
+        """By trial: workers lost while they ran it, or others of its batch."""
         self._trial_s = 0.0
-        """What a trial takes, by the last batches; 0: nothing is known yet."""
+        """The duration of a trial, from the last batches; 0: not known yet."""
         self._trial_bytes = 0.0
-        """What an observation takes, by the last batches."""
+        """The size of an observation, from the last batches."""
 
     async def open(self, workers: int) -> None:
-        """Opens so many workers, or as many as the cluster has room for; raises if none can work."""
+        """Open this many workers, or as many as the cluster has room for; raises if none can work."""
         await self._pool.open(workers)
 
-    # -- what a run asks ----------------------------------------------------------------------------
+    # -- the run's interface -------------------------------------------------------------------------
     @property
     def concurrency(self) -> int:
         return 1 if self._single else sum(worker.slots for worker in self._pool.workers)
@@ -94,7 +96,7 @@ class RayExecutor:
 
     @property
     def ending(self) -> tuple[str, ...]:
-        """What to say of workers that were refused late, and of workers and replies that were lost."""
+        """Notes on workers that were rejected late, and on lost workers and replies."""
         if not self._lost and not self._repeated:
             return self._pool.late
         what = f"{plural(self._lost, 'worker')} of the cluster lost" if self._lost else "replies of workers were lost"
@@ -112,7 +114,7 @@ class RayExecutor:
         on_call: OnCall | None = None,
         store: Store | None = None,
     ) -> AsyncGenerator[Observed, None]:
-        """As an Executor does. Faults are heard of when a trial has ended; its calls come with its observation."""
+        """The Executor's method. Faults and calls are reported with the observation, after the trial has ended."""
         feed = iter(trials)
         keep = store or (lambda trial, seen: seen)
         try:
@@ -121,7 +123,7 @@ class RayExecutor:
                 if not self._under_way and not self._again:
                     return
                 await self._news()
-                # All that has come is stored before any of it is judged: who stops here loses nothing of it.
+                # Everything that arrived is stored before any of it is judged, so an interrupt here loses nothing.
                 for trial, seen in [(trial, keep(trial, seen)) for trial, seen in self._arrived()]:
                     if on_fault is not None:
                         for fault in seen.ledger:
@@ -133,9 +135,9 @@ class RayExecutor:
     async def close(self) -> None:
         await self._pool.close()
 
-    # -- handing out and taking back ----------------------------------------------------------------
+    # -- batches --------------------------------------------------------------------------------------
     def _hand_out(self, feed: Iterator[Trial], started: OnStart | None) -> None:
-        """Gives every worker that could do more a batch; none has two while another has none."""
+        """Give a batch to every worker with room; none gets a second one while another has none."""
         deep, workers = (1, self._pool.workers[:1]) if self._single else (AHEAD, self._pool.workers)
         for ahead in range(1, deep + 1):
             for worker in workers:
@@ -148,7 +150,7 @@ class RayExecutor:
             return
         try:
             ref = worker.actor.run.remote(packed_trials(trials))
-        except self._ray.exceptions.RayError as full:  # no room for what is sent: what comes back makes some
+        except self._ray.exceptions.RayError as full:  # no room for what is sent: returning batches free some
             if not self._under_way:
                 raise HarnessError(
                     f"the cluster accepts no work: {self._mask(said_by(full))}; {_FULL}", code="cluster-full"
@@ -160,7 +162,7 @@ class RayExecutor:
         self._under_way[asyncio.ensure_future(answer(ref))] = batch
 
     def _next(self, feed: Iterator[Trial], worker: ClusterWorker, started: OnStart | None) -> Iterator[Trial]:
-        """The trials of a worker's next batch; one that a worker was lost with goes alone: it may be deadly."""
+        """The trials of a worker's next batch; one whose worker was lost goes alone: it may have caused that."""
         if self._again:
             yield self._again.popleft()
             return
@@ -170,7 +172,7 @@ class RayExecutor:
             yield trial
 
     def _size(self, worker: ClusterWorker) -> int:
-        """Trials of the next batch: a few at first, then what takes about half a second."""
+        """Trials in the next batch: a few at first, then as many as take half a second."""
         if self._single:
             return 1
         if not self._trial_s:
@@ -179,7 +181,7 @@ class RayExecutor:
         return max(worker.slots, min(MOST, fits, int(BATCH_S / self._trial_s)))
 
     async def _news(self) -> None:
-        """Waits until a batch is back, or a worker is there. With none left, and none to come, the run cannot go on."""
+        """Wait for a batch or a new worker. Without any worker the run cannot continue."""
         pool = self._pool
         waited = {*self._under_way, *pool.opening}
         if not waited:
@@ -189,11 +191,11 @@ class RayExecutor:
             raise pool.nobody()
 
     def _arrived(self) -> list[Observed]:
-        """What batches came to that are back, in the order in which they were handed out."""
+        """The results of returned batches, in the order in which they were handed out."""
         found: list[Observed] = []
         for future in [future for future in self._under_way if future.done()]:
             batch = self._under_way.pop(future, None)
-            if batch is not None:  # else it was lost with another of its worker's
+            if batch is not None:  # otherwise it was lost with another batch of its worker
                 found += self._taken(future, batch)
         return found
 
@@ -216,16 +218,16 @@ class RayExecutor:
         return [(by_id[seen.trial], seen) for seen in map(read_observation, lines)]
 
     def _learn(self, batch: Batch, size: int) -> None:
-        """What trials take, so that the next batches have their size."""
+        """Learn the cost of trials, to size the next batches."""
         many = len(batch.trials)
         took = (perf_counter() - batch.begun) / AHEAD / many
         self._trial_s = took if not self._trial_s else 0.7 * self._trial_s + 0.3 * took
         self._trial_bytes = max(size / many, 0.7 * self._trial_bytes + 0.3 * size / many)
 
     def _once_more(self, trials: Sequence[Trial], how: str, why: Exception) -> list[Observed]:
-        """They are run again, each alone: what one of them does, or the size of all, is in nobody's way then.
+        """Repeat the trials one by one, so that neither a bad one nor the total size affects the others.
 
-        Given are those for which that was tried often enough.
+        Returns those that were repeated often enough.
         """
         given_up: list[Observed] = []
         for trial in trials:
@@ -238,7 +240,7 @@ class RayExecutor:
         return given_up
 
     def _bury(self, worker: ClusterWorker, gone: Exception) -> list[Observed]:
-        """A worker is lost: what it was at is run again, one by one, and so is what it had not begun."""
+        """Handle a lost worker: its running trials are repeated one by one, and so is what it had not begun."""
         for future in [future for future, batch in self._under_way.items() if batch.worker is worker]:
             del self._under_way[future]
             future.add_done_callback(_unheard)
@@ -253,7 +255,7 @@ class RayExecutor:
         return given_up
 
     async def _stop(self, keep: Store) -> None:
-        """Keeps what has come, and ends the workers that are at work: no trial goes on after the run."""
+        """Store what has arrived, and end the working workers: no trial continues after the run."""
         try:
             for trial, seen in self._arrived():
                 keep(trial, seen)
@@ -273,7 +275,7 @@ class RayExecutor:
 
 
 def _unheard(future: asyncio.Future[Any]) -> None:
-    """What became of a batch that was lost with its worker is known."""
+    """Mark the result of a lost batch as handled."""
     if not future.cancelled():
         future.exception()
 

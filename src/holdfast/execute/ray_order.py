@@ -1,4 +1,4 @@
-"""What a driver and its workers on a cluster tell each other: plain bytes and values, nothing alive."""
+"""The messages between a driver and its workers on a cluster: plain bytes and values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _observations = decoder(Observation)
 
 
 class WorkOrder(Struct, frozen=True):
-    """What a worker opens its Site from. It is pickled: only the Holdfast that wrote it reads it."""
+    """What a worker opens its Site from. It is pickled: only the same version of Holdfast reads it."""
 
     version: str
     python: str
@@ -28,15 +28,15 @@ class WorkOrder(Struct, frozen=True):
     """Pickled."""
     spec_name: str
     root: str
-    """The spec's folder on the driver's machine; empty: the files came along, and lie where the worker stands."""
+    """The spec's folder on the driver's machine; empty: the files were sent, and are in the worker's current folder."""
     slots: int
-    """Trials at once on one worker."""
+    """Parallel trials per worker."""
     backend: str
     strict_world: bool
     trusted: bool
-    """Commands may be run for secrets."""
+    """Whether commands may run to provide secrets."""
     variables: tuple[str, ...] | None
-    """Names of the variables that the driver has; None: the worker's are its own."""
+    """Names of the driver's variables; None: the worker uses its own."""
     sent: Mapping[str, str] = {}
     """Values that the user asked to send."""
     salt: str = ""
@@ -45,20 +45,20 @@ class WorkOrder(Struct, frozen=True):
 
 
 class WorkerReport(Struct, frozen=True):
-    """How the opening of a worker ended."""
+    """The result of opening a worker."""
 
     machine: str
     node: str = ""
-    """What the cluster calls it."""
+    """The cluster's id of the machine."""
     slots: int = 0
     notes: tuple[RunNote, ...] = ()
     refused: str = ""
-    """Why it cannot work; empty: it can."""
+    """Why it cannot work; empty if it can."""
     code: str = "worker-unusable"
     hint: str = ""
     body: str = ""
     config: bool = False
-    """The spec or its agent is at fault, not this machine: no other worker would do better."""
+    """The spec or its agent is the cause, not this machine: no other worker would do better."""
 
 
 def here() -> str:
@@ -67,7 +67,7 @@ def here() -> str:
 
 
 def masked_digests(values: Iterable[str], salt: str) -> tuple[str, ...]:
-    """Of secret values: so that two machines can compare what neither tells the other."""
+    """Digests of secret values, with which two machines can compare secrets without revealing them."""
     return tuple(sorted({hashlib.blake2b(f"{salt}:{value}".encode(), digest_size=16).hexdigest() for value in values}))
 
 
@@ -80,10 +80,10 @@ def read_trials(lines: Iterable[bytes]) -> list[Trial]:
 
 
 def packed(seen: Observation) -> bytes:
-    """As it travels: whole, with its trace and audit log."""
+    """The observation as it is sent: complete, with its trace and audit log."""
     try:
         return encode(seen)
-    except UnicodeEncodeError:  # halves of characters: what is stored will say so
+    except UnicodeEncodeError:  # lone surrogates: what is stored will say so
         return encode(carried(seen))
 
 
@@ -92,6 +92,6 @@ def read_observation(line: bytes) -> Observation:
 
 
 def environment(order: WorkOrder, own: Mapping[str, str]) -> dict[str, Any]:
-    """The variables that a worker's trials have: its own, as the driver has them, without what the cluster added."""
+    """The variables of a worker's trials: its own, as the driver has them, without the cluster's additions."""
     kept = own.items() if order.variables is None else ((n, own[n]) for n in order.variables if n in own)
     return {name: value for name, value in kept if not name.startswith("RAY_")} | dict(order.sent)

@@ -1,4 +1,4 @@
-"""The workers of a run on a cluster: opened where there is room, and elsewhere where a machine cannot do it."""
+"""The workers of a run on a cluster: opened where there is room, and elsewhere if a machine cannot run them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from holdfast.model.trial import Trial
 
 OPEN_S = 120.0
-"""How long a worker may take to open its site."""
+"""Seconds for a worker to open its site."""
 _ROOM_S = 30.0
-"""How long the first worker may wait for room on the cluster."""
+"""Seconds for the first worker to wait for room on the cluster."""
 _NODE = "ray.io/node-id"
 _UNNAMED = "a worker"
 
 
 class WorkerNeeds(Struct, frozen=True):
-    """What one worker takes of its machine, in Ray's words."""
+    """What one worker needs of its machine, in Ray's terms."""
 
     cpus: float = 1.0
     memory: int | None = None
@@ -46,7 +46,7 @@ class WorkerNeeds(Struct, frozen=True):
         return asked
 
     def fit(self, there: Mapping[str, float]) -> bool:
-        """Whether a machine, or a cluster, has so much in all."""
+        """Whether a machine, or a cluster, has this much in total."""
         asked = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
         return all(there.get(name, 0.0) >= amount for name, amount in asked.items())
 
@@ -57,7 +57,7 @@ class WorkerNeeds(Struct, frozen=True):
 
 
 class Batch(NamedTuple):
-    """Trials that a worker was given."""
+    """Trials given to a worker."""
 
     worker: ClusterWorker
     trials: tuple[Trial, ...]
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
 
 
 class ClusterWorker:
-    """An actor that works, and the batches that it has: it is at the first."""
+    """A working actor, and its batches: it runs the first."""
 
     def __init__(self, actor: Any, machine: str, slots: int) -> None:
         self.actor = actor
@@ -75,7 +75,7 @@ class ClusterWorker:
 
 
 class WorkerPool:
-    """Those that work, those that open, and why others cannot."""
+    """The working and opening workers, and why others cannot work."""
 
     def __init__(self, ray: Any, order: WorkOrder, needs: WorkerNeeds, mask: Callable[[str], str]) -> None:
         self._ray = ray
@@ -85,19 +85,19 @@ class WorkerPool:
         self._mask = mask
         self._actor = _actor_class(ray)
         self._barred: set[str] = set()
-        """Nodes that cannot do it."""
+        """Nodes that cannot run the worker."""
         self._elsewhere = 0
-        """Workers that may still be opened in the place of refused ones."""
+        """Workers that may still be opened instead of rejected ones."""
         self.workers: list[ClusterWorker] = []
         self.opening: set[asyncio.Task[None]] = set()
         self.refused: dict[tuple[str, str], WorkerReport] = {}
-        """Why workers cannot work, each reason of a machine once."""
+        """Why workers cannot work, each reason once per machine."""
         self._site_notes: tuple[RunNote, ...] = ()
         self._refused_at_first = 0
-        """How many of the refusals were known when the pool was open."""
+        """How many rejections were known when the pool was open."""
 
     async def open(self, workers: int) -> None:
-        """Opens so many workers, or as many as the cluster has room for; raises if none can work."""
+        """Open this many workers, or as many as the cluster has room for; raises if none can work."""
         self._elsewhere = workers * max(0, len(self._other_nodes()) - 1)
         for _ in range(workers):
             self.open_another()
@@ -109,7 +109,7 @@ class WorkerPool:
             raise self.nobody()
 
     async def _await_opening(self, seconds: float, enough: Callable[[], bool]) -> None:
-        """Waits until no worker opens any more, until it is enough, or for so long."""
+        """Wait until no worker is opening any more, until there are enough, or until the time is over."""
         until = perf_counter() + seconds
         while self.opening and not enough() and perf_counter() < until:
             await asyncio.wait(self.opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
@@ -132,7 +132,7 @@ class WorkerPool:
         except self._ray.exceptions.RayError as broken:
             self._refuse(WorkerReport(_UNNAMED, refused=said_by(broken)))
             return
-        except TimeoutError:  # no room, or a site that does not open: who waits for it goes on without it
+        except TimeoutError:  # no room, or a site that does not open: the run continues without it
             self._ray.kill(actor)
             return
         except asyncio.CancelledError:
@@ -154,7 +154,7 @@ class WorkerPool:
         return asked
 
     def _refuse(self, report: WorkerReport) -> None:
-        """A machine that cannot is named, and its share opened on another, if there is one."""
+        """Report a machine that cannot run a worker, and open that worker on another, if there is one."""
         shown = replace(
             report, refused=self._mask(report.refused), hint=self._mask(report.hint), body=self._mask(report.body)
         )
@@ -166,7 +166,7 @@ class WorkerPool:
             self.open_another()
 
     def _other_nodes(self) -> list[str]:
-        """Those that could do it, by what they have and as far as is known."""
+        """Other machines that have the required resources, as far as known."""
         alive = (node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._barred)
         return [node["NodeID"] for node in alive if self._needs.fit(node["Resources"])]
 
@@ -200,18 +200,18 @@ class WorkerPool:
 
     @property
     def late(self) -> tuple[str, ...]:
-        """What was not known yet when the pool was open."""
+        """Rejections that came after the pool was open."""
         return self._refusals()[self._refused_at_first :]
 
     def end(self, worker: ClusterWorker) -> None:
-        """It works no more, whatever it is at."""
+        """Kill the worker, whatever it is doing."""
         self.workers.remove(worker)
         self._ray.kill(worker.actor)
 
     async def stop(self, worker: ClusterWorker) -> None:
-        """Ends it in the middle of its work, and waits until it has ended."""
+        """Stop a worker in the middle of its work, and wait until it has ended."""
         self.end(worker)
-        with suppress(TimeoutError, self._ray.exceptions.RayError):  # so the dead answer
+        with suppress(TimeoutError, self._ray.exceptions.RayError):  # a dead actor answers this way
             async with asyncio.timeout(10.0):
                 await answer(worker.actor.close.remote())
 
@@ -229,7 +229,7 @@ class WorkerPool:
 
 
 async def answer(ref: Any) -> Any:
-    """What a worker's method returned."""
+    """The return value of a worker's method."""
     return await asyncio.wrap_future(ref.future())
 
 
@@ -240,7 +240,7 @@ def _actor_class(ray: Any) -> Any:
 
 
 def said_by(broken: BaseException) -> str:
-    """What went wrong, in a line: what Ray says of an exception is a traceback, and the exception is its last line."""
+    """The error on one line: Ray's exception text is a traceback, and its last line is the exception."""
     cause = getattr(broken, "cause", None)
     lines = [line.strip() for line in str(cause or broken).splitlines() if line.strip()]
     return f"{type(cause or broken).__name__}: {lines[0 if cause else -1][:300]}" if lines else type(broken).__name__

@@ -32,9 +32,9 @@ from holdfast.version import __version__
 
 
 class TrialWorker:
-    """What an actor of the cluster runs. Its loop lives in the actor's main thread, as Holdfast's does elsewhere.
+    """The class of a cluster actor. Its loop runs in the actor's main thread, as elsewhere in Holdfast.
 
-    No method may be a coroutine: Ray would run all of them in a loop of its own.
+    No method may be a coroutine: Ray would run all of them in its own loop.
     """
 
     def __init__(self) -> None:
@@ -42,14 +42,14 @@ class TrialWorker:
         self._executor: LocalExecutor | None = None
 
     def open(self, version: str, python: str, order: bytes) -> WorkerReport:
-        """Opens the site; what stands in the way is told, not raised: an exception of ours may not unpickle there.
+        """Open the site; obstacles are returned, not raised, because Holdfast's exceptions may not unpickle there.
 
-        The order is pickled, since another Holdfast could not even read it.
+        The order is pickled separately, because another version of Holdfast could not read it.
         """
         report = WorkerReport(socket.gethostname(), _node())
         try:
             _check_versions(version, python)
-            sweep()  # what a worker that was killed has left on this machine
+            sweep()  # files that a killed worker left on this machine
             self._executor = self._runner.run(_opened(pickle.loads(order)))  # noqa: S301  # the driver's own
         except HoldfastError as broken:
             return _refusal(report, broken)
@@ -58,7 +58,7 @@ class TrialWorker:
     def run(self, batch: list[bytes]) -> list[bytes] | WorkerReport:
         """The observations of a batch, as they ended; a report if the agent cannot be used at all.
 
-        Our own failure in a trial is in its observation.
+        A harness error is in the observation of its trial.
         """
         assert self._executor is not None, "opened before it runs"
         try:
@@ -105,7 +105,7 @@ async def _opened(order: WorkOrder) -> LocalExecutor:
     environ = environment(order, os.environ)
     secrets = _world_secrets(spec, order, environ, root)
     _check_secrets(spec, order, environ, secrets)
-    sys.path[:] = [place for place in sys.path if place != os.getcwd()]  # an agent imports from its own folder alone
+    sys.path[:] = [place for place in sys.path if place != os.getcwd()]  # an agent imports only from its own folder
     os.environ.update(order.sent)  # an inline agent reads them there
     os.chdir(root)
     site = await open_site(
@@ -131,7 +131,7 @@ def _world_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], roo
 
 
 def _check_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], secrets: Mapping[str, str]) -> None:
-    """A value that the driver does not know, it could not mask."""
+    """Reject a value that the driver does not know, because it could not mask it."""
     own = masked_digests((*secret_values(spec, environ), *secrets.values()), order.salt)
     if not set(own) <= set(order.secrets):
         raise UserError(

@@ -1,4 +1,4 @@
-"""Opens the world of a kept trial again: workspace and services as its agent left them, and no fault."""
+"""Opens the world of a kept trial again: workspace and services as its agent left them, without faults."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from holdfast.world.site_worlds import SiteWorlds, WorldSettings
 from holdfast.world.world_factory import WorldFactory
 
 INSIDE = "/kept"
-"""Where the whole kept folder is seen inside, read-only."""
+"""Where the complete kept folder is mounted inside, read-only."""
 
 TellText = Callable[[str], None]
 
 
 class StoredTrial(Struct, frozen=True):
-    """The trial that a kept world is of, as its run has it, and the secrets that could be had again."""
+    """The stored trial of a kept world, and the secrets that could be resolved again."""
 
     spec: Spec
     trial: Trial
@@ -47,7 +47,7 @@ class StoredTrial(Struct, frozen=True):
 async def revisit(
     folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], command: Sequence[str], tell: TellText
 ) -> int:
-    """Runs a shell, or a command, in the world; its exit code. `tell` hears what of it is not there."""
+    """Run a shell or a command in the world and return its exit code. `tell` receives what is missing."""
     _end_on_signals()
     for note in kept.notes:
         tell(note)
@@ -58,7 +58,7 @@ async def revisit(
 
 
 def _end_on_signals() -> None:
-    """A terminal that is closed ends the world in good order."""
+    """A closed terminal ends the world in good order."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -92,7 +92,7 @@ async def _worlds(
         opened.push_async_callback(site_planes.close)
         place = scratch.make("look")
         opened.callback(scratch.remove, place)
-        place.chmod(0o711)  # servers have users of their own
+        place.chmod(0o711)  # servers have their own users
         shared = SiteWorlds(settings, await Bubblewrap.open_backend(place), site_planes, place)
         opened.push_async_callback(shared.close)
         for service in world.services:
@@ -102,7 +102,7 @@ async def _worlds(
 
 
 def _agent(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> AgentSpec:
-    """The agent's section, as its variables and the way to its models need it."""
+    """The agent's section, with its variables and the route to its models."""
     try:
         return replace(resolve_agent(past.spec.agent, environ, past.trial.params, past.secrets), mcp_config=None)
     except UserError as refused:
@@ -111,7 +111,7 @@ def _agent(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> Age
 
 
 def _filled(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> WorldSpec:
-    """The world with its references replaced by values; what refers to something that is gone is left out."""
+    """The world with its references resolved; entries with missing references are left out."""
 
     def fill(part: WorldSpec) -> WorldSpec | None:
         try:
@@ -135,7 +135,7 @@ def _filled(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], t
 
 
 def _emptied(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> WorldSpec:
-    """The world on the kept workspace; a file that held just a secret holds it again."""
+    """The world on the kept workspace; a file that held only a secret gets it back."""
     workspace = folder.resolve() / "workspace"
     there = (Fixture("directory", source=str(workspace)),) if workspace.is_dir() else ()
 

@@ -1,4 +1,4 @@
-"""The sandbox backend of a site, and what of this machine every sandbox is shown."""
+"""The sandbox backend of a site, and what every sandbox sees of this machine."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from holdfast.world.program_search import ProgramSearch, search_of
 from holdfast.world.sandbox.system import present
 
 OWN = Path(sys.executable).parent
-"""Of Holdfast's own programs."""
+"""The folder of Holdfast's own programs."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def interpreter() -> dict[str, Path]:
-    """This Python and Holdfast itself, as a Python agent and MCP relays need them; nothing of the user's."""
+    """This Python and Holdfast itself, for Python agents and MCP relays; nothing of the user's."""
     packages = [*python_site.getsitepackages(), str(Path(plugins.__file__).parents[1])]
     return present([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
 
 
 def usual_environ(folders: Sequence[str] = ()) -> dict[str, str]:
-    """The variables that every program in a world has; `folders` are searched for programs before all others."""
+    """The variables of every program in a world; `folders` come first in its search path."""
     usual = [str(OWN), *PATH.split(":")]
     return {"PATH": ":".join([*[folder for folder in folders if folder not in usual], *usual])}
 
 
 def program_search(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> ProgramSearch:
-    """Where programs that an agent's section names are looked for on this machine."""
+    """Where programs of an agent's section are looked for on this machine."""
     setup = {} if spec.world is None else spec.world.setup.env
     others = () if spec.world is None else tuple(dict.fromkeys(_other_programs(spec)))
     return search_of(environ, root, OWN, {**setup, **agent.env}.get("PATH"), others)
 
 
 def _other_programs(spec: Spec) -> Iterator[str]:
-    """What the setup and the checks of a spec run."""
+    """The programs that the setup and the checks of a spec run."""
     assert spec.world is not None
     for command in spec.world.setup.commands:
         yield from (call.program for call in program_calls(command))
@@ -51,7 +51,7 @@ def _other_programs(spec: Spec) -> Iterator[str]:
 
 
 async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:
-    """The backend of that name, tried on this machine; UserError if there is none, or if it does not work here."""
+    """The backend of that name, tested on this machine; UserError if it does not exist or work here."""
     return await find_backend(name).open_backend(folder, image)
 
 
@@ -68,7 +68,7 @@ def find_backend(name: str) -> type[SandboxBackend]:
 
 
 def sandbox_note(backend: SandboxBackend) -> RunNote:
-    """How many features of a sandbox are enforced here, and which are not."""
+    """How many sandbox features are enforced here, and which are not."""
     missing: dict[str, list[str]] = {}
     for one in backend.isolation:
         if not one.enforced:

@@ -1,4 +1,4 @@
-"""Simulated users: who carries a conversation on when its written turns are over."""
+"""Simulated users: they continue a conversation after its written turns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from holdfast.protocols.check import Ask
 from holdfast.spec.sections.task import answer_pattern, read_script
 
 END = "[END]"
-"""What a model says that has nothing more to say."""
+"""A model's message that ends the conversation."""
 TEXT_SHOWN = 20_000
-"""Characters of one message that a model is shown."""
+"""Characters of one message in a model's prompt."""
 _SYSTEM = f"""You play a person who talks with an assistant. Stay in this role.
 
 What you want of the assistant:
@@ -35,22 +35,22 @@ class TalkingUser(Protocol):
     """A simulated user in one conversation."""
 
     async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """What it says to the last of these turns; None: it has no more to say. HarnessError if it cannot be asked."""
+        """Its reply to the last of these turns; None: the conversation is over. HarnessError if it cannot be asked."""
         ...
 
 
 class SimulatedUsers:
-    """The users of a run: scripts are read once, models are asked through `ask`."""
+    """The users of a run: scripts are read once, models are called with `ask`."""
 
     def __init__(self, root: Path, ask: Ask | None = None, mask: Callable[[str], str] = str) -> None:
-        """`root`: where scripts lie; `mask` takes secrets out of what a model is shown."""
+        """`root` is the folder of scripts; `mask` removes secrets from a model's prompt."""
         self._root = root
         self._ask = ask
         self._mask = mask
         self._scripts: dict[str, UserScript] = {}
 
     def join(self, user: SimulatedUser) -> TalkingUser:
-        """The user in a conversation of its own; HarnessError if it cannot take part."""
+        """The user for one conversation; HarnessError if it cannot take part."""
         if user.lines is not None:
             return ScriptedUser(user, user.lines)
         if user.script:
@@ -73,16 +73,16 @@ class SimulatedUsers:
 
 
 class ScriptedUser:
-    """Says what its script says."""
+    """Says the lines of its script."""
 
     def __init__(self, user: SimulatedUser, script: UserScript) -> None:
         self._user = user
         self._script = script
         self._said = 0
-        """Of its texts."""
+        """How many of its texts it has used."""
 
     async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        if len(turns) == len(task.turns):  # a conversation that begins anew
+        if len(turns) == len(task.turns):  # a conversation that starts over
             self._said = 0
         answer = turns[-1].text or ""
         if _stops(self._user, answer):
@@ -95,7 +95,7 @@ class ScriptedUser:
 
 
 class ModelUser:
-    """Says what a model says that plays it. The same conversation is answered the same way."""
+    """A user played by a model. The same conversation gets the same replies."""
 
     def __init__(self, user: SimulatedUser, ask: Ask, mask: Callable[[str], str]) -> None:
         self._user = user
@@ -106,7 +106,7 @@ class ModelUser:
     async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
         if _stops(self._user, turns[-1].text or ""):
             return None
-        if len(turns) == len(task.turns):  # a conversation that begins anew
+        if len(turns) == len(task.turns):  # a conversation that starts over
             self._said.clear()
         said = await self._next(task, turns)
         if END in said or _stops(self._user, said):
@@ -133,7 +133,7 @@ class ModelUser:
 
 
 def transcript(task: Task, asked: Sequence[str], turns: Sequence[Turn]) -> str:
-    """The conversation so far, as the user's model reads it: what the user said, whatever an attack made of it."""
+    """The conversation so far for the user's model: the user's own words, not those of an attack."""
     before = () if task.context is UNSET else task.context
     lines = [f"{_SPEAKERS[one.role]}: {_shown(one.content)}" for one in before if one.role != "system"]
     for said, turn in zip(asked, turns, strict=True):

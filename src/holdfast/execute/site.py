@@ -1,4 +1,4 @@
-"""A Site: what one worker keeps warm between trials. Opened once from a Spec, closed at the end."""
+"""A Site: what one worker keeps open between trials. Opened once from a Spec, closed at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Site:
-    """The agent, opened, and the worlds of its trials."""
+    """The opened agent, and the worlds of its trials."""
 
     def __init__(
         self,
@@ -50,26 +50,26 @@ class Site:
         self.notes = notes
         self.simulate = spec.agent.simulate == "answer"
         self.limits = spec.agent.limits
-        """What a trial may use; None: as much as it likes."""
+        """The limits of a trial; None: no limit."""
         self.has_params = spec.params != ({},)
         self._by_params: dict[bytes, Site] = {}
         self.programs: ProgramStamps | None = None
         """The agent's programs, as they were when it was opened."""
         self.users: SimulatedUsers | None = None
-        """Who plays the users of tasks that have one."""
+        """The simulated users of tasks that have one."""
         self.close_rest: Callable[[], Awaitable[None]] | None = None
         """Closes what the agent was opened with."""
 
     def add(self, params: Mapping[str, Any], site: Site) -> None:
-        """Trials with these parameters run there: the agent's section refers to them."""
+        """Trials with these parameters run on that site, because the agent's section refers to them."""
         self._by_params[canonical(params)] = site
 
     def of(self, trial: Trial) -> Site:
-        """Where the trial runs."""
+        """The site of the trial."""
         return self._by_params[canonical(trial.params)] if self._by_params else self
 
     def task(self, trial: Trial) -> Task:
-        """What is asked, with `{{ params.x }}` filled in; the trial keeps what was written."""
+        """The task with `{{ params.x }}` filled in; the trial keeps what was written."""
         task = trial.task
         turns = tuple([interpolate(turn, trial.params) for turn in task.turns])
         if task.user is not UNSET and task.user.goal:
@@ -78,12 +78,12 @@ class Site:
         return task if turns == task.turns else replace(task, turns=turns)
 
     def updated(self) -> tuple[str, ...]:
-        """Programs of the agent that are others than when it was opened."""
+        """Programs of the agent that changed since it was opened."""
         sites = {id(site): site for site in (self, *self._by_params.values())}.values()
         return tuple(dict.fromkeys(path for one in sites if one.programs for path in one.programs.changed()))
 
     async def close(self) -> None:
-        """Closes every agent, then what it was opened with; all of it, whatever fails."""
+        """Close every agent, then what it was opened with; one failure does not stop the others."""
         async with AsyncExitStack() as parts:
             for site in self._by_params.values():
                 if site is not self:

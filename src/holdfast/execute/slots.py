@@ -1,4 +1,4 @@
-"""How many trials run at once."""
+"""Decides how many trials run in parallel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.model.spec import AgentSpec, Spec
 
 
 def slots(spec: Spec, asked: int | None) -> int:
-    """How many trials run at once: what was asked, else `advanced.concurrency` for HTTP and cores for others."""
+    """The number of parallel trials: as requested, else `advanced.concurrency` for HTTP, else the number of cores."""
     agent = spec.agent
     if agent.gateway or (agent.isolation == "inline" and agent.in_python):
         return 1
@@ -21,10 +21,10 @@ def slots(spec: Spec, asked: int | None) -> int:
 
 
 def _reset_for_all(agent: AgentSpec) -> bool:
-    """Whether a reset brings back what all trials share, so that they may not overlap.
+    """Whether a reset affects state that all trials share, so they may not overlap.
 
-    A Python agent is reset in its own process, a started server on its own port; a function beside them, or an address
-    that is always the same, reaches none of them in particular.
+    A Python agent is reset in its own process, a started server on its own port; a separate function, or a fixed
+    address, belongs to none of them in particular.
     """
     if agent.in_python or not agent.has_reset:
         return False

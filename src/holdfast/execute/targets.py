@@ -1,4 +1,4 @@
-"""Whether an opened agent has what the faults of a spec are placed on."""
+"""Checks that an opened agent has the targets of a spec's faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.spec.load import source_of
 
 _OF_TOOLS = ("tool", "tool_result", "mcp")
-"""Planes on which a tool was seen at work."""
+"""Planes that show tool calls."""
 _UNSEEN = "nothing can meet this fault: the agent declares no tools, and asked in calm it offered its model none"
 _UNREAD = "nothing can meet this fault: the agent declares no tools, and Holdfast cannot read how it asks its model"
 _DECLARE = (
@@ -22,9 +22,9 @@ _DECLARE = (
 
 
 def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False) -> None:
-    """Refuses a fault whose target this agent does not have, before the agent is asked anything.
+    """Reject a fault whose target this agent does not have, before the agent is asked anything.
 
-    `on_wire`: its traffic is met too, so a model it has no function for, a URL or an MCP tool may be met there.
+    `on_wire`: its traffic is intercepted, so a model without a function, a URL or an MCP tool may appear there.
     """
     problems = []
     for scenario in spec.scenarios:
@@ -42,17 +42,18 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wi
 
 
 def awaits_tools(spec: Spec, targets: Sequence[str]) -> bool:
-    """Whether tool faults depend on what the model calls of a Python agent offer: it declares no tools, as far as its
-    source and its `targets` show. A profile's faults are left out, and named, where an agent cannot meet them."""
+    """Whether tool faults depend on the tools that a Python agent offers in its model calls: it declares no tools, by
+    its source and its `targets`. A profile's faults that the agent cannot meet are left out and named.
+    """
     if not spec.tools_on_wire or targets or spec.agent.mcp_config is not None:
         return False
     return any(map(_named_fault, spec.scenarios))
 
 
 def check_tools_seen(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable[str]) -> None:
-    """Refuses tool faults once a calm trial has shown no tools that the agent offers its model.
+    """Reject tool faults once a calm trial has shown that the agent offers its model no tools.
 
-    `calls` tell where it asked models in formats that nothing here reads: what it offers those nobody knows.
+    `calls` show models in formats that Holdfast cannot read: what the agent offers those is unknown.
     """
     if any(event.offers_tools or event.plane in _OF_TOOLS for event in trace):
         return
@@ -64,7 +65,7 @@ def check_tools_seen(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable[st
 
 
 def _named_fault(scenario: Scenario) -> Injection | None:
-    """The first fault of the scenario's own that is placed on a tool by its name."""
+    """The first fault of the scenario's own that names a tool."""
     own = scenario.injections if scenario.profile is None else ()
     return next((one for one in own if one.plane == "tool" and one.match_url is None), None)
 

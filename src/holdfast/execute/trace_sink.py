@@ -1,4 +1,4 @@
-"""What one trial shows while it runs: its calls, notes, harness errors and usage."""
+"""What one trial reports while it runs: its calls, notes, harness errors and usage."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ S = TypeVar("S", bound=Struct)
 R = TypeVar("R", TraceEvent, FaultMet)
 
 NOTES_KEPT = 100
-"""Notes and errors of one trial that are kept."""
+"""Notes and errors stored per trial."""
 REPLIES_KEPT = 10_000_000
-"""Characters of the replies of one trial that are kept for a replay, besides what its trace shows of them."""
+"""Characters of replies stored per trial for a replay, in addition to its trace."""
 _NOTE_SIZE = 1_000
 _MORE = "and more"
 AttemptKey = tuple[str, str, int]
-"""Plane, target, and which call at the target."""
+"""Plane, target, and the number of the call at the target."""
 
 
 class LiveSink:
-    """The TraceSink of a trial that runs."""
+    """The TraceSink of a running trial."""
 
     def __init__(self, trial: Trial, on_call: OnCall | None = None, limits: UsageLimits | None = None) -> None:
         self._trial = trial
@@ -58,16 +58,16 @@ class LiveSink:
         self.errors: list[str] = []
         self.error_code = ""
         self.closed = False
-        """The observation is made: what a plane reports now belongs to nobody."""
+        """The observation is complete: what a plane reports now belongs to no trial."""
         self.unread: Counter[str] | None = None
-        """Models that were asked in formats that Holdfast does not read, as an observation counts them."""
+        """Models called in formats that Holdfast does not read, with counts."""
         self._replies = 0
         self._held: set[AttemptKey] = set()
         """Calls that faults may act on and that were not passed on yet."""
         self._providers: Providers | None = None
         self._refused: RefusedCalls | None = None
 
-    # Most trials of a fast agent in calm need neither of the two: they are made, and imported, on first use.
+    # Most calm trials of a fast agent need neither of the two: they are created, and imported, at first use.
     @property
     def refused(self) -> RefusedCalls:
         if self._refused is None:
@@ -104,7 +104,7 @@ class LiveSink:
         self.trace.append(event)
         if self.watch is not None:
             self.watch(event.event_type)
-        if self._on_call is not None and event.error_type != REFUSED:  # how often a refused call comes is not known yet
+        if self._on_call is not None and event.error_type != REFUSED:  # how often a blocked call comes is not known yet
             self._on_call(self._trial, event)
 
     def hold(self, call: AttemptKey) -> None:
@@ -148,7 +148,7 @@ class LiveSink:
         return sorted(self.trace, key=_began)
 
     def unanswered(self, answer: Answer) -> Iterator[str]:
-        """Who the agent needed, and got no answer from, though no fault is why."""
+        """Errors for the parties that gave the agent no answer, without a fault causing it."""
         from holdfast.execute.providers import silent
 
         yield from silent(answer, self.trace, self.providers)
@@ -156,14 +156,14 @@ class LiveSink:
             yield from self._refused.without_model(self.trace)
 
     def storable(self, value: S) -> S:
-        """The value with text that can be stored; a note says where the agent's own could not."""
+        """The value with text that can be stored; a note says if the agent's own could not."""
         found = carried(value)
         if found is not value:
             self.note(HALVES)
         return found
 
     def within_limit(self, entry: R) -> R:
-        """The same, its reply left out where those of the trial are more than a session should hold."""
+        """The entry, without its reply if the trial's replies exceed what a session should store."""
         if not entry.reply:
             return entry
         self._replies += len(entry.reply)
@@ -184,7 +184,7 @@ class LiveSink:
         _keep(self.notes, text)
 
     def all_notes(self) -> Sequence[str]:
-        """The notes, and one that counts calls that are not in the trace."""
+        """The notes, and one with the number of calls that are not in the trace."""
         side_calls = "" if self._refused is None else self._refused.side_calls
         return [*self.notes, side_calls] if side_calls else self.notes
 
@@ -201,7 +201,7 @@ def _short(event: TraceEvent) -> TraceEvent:
 
 
 def _keep(texts: list[str], text: str) -> None:
-    """Adds a text that is not there yet, while there is room."""
+    """Add a new text while there is room."""
     text = encodable(shorten(text, _NOTE_SIZE))
     if len(texts) <= NOTES_KEPT and text not in texts:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)

@@ -28,7 +28,7 @@ from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 
 async def damage(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:
-    """The answer as it would be had its text been a tool's or a model's reply."""
+    """The answer with the faults applied to its text, as if it were a tool's or a model's reply."""
     turns = [await _damaged(turn, n, weather, timeout_ms) for n, turn in enumerate(answer.turns, start=1)]
     return replace(answer, turns=tuple(turns), notes=(*answer.notes, "simulated: the faults acted on the answer"))
 
@@ -43,7 +43,7 @@ async def _damaged(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> T
         return Reply(text)
 
     async def wait(ms: float) -> None:
-        """A delay is added to the time the agent took; nobody has to sit through it."""
+        """Add a delay to the agent's time instead of waiting for it."""
         nonlocal late_ms
         late_ms += ms
 
@@ -75,7 +75,7 @@ period hits all Ps. A lockout treats the last P as an A, and a warm-up treats th
 async def run_trial(
     site: Site, trial: Trial, on_fault: OnFault | None = None, on_call: OnCall | None = None
 ) -> Observation:
-    """Runs the agent once. After a mutation of the request it sends the attack and the plain request again.
+    """Run the agent once. After a mutation of the request, send the attack and the plain request again.
 
     Harness errors are retried, then reported; the agent's failures are the result.
     """
@@ -121,7 +121,7 @@ def _is_answer(seen: Observation) -> bool:
 
 
 def _is_refusal(seen: Observation) -> bool:
-    """Whether the judge may take it for a refusal: a 4xx other than 429, or no reply where none may be due."""
+    """Whether the judge may take it for a refusal: a 4xx other than 429, or no reply if none is required."""
     last = seen.turns[-1] if seen.turns else None
     return (
         last is not None
@@ -157,7 +157,7 @@ async def _observed(
             answer, error, code = _NOTHING, encodable(_unavailable(broken)), broken.code
         except HarnessError as broken:
             answer, error, code = broken.answer or _NOTHING, encodable(str(broken)), broken.code
-        except Exception as broken:  # a bug of ours or of a plug-in ends one trial, not the run
+        except Exception as broken:  # a bug in Holdfast or in a plug-in ends one trial, not the run
             answer, error, code = _NOTHING, said(broken) + place_of(broken), "bug"
         else:
             error = code = ""
@@ -177,7 +177,7 @@ def _answered(answer: Answer) -> bool:
 
 
 def _cut_short(answer: Answer, context: LiveContext) -> Answer:
-    """The answer of an agent that passed a limit: so its last turn ended, whatever came of it in the moment."""
+    """The answer of an agent that exceeded a limit: its last turn ended that way, whatever its result was."""
     *before, last = answer.turns
     took_ms = min(last.latency_ms, context.sink.now() * 1000)
     return replace(
@@ -186,10 +186,10 @@ def _cut_short(answer: Answer, context: LiveContext) -> Answer:
 
 
 def _tell_calls(context: LiveContext, answer: Answer) -> None:
-    """Of an agent that we ended it is told how far it had come."""
+    """Record how far an agent had come that Holdfast stopped."""
     if not answer.turns or answer.turns[-1].ending not in ENDED_BY_US:
         return
-    from holdfast.checks.trace.calls import calls, outermost, split  # few trials end so
+    from holdfast.checks.trace.calls import calls, outermost, split  # few trials end this way
 
     made, _ = split(outermost(calls(context.sink.events())))
     if made:
@@ -200,7 +200,7 @@ def _tell_calls(context: LiveContext, answer: Answer) -> None:
 
 
 def _stop_if_ended() -> None:
-    """What a trial came to that we ended ourselves is nobody's doing, and not kept."""
+    """Discard the result of a trial that Holdfast itself cancelled: it is nobody's fault."""
     task = current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError

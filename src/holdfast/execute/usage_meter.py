@@ -1,4 +1,4 @@
-"""What a trial has used so far, beside what it may: calls, tokens, money."""
+"""Compares a trial's usage with its limits: calls, tokens, money."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 
 
 class UsageMeter:
-    """Hears of every call of one trial, as it ends."""
+    """Receives every call of one trial as it ends."""
 
     def __init__(self, limits: UsageLimits, note: Callable[[str], None]) -> None:
         self._limits = limits
@@ -18,7 +18,7 @@ class UsageMeter:
         self._usd = 0.0
 
     def passed(self, event: TraceEvent, trace: Sequence[TraceEvent]) -> str:
-        """Which limit the call has passed, in words; empty if none. `trace` is what came so far, this one included."""
+        """Describe the limit that the call exceeded; empty if none. `trace` are the calls so far, with this one."""
         self._events += event.phase != "declared" and not event.retry
         if event.cost is not None:
             self._tokens += event.cost.input_tokens + event.cost.output_tokens
@@ -40,10 +40,10 @@ class UsageMeter:
             self._note(f"agent.limits.cost: the price of {event.cost.model or event.tool} is not known, nor counted")
 
     def _calls(self, trace: Sequence[TraceEvent]) -> int:
-        """Each call once, though it may have been seen on several planes."""
+        """The number of calls, counting a call once even if several planes reported it."""
         if len(trace) >= EVENTS_KEPT:
             return self._events
-        from holdfast.checks.trace.calls import calls, outermost, split  # only where there may be too many
+        from holdfast.checks.trace.calls import calls, outermost, split  # only if there may be too many
 
         made, _ = split(outermost(calls(trace)))
         return sum(not event.retry for event in made)

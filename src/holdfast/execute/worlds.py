@@ -1,4 +1,4 @@
-"""Opening the world of a trial, and what it shows when the agent has ended."""
+"""Opens the world of a trial, and records what the agent left in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def checks_of(spec: Spec, trial: Trial) -> Iterator[tuple[str, Check]]:
 
 
 async def foresee(world: World, checks: Mapping[str, Check]) -> None:
-    """HarnessError if a rule could never be judged: told before the agent starts."""
+    """Raise HarnessError if a rule could never be judged, before the agent starts."""
     for rule, check in checks.items():
         if isinstance(check, ForeseeingCheck):
             try:
@@ -52,7 +52,7 @@ async def foresee(world: World, checks: Mapping[str, Check]) -> None:
 
 
 def programs_of(spec: Spec, trial: Trial, checks: Mapping[str, Check]) -> tuple[str, ...]:
-    """The programs that the trial's checks run; of a control trial, which serves no rule, those of every rule."""
+    """The programs that the trial's checks run; for a control, which serves no rule, those of every rule."""
     every = [make_check(_filled(rule, trial)) for rule in spec.invariants] if trial.kind == "control" else ()
     asked = every or checks.values()
     return tuple(sorted({name for check in asked for name in check_traits(check).programs}))
@@ -65,7 +65,7 @@ async def found_in(
     secrets: Mapping[str, str],
     missing_programs: tuple[str, ...] = (),
 ) -> WorldFindings:
-    """What the agent left, as every check wants it recorded."""
+    """Record what the agent left, as the checks require."""
     seen = Observation(
         world.trial.id,
         turns=answer.turns,
@@ -80,7 +80,7 @@ async def found_in(
 
 
 async def gathered(checks: Mapping[str, Check], world: World, seen: Observation) -> dict[str, Evidence]:
-    """What every check records, by rule; those that run programs inside come last."""
+    """The evidence of every check, by rule; checks that run programs inside come last."""
     last = sorted(checks.items(), key=lambda one: check_traits(one[1]).runs_inside)
     return {rule: await _gathered(check, world, seen) for rule, check in last if isinstance(check, GatheringCheck)}
 
@@ -89,7 +89,7 @@ def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str])
     rules = world.spec.forbidden
     if not rules.rules:
         return ()
-    if rules.http_except is not None:  # a service may be reached by other names
+    if rules.http_except is not None:  # a service may have other names
         led = world.spec.network.dns_overrides.items()
         also = tuple(host for host, service in led if service in rules.http_except)
         rules = replace(rules, http_except=(*rules.http_except, *also))
@@ -102,7 +102,7 @@ def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str])
 
 
 def _with_side_calls(result: ForbiddenResult, beside: str) -> ForbiddenResult:
-    """What was tried beside the work reached nobody, and is no violation; it stands there all the same."""
+    """Add blocked side calls to the result: they reached nobody, and are not a violation."""
     if result.rule != "http_except" or result.error:
         return result
     return replace(result, details=(*result.details, f"{beside}: not counted"))
@@ -113,10 +113,10 @@ def _filled(rule: Invariant, trial: Trial) -> Invariant:
 
 
 async def _gathered(check: GatheringCheck, world: World, seen: Observation) -> Evidence:
-    """What a check records; where it cannot, why: an error of that rule alone."""
+    """The evidence of a check, or why there is none: an error of that rule alone."""
     try:
         return await check.gather(world, seen)
-    except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the trial's
+    except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the trial
         return Evidence(error=str(broken) if isinstance(broken, HoldfastError) else said(broken) + place_of(broken))
 
 
@@ -124,15 +124,15 @@ class Worlds(Protocol):
     """Gives each trial a world."""
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
-        """Asks the agent in a world of this trial's own. What that cannot do is a HarnessError, never the agent's."""
+        """Run the agent in this trial's own world. Its failures are HarnessErrors, never the agent's."""
         ...
 
 
 class BareWorlds:
-    """This machine as it is."""
+    """Runs agents directly on this machine."""
 
     def __init__(self, machine: Machine, spec: Spec | None = None) -> None:
-        """`spec`: its checks record something when an agent has ended, as a script of `custom` does."""
+        """`spec`: one of its checks records something after the agent has ended, as a script of `custom` does."""
         self._machine = machine
         self._spec = spec
 
@@ -159,13 +159,13 @@ class BareWorlds:
 
 
 class BoxedWorlds:
-    """A sandbox with services, new for each trial; what the agent leaves there is recorded."""
+    """A new sandbox with services for each trial; what the agent leaves there is recorded."""
 
     def __init__(self, factory: WorldFactory, spec: Spec) -> None:
         self._factory = factory
         self._spec = spec
         self._missing: dict[tuple[str, ...], tuple[str, ...]] = {}
-        """By programs: those of them that the worlds of this site do not have. All of them are made alike."""
+        """By programs: those that the worlds of this site lack. All worlds are alike."""
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
         from holdfast.world.audit import refused_nesting
@@ -201,7 +201,7 @@ class BoxedWorlds:
         return self._missing[programs]
 
     async def _answer(self, agent: Agent, task: Task, world: BoxedWorld) -> Answer:
-        """What the agent gives in the time that the trial has; one that was killed may be started again."""
+        """The agent's answer within the trial's time; an agent that was killed may be started again."""
         _leave_time(world)
         answer = await agent.run(task, world)
         while world.disturbances.restart():
@@ -214,7 +214,7 @@ def _texts(answer: Answer) -> str:
 
 
 def _leave_time(world: BoxedWorld) -> None:
-    """HarnessError if nothing is left of the trial's time before the agent was asked at all: that is our doing."""
+    """Raise HarnessError if the trial's time is over before the agent was asked: that is not the agent's fault."""
     limit_ms = world.spec.resources.timeout_ms
     if limit_ms is None:
         return
@@ -226,7 +226,7 @@ def _leave_time(world: BoxedWorld) -> None:
 
 
 def _with_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:
-    """The answer, with what ended it where that was the trial's time and not `agent.timeout`."""
+    """The answer with its cause, if the trial's time limit ended it and not `agent.timeout`."""
     limit_ms = world.spec.resources.timeout_ms
     *before, last = answer.turns
     if limit_ms is None or last.ending != "timeout" or last.latency_ms >= agents_ms or world.time_left_s() > 0:

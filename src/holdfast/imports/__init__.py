@@ -1,1 +1,1 @@
-"""Tasks of other benchmarks as specs: Harbor and terminal-bench."""
+"""Converts tasks of other benchmarks to specs: Harbor and terminal-bench."""

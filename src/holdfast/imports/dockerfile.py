@@ -1,4 +1,4 @@
-"""A Dockerfile as its instructions; what they mean is read elsewhere."""
+"""Parses a Dockerfile into instructions; other modules interpret them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class DockerStep(Struct, frozen=True):
 
     name: str
     text: str
-    """What follows the name, its lines joined."""
+    """The text after the name, its lines joined."""
     line: int
 
     @property
     def words(self) -> list[str]:
-        """The text as words; a JSON list is one."""
+        """The text as words; a JSON list is a list of words."""
         if self.text.startswith("["):
             try:
                 found = json.loads(self.text)
@@ -45,14 +45,15 @@ class DockerStep(Struct, frozen=True):
 
 
 def docker_steps(text: str, name: str) -> list[DockerStep]:
-    """The instructions in order; UserError, with the line, for what cannot be read."""
+    """The instructions in order; UserError, with the line, for what cannot be parsed."""
     escape = _escape(text)
     steps: list[DockerStep] = []
     started, parts = 0, list[str]()
-    # A line that ends in the escape sign continues; comments and empty lines in between are dropped, as docker does.
+    # A line that ends in the escape character continues; comments and empty lines in between are dropped, as docker
+    # does.
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
-            continue  # nothing, or a comment: also between the lines of one instruction
+            continue  # empty, or a comment: also between the lines of one instruction
         started = started if parts else number
         stripped = line.rstrip()
         if stripped.endswith(escape):
@@ -87,7 +88,7 @@ def _step(text: str, line: int, name: str) -> DockerStep:
 
 # -- docker ignore ---------------------------------------------------------------------------------
 def docker_ignored(context: Path, dockerfile: Path | None) -> Callable[[str], bool]:
-    """Whether a path below the context is left out; the file that belongs to the Dockerfile alone comes first."""
+    """A predicate for paths below the context that are left out; the Dockerfile's own ignore file comes first."""
     own = [dockerfile.with_name(f"{dockerfile.name}.dockerignore")] if dockerfile is not None else []
     file = next((path for path in (*own, context / ".dockerignore") if path.is_file()), None)
     try:
@@ -97,7 +98,7 @@ def docker_ignored(context: Path, dockerfile: Path | None) -> Callable[[str], bo
 
     def ignored(path: str) -> bool:
         found = False
-        for pattern, left_out in rules:  # the last that fits counts
+        for pattern, left_out in rules:  # the last match counts
             if pattern.fullmatch(path):
                 found = left_out
         return found
@@ -110,7 +111,7 @@ def _says(line: str) -> bool:
 
 
 def _rule(line: str) -> tuple[re.Pattern[str], bool]:
-    """A pattern that fits a path and all that is below it, and whether it leaves out or takes back in."""
+    """A pattern that matches a path and everything below it, and whether it excludes or re-includes."""
     text = line.strip()
     left_out = not text.startswith("!")
     steps = PurePosixPath(text.removeprefix("!").strip().lstrip("/")).parts
@@ -119,7 +120,7 @@ def _rule(line: str) -> tuple[re.Pattern[str], bool]:
 
 
 def _path_step(step: str) -> str:
-    """One step of a path, as Go matches it: `*`, `?`, `[a-z]`, `[^a-z]`; a backslash takes what follows as it is."""
+    """One component of a path, as Go matches it: `*`, `?`, `[a-z]`, `[^a-z]`; a backslash escapes a character."""
     return re.sub(r"\\.|\[\^?[^\]]+\]|.", lambda found: _sign(found[0]), step, flags=re.DOTALL)
 
 

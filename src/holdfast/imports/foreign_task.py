@@ -1,4 +1,4 @@
-"""A task of another benchmark in neutral form."""
+"""A task of another benchmark, independent of its format."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ LARGEST_FILES = 200_000_000
 _LONGEST_ID = 100
 GIT = ".git"
 DROPPED = frozenset({GIT, "__pycache__"})
-"""Folders that are not read."""
+"""Folders that are skipped."""
 
 
 class TaskTests(Struct, frozen=True):
-    """The tests that decide, and how they say what came of them."""
+    """The deciding tests, and how they report their result."""
 
     files: dict[str, bytes]
     """By their path below the folder of tests."""
     script: str
-    """Which of them is run, by bash."""
+    """The file that bash runs."""
     result: Literal["reward", "pytest"]
-    """A number in a file, or pytest's summary of what passed."""
+    """A number in a file, or pytest's summary."""
     timeout_s: float
     env: dict[str, str] = field(default_factory=dict)
 
 
 class TaskEgress(Struct, frozen=True):
-    """Where a task lets its agent go."""
+    """Where a task's agent may connect."""
 
     default: Literal["allow", "deny"]
     allow: tuple[str, ...] = ()
-    """Hosts that are open where nothing else is."""
+    """Hosts that are allowed if nothing else is."""
 
 
 class ForeignTask(Struct, frozen=True):
-    """All that a task folder says."""
+    """Everything in a task folder."""
 
     name: str
     origin: str
-    """The format, in words."""
+    """The format's name."""
     prompt: str
     tests: TaskTests
     dockerfile: Path | None
     context: Path
-    """What the Dockerfile's COPY is relative to."""
+    """The folder that the Dockerfile's COPY is relative to."""
     hidden: frozenset[str] = frozenset()
-    """Names at the top of the context that no agent may see: the tests and the solution among them."""
+    """Names at the top of the context that no agent may see, including the tests and the solution."""
     description: str = ""
     image: str | None = None
     workdir: str | None = None
     agent_timeout_s: float | None = None
     resources: dict[str, int | float | str] = field(default_factory=dict)
-    """As the spec has them: `cpu`, `memory`, `disk`."""
+    """As in the spec: `cpu`, `memory`, `disk`."""
     env: dict[str, str] = field(default_factory=dict)
     egress: TaskEgress | None = None
     """None: the task says nothing that a spec should open."""
@@ -72,12 +72,12 @@ class ForeignTask(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The name as the id of a spec: small letters and digits in words."""
+        """The name as a spec id: lower-case words of letters and digits."""
         return "-".join(re.findall(r"[a-z0-9]+", self.name.lower()))[:_LONGEST_ID].strip("-")
 
     @property
     def folder(self) -> str:
-        """The name as that of a folder: as it is, if it can be one."""
+        """The name of its folder: unchanged, if it is a valid one."""
         return self.name if re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", self.name, re.ASCII) else self.id
 
 
@@ -92,7 +92,7 @@ def unsupported_task(message: str, hint: str = "") -> UserError:
 
 
 def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
-    """The files below a folder; UserError if they are too many bytes. Links that lead out of it are refused."""
+    """The files below a folder; UserError if they exceed `most` bytes. Links that leave it are rejected."""
     found: dict[str, bytes] = {}
     size = 0
     for path in walk(folder):
@@ -124,12 +124,12 @@ def walk(folder: Path) -> Iterator[Path]:
 
 
 def really(path: Path) -> Path:
-    """Where it lies, past every link; of links that lead to each other the first."""
+    """The real path, following links; for a loop of links, the first."""
     return Path(os.path.realpath(path))
 
 
 def text_of(path: Path) -> str:
-    """A file that is read by us; UserError if it cannot be."""
+    """The text of a file; UserError if it cannot be read."""
     try:
         if path.stat().st_size > LARGEST_TESTS:
             raise unsupported_task(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
@@ -141,7 +141,7 @@ def text_of(path: Path) -> str:
 
 
 def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
-    """A time in seconds, or the format's own default."""
+    """A time in seconds, or the format's default."""
     value = table.get(key)
     if value is None:
         return default
@@ -151,7 +151,7 @@ def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -
 
 
 def without_canary(text: str) -> str:
-    """Without the lines on top that mark a benchmark for those who train models: they are not for agents."""
+    """The text without a benchmark's canary lines at the top, which are for those who train models."""
     lines = text.splitlines(keepends=True)
     while lines and (re.match(r"\s*(<!--|#).*canary", lines[0], re.IGNORECASE) or not lines[0].strip()):
         lines.pop(0)

@@ -23,10 +23,10 @@ from holdfast.imports.foreign_task import (
 MARK = "task.toml"
 ORIGIN = "Harbor"
 _SCHEMA = 1
-"""The latest major version that is known: 1.4 is what Harbor 0.25.0 writes."""
+"""The latest known major version: Harbor 0.25.0 writes 1.4."""
 _AGENT_S = 600.0
 _VERIFIER_S = 600.0
-"""Where the file names no time."""
+"""The default time limit in seconds."""
 _CARRIED = {
     "": {"schema_version", "version", "task", "metadata", "source", "verifier", "agent", "environment", "solution"},
     "agent.": {"timeout_sec", "network_mode", "allowed_hosts"},
@@ -40,7 +40,7 @@ _CARRIED = {
 
 
 def harbor_task(folder: Path) -> ForeignTask:
-    """The task; UserError if the folder is not whole or of a kind that has no place in a spec."""
+    """The task; UserError if the folder is incomplete or its kind cannot be a spec."""
     said = _read(folder / MARK)
     agent, verifier, environment = (_table(said, name) for name in ("agent", "verifier", "environment"))
     _refuse(folder, said, environment)
@@ -94,13 +94,13 @@ def _refuse(folder: Path, said: Mapping[str, Any], environment: Mapping[str, Any
 
 
 def _left_out(said: Mapping[str, Any]) -> list[str]:
-    """Every key without a place, by its name."""
+    """Every key that a spec cannot express, by name."""
     tables = {"": said, **{f"{name}.": _table(said, name) for name in ("agent", "verifier", "environment", "solution")}}
     return [f"{place}{key}" for place, table in tables.items() for key in sorted(set(table) - _CARRIED[place])]
 
 
 def _literal(env: Mapping[str, Any], place: str) -> tuple[dict[str, str], list[str]]:
-    """Values that are written there; those that Harbor takes from its user's environment are named."""
+    """Literal values; those that Harbor takes from its user's environment are listed."""
     values = {str(name): str(value) for name, value in env.items()}
     plain = {name: value for name, value in values.items() if "${" not in value}
     return plain, [f"{place}{name}: it is read from the environment" for name in values if name not in plain]
@@ -128,7 +128,7 @@ def _resources(environment: Mapping[str, Any]) -> dict[str, int | float | str]:
     sizes = {"memory": environment.get("memory_mb"), "disk": environment.get("storage_mb")}
     old = {"memory": environment.get("memory"), "disk": environment.get("storage")}
     found = {key: f"{size}Mi" for key, size in sizes.items() if size}
-    found |= {key: f"{size}i" for key, size in old.items() if size and key not in found}  # 2G of theirs is 2 × 1024 MB
+    found |= {key: f"{size}i" for key, size in old.items() if size and key not in found}  # Harbor's 2G is 2 × 1024 MB
     return ({"cpu": environment["cpus"]} if environment.get("cpus") else {}) | found
 
 

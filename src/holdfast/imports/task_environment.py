@@ -1,4 +1,4 @@
-"""What of a Dockerfile can be carried over: the image, files, variables, commands. All else is named."""
+"""Converts what a Dockerfile allows: image, files, variables, commands. Everything else is listed."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from holdfast.imports.foreign_task import (
 )
 
 USUAL_WORKDIR = "/app"
-"""Where tasks of these benchmarks work, if neither the task nor its Dockerfile says where."""
+"""The usual working folder of these benchmarks, if neither the task nor its Dockerfile sets one."""
 _INSTALLS = {
     "apt-get": "install", "apt": "install", "apk": "add", "yum": "install", "dnf": "install", "pip": "install",
     "pip3": "install", "npm": "install",
 }  # fmt: skip
-"""Programs that install packages, and the word before their names."""
+"""Programs that install packages, and the word before package names."""
 _FETCHES = frozenset({"curl", "wget", "uv", "uvx", "conda", "add-apt-repository", "gpg", "npx"})
 """Programs that need the network: a sandbox has none."""
 _PACKED = re.compile(r"\.(?:tar|tgz|tbz2?|txz|tar\.\w+)$")
-"""What ADD unpacks."""
+"""Archives that ADD unpacks."""
 _QUIET = frozenset({"CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "STOPSIGNAL", "HEALTHCHECK"})
 """Instructions of a container that runs by itself. A trial does not use them; the spec lists them in a comment."""
 
 
 class TaskEnvironment(Struct):
-    """The place of a task as it is put together."""
+    """The environment of a task while it is assembled."""
 
     workdir: str
     image: str | None
@@ -49,13 +49,13 @@ class TaskEnvironment(Struct):
     commands: list[str]
     packages: list[str]
     left_out: list[str]
-    """What could not be carried over, for the user to see."""
+    """What could not be converted, for the user to see."""
     aside: list[str]
-    """What means nothing here, for the record."""
+    """What has no meaning here, for the record."""
 
 
 def environment_of(task: ForeignTask) -> TaskEnvironment:
-    """The environment; UserError for a Dockerfile that cannot be read."""
+    """The environment; UserError for a Dockerfile that cannot be parsed."""
     steps = docker_steps(text_of(task.dockerfile), str(task.dockerfile)) if task.dockerfile is not None else []
     stages = [n for n, step in enumerate(steps) if step.name == "FROM"]
     last = steps[stages[-1] :] if stages else []
@@ -74,7 +74,7 @@ def environment_of(task: ForeignTask) -> TaskEnvironment:
 
 
 def _workdir(steps: Iterable[DockerStep]) -> str | None:
-    """Where the last of them leaves it; each may be relative to the one before."""
+    """The final working folder; each WORKDIR may be relative to the one before."""
     found = None
     for step in steps:
         if step.name == "WORKDIR":
@@ -83,7 +83,7 @@ def _workdir(steps: Iterable[DockerStep]) -> str | None:
 
 
 class _StepReader:
-    """Takes one instruction after the other, as they are built."""
+    """Applies one instruction after the other, as a build does."""
 
     def __init__(self, task: ForeignTask, place: TaskEnvironment, steps: Sequence[DockerStep]) -> None:
         self._task = task
@@ -174,7 +174,7 @@ class _StepReader:
                 self._place.left_out.append(history)
 
     def _place_file(self, path: Path, inside: str) -> None:
-        within = really(path).relative_to(self._context)  # where it lies, whatever link or way led there
+        within = really(path).relative_to(self._context)  # its real path, whatever link led there
         if self._ignored(Path(os.path.normpath(path)).relative_to(self._task.context).as_posix()):
             return  # Docker would not have copied it, either
         top = within.parts[0]
@@ -209,7 +209,7 @@ class _StepReader:
 
 
 def _matching(context: Path, source: str) -> list[Path]:
-    """What a source of COPY names: files, folders or a glob."""
+    """The files, folders or glob matches of a COPY source."""
     if not source.strip("./"):
         return [context]
     try:
@@ -246,7 +246,7 @@ def _installed(command: str) -> Iterator[str]:
 
 
 def _is_of_installing(part: str) -> bool:
-    """Installing, updating the lists for it, and tidying up after it."""
+    """Whether it installs, updates package lists, or cleans up after that."""
     return _first(part) in _INSTALLS or part.startswith(
         ("rm -rf /var/lib/apt", "rm -rf /var/cache", "rm -rf /root/.cache")
     )

@@ -1,4 +1,4 @@
-"""The files that an imported task becomes: a spec, the files of its place, and the script that runs its tests."""
+"""The files of an imported task: a spec, the environment's files, and the script that runs its tests."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SCRIPT = "verify.py"
 _FILES = "files"
 _SOLUTION = "solution"
 _GRACE_S = 30
-"""Seconds that the check has in addition to the tests, to unpack them and to report."""
+"""Extra seconds for the check to unpack the tests and to report."""
 NO_AGENT = "true"
-"""What the spec starts until somebody puts an agent there: it does nothing, and so it fails."""
+"""The placeholder agent of the spec: it does nothing, and so it fails."""
 
 
 _SOLUTION_S = 600.0
-"""Seconds that a reference solution has, where the task says nothing."""
+"""Default seconds for a reference solution."""
 _NAMED = 5
 """Files that are named in one line."""
 
@@ -45,7 +45,7 @@ class TaskFiles(Struct, frozen=True):
 
 
 def task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, solution: bool) -> TaskFiles:
-    """The files by their names; with `solution` the reference solution is the agent."""
+    """The files by name; with `solution` the reference solution is the agent."""
     paths = {place.workdir: WORKSPACE} if place.workdir != "/" else {}
     made = {f"{_FILES}/{name}": path.read_bytes() for name, path in place.files.items()}
     made[_SCRIPT] = _script(task, place)
@@ -111,7 +111,7 @@ def _network(egress: TaskEgress | None) -> dict[str, Any]:
 
 
 def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
-    """Somebody else's file must not read the user's environment."""
+    """Reject references: a third party's file must not read the user's environment."""
     setup = spec.get("setup", {})
     read = {
         **{key: spec.get(key) for key in ("base", "network", "resources")},
@@ -127,7 +127,7 @@ def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
 
 
 def _script(task: ForeignTask, place: TaskEnvironment) -> bytes:
-    """The script with the tests in it: it is shown to the sandbox when the agent has ended, and not before."""
+    """The script with the tests in it: the sandbox sees it only after the agent has ended."""
     tests = task.tests
     settings = {
         "workdir": place.workdir, "script": tests.script, "result": tests.result, "timeout_s": tests.timeout_s,
@@ -148,7 +148,7 @@ def _solution_s(task: ForeignTask) -> float:
 
 
 def _archive(files: Mapping[str, bytes]) -> str:
-    """The files in one text; the same files give the same one."""
+    """The files as one text; equal files give equal text."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -164,7 +164,7 @@ def _rewritten(data: bytes, paths: dict[str, str]) -> bytes:
 
 
 def _unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
-    """Files of the task stay as they are, also where the path that they name is not the workspace here."""
+    """The task's files that name a path which is not the workspace here; they stay unchanged."""
     if not named or can_be_workdir(place.workdir):
         return []
     shown = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")

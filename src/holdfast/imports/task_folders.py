@@ -1,4 +1,4 @@
-"""Task folders by what is in them, and the folders of specs that they become: whole, or not at all."""
+"""Detects task folders, and writes their spec folders completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _READERS = {harbor.MARK: harbor.harbor_task, terminal_bench.MARK: terminal_bench
 
 
 def is_task_folder(path: Path) -> bool:
-    """Whether a task lies there, by the file that says what it is."""
+    """Whether the folder is a task, judged by its description file."""
     return any((path / mark).is_file() for mark in _READERS)
 
 
 def tasks_below(path: Path) -> Iterator[Path]:
-    """The folder if it is a task, else the tasks directly below it; UserError if there is none."""
+    """The folder if it is a task, otherwise the tasks directly below it; UserError if there is none."""
     if is_task_folder(path):
         yield path
         return
@@ -45,7 +45,7 @@ def read_task(folder: Path) -> ForeignTask:
 
 
 def converted(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
-    """What a task becomes; UserError says what is wrong with it."""
+    """The converted task; UserError says what is wrong with it."""
     task = read_task(folder)
     if not task.id:
         raise bad_task(
@@ -58,7 +58,7 @@ def converted(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
 
 
 def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[Path]:
-    """A folder for each task, below another: all of them or none. What does not read as a spec is not written."""
+    """Write a folder for each task: all of them or none. A result that is not a valid spec is not written."""
     targets = [below / one.name for one in made]
     twice = next((one for one in targets if targets.count(one) > 1), None)
     if twice is not None:

@@ -20,19 +20,19 @@ from holdfast.imports.foreign_task import (
 MARK = "task.yaml"
 ORIGIN = "terminal-bench"
 _AGENT_S, _TESTS_S = 360.0, 60.0
-"""Where the file names no time."""
+"""Default time limits in seconds."""
 _CLIENT = "client"
 """The service of docker-compose.yaml that the agent works in."""
 _ABOUT = {
     "author_name", "author_email", "difficulty", "category", "tags", "estimated_duration_sec",
     "expert_time_estimate_min", "junior_time_estimate_min", "disable_asciinema",
 }  # fmt: skip
-"""Keys that change nothing."""
+"""Keys that have no effect."""
 _CARRIED = _ABOUT | {"instruction", "parser_name", "max_agent_timeout_sec", "max_test_timeout_sec"}
 
 
 def terminal_bench_task(folder: Path) -> ForeignTask:
-    """The task; UserError if the folder is not whole or of a kind that has no place in a spec."""
+    """The task; UserError if the folder is incomplete or its kind cannot be a spec."""
     said = _yaml(folder / MARK)
     prompt = said.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
@@ -66,7 +66,7 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
 
 
 def _solution(folder: Path, left_out: list[str]) -> dict[str, bytes]:
-    """The reference solution as one script: solution.sh, or what solution.yaml types line by line."""
+    """The reference solution as one script: solution.sh, or the lines that solution.yaml types."""
     script, typed = folder / "solution.sh", folder / "solution.yaml"
     if script.is_file():
         return {"solve.sh": script.read_bytes()}
@@ -78,7 +78,7 @@ def _solution(folder: Path, left_out: list[str]) -> dict[str, bytes]:
 
 
 def _is_line(step: dict[str, Any]) -> bool:
-    """Whether a step is a command with Enter after it, and not keys that a running program reads."""
+    """Whether a step is a command with Enter after it, and not keys for a running program."""
     return isinstance(step.get("command"), str) and step.get("append_enter", True) is True
 
 
@@ -91,7 +91,7 @@ def _tests(folder: Path, timeout_s: float) -> TaskTests:
 
 
 def _compose(path: Path) -> list[str]:
-    """Services other than the agent's own cannot be carried over."""
+    """Report services other than the agent's own: they cannot be converted."""
     if not path.is_file():
         return []
     services = _yaml(path).get("services")

@@ -1,4 +1,4 @@
-"""The tables that ship as data, read when first needed."""
+"""The tables that ship as data, read at first use."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ T = TypeVar("T")
 
 
 class LanguageTable(Struct, frozen=True):
-    """What is known of a language: frames, small words, courtesies, and its word for each concept."""
+    """A language: frames, function words, courtesies, and its word for each concept."""
 
     greetings: tuple[str, ...]
     thanks: tuple[str, ...]
     leads: tuple[str, ...]
     small: tuple[str, ...]
     requests: tuple[str, ...]
-    """What is put before a request to be polite."""
+    """Polite openings of a request."""
     courtesies: tuple[str, ...]
-    """Greetings and thanks, which stand by themselves."""
+    """Greetings and thanks, which are separate sentences."""
     quantities: tuple[str, ...]
-    """Words of quantity, negation and condition: they keep their form."""
+    """Words of quantity, negation and condition: they stay unchanged."""
     words: dict[str, str]
 
 
 class Padding(Struct, frozen=True):
-    """Sentences that ask for nothing and say nothing of use."""
+    """Sentences that ask for nothing and contain nothing useful."""
 
     sentences: tuple[str, ...]
     before: tuple[str, ...]
-    """Leads from the padding to the request."""
+    """Connects the padding to the request."""
     after: tuple[str, ...]
-    """Leads from the request to the padding."""
+    """Connects the request to the padding."""
 
 
 def read_table(name: str, kind: type[T]) -> T:
@@ -52,13 +52,13 @@ def languages() -> dict[str, LanguageTable]:
 
 @cache
 def quantities() -> frozenset[str]:
-    """Of all languages: a prompt may mix them."""
+    """For all languages: a prompt may mix them."""
     return frozenset(word for table in languages().values() for word in table.quantities)
 
 
 @cache
 def common_words() -> frozenset[str]:
-    """Words that are not names, though they begin a sentence with a capital."""
+    """Words that are not names, although they begin a sentence with a capital."""
     return frozenset(
         word
         for table in languages().values()
@@ -73,7 +73,7 @@ def padding() -> Padding:
 
 
 def language_of(text: str) -> str:
-    """The bundled language whose small words the text has most of; empty if it has none."""
+    """The bundled language with the most function words in the text; empty if there is none."""
     words = re.findall(r"[^\W\d_]+", text.lower())
     counts = {code: sum(word in table.small for word in words) for code, table in languages().items()}
     best = max(counts, key=lambda code: counts[code])

@@ -1,4 +1,4 @@
-"""Mutations from texts that are written down: the bundled attacks, and the user's own templates."""
+"""Mutations from fixed texts: the bundled attacks, and the user's own templates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _WORDS = (
 
 
 class CorpusEntry(Struct, frozen=True):
-    """One attack. `{prompt}` is the golden prompt, `{word}` tells the canary, `{mark}` and `{code}` are its pieces."""
+    """One attack. `{prompt}` is the golden prompt, `{word}` describes the canary, `{mark}` and `{code}` are pieces of
+    it.
+    """
 
     name: str
     turns: tuple[str, ...]
@@ -33,7 +35,7 @@ class CorpusEntry(Struct, frozen=True):
 
 
 class CorpusFile(Struct, frozen=True):
-    """A corpus as it is written."""
+    """A corpus file."""
 
     attacks: tuple[CorpusEntry, ...]
 
@@ -45,7 +47,7 @@ def corpus(type: str) -> tuple[CorpusEntry, ...]:
 
 
 class CorpusAttacks:
-    """The attacks of one type: each prompt begins somewhere else in the corpus, and goes round it."""
+    """The attacks of one type: each prompt starts at another place in the corpus, and wraps around."""
 
     def __init__(self, type: str) -> None:
         self._type = type
@@ -62,13 +64,13 @@ class CorpusAttacks:
 
 
 def planted(template: str, prompt: str, canary: str, rng: Random) -> str:
-    """The template with the prompt, the canary in two pieces, and dates that are wrong."""
+    """The template with the prompt, the canary in two pieces, and wrong dates."""
     pieces = {"{mark}": MARK, "{code}": canary.removeprefix(MARK)}
     dates = {"{past}": str(rng.randint(1951, 1999)), "{future}": str(rng.randint(2061, 2099))}
     text = template.replace("{word}", rng.choice(_WORDS))
     for name, value in (pieces | dates).items():
         text = text.replace(name, value)
-    return text.replace("{prompt}", prompt)  # last: the prompt may hold such names itself
+    return text.replace("{prompt}", prompt)  # last: the prompt may contain such names itself
 
 
 class CustomTemplates:

@@ -1,4 +1,4 @@
-"""encoding_attacks: the same request in other signs, whole with word how to read it, or in part."""
+"""encoding_attacks: the same request in other characters, completely with instructions, or partly."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from holdfast.mutate.mutator import Technique, Techniques
 from holdfast.mutate.words import changed, free_words, some
 
 HOMOGLYPHS = str.maketrans("aceijopsxyABCEHIJKMOPSTXZ", "асеіјорѕхуАВСЕНІЈКМОРЅТХΖ")
-"""Letters of the Latin alphabet to ones of the Cyrillic or Greek that look the same."""
+"""Latin letters to Cyrillic or Greek ones that look the same."""
 LEET = str.maketrans("aeiostAEIOST", "431057431057")
 ZERO_WIDTH = "\u200b"
 _PART = 0.5
 _WORDS_KEPT = 3
-"""Letters from which on a word is worth changing."""
+"""Minimum length of a word to change."""
 
 
 def _with_word(encode: Callable[[str], str], says: str) -> Technique:
-    """The whole prompt encoded, behind a sentence that says how to read it; never one with a `{{ params.x }}`."""
+    """The complete prompt encoded, after a sentence that says how to read it; never one with a `{{ params.x }}`."""
 
     def encoded(prompt: str, rng: Random) -> str:
         made = prompt if "{{" in prompt else encode(prompt)
@@ -32,7 +32,7 @@ def _with_word(encode: Callable[[str], str], says: str) -> Technique:
 
 
 def _in_part(change: Callable[[str], str], share: float = _PART) -> Technique:
-    """Encodes some words in a way that a model reads without decoding."""
+    """Encode some words in a way that a model reads without decoding."""
 
     def encoded(prompt: str, rng: Random) -> str:
         words = free_words(prompt, _WORDS_KEPT) or free_words(prompt)
@@ -54,7 +54,7 @@ def _entities(word: str) -> str:
 
 
 def _leet(word: str) -> str:
-    """The word in digits and letters; as it is where it would be a number."""
+    """The word in digits and letters; unchanged if it would become a number."""
     made = word.translate(LEET)
     return word if made.isdigit() else made
 
@@ -64,7 +64,7 @@ def _wide(word: str) -> str:
 
 
 def _hidden(prompt: str, rng: Random) -> str:
-    """A sign without width in the middle of every word that may be changed."""
+    """Insert a zero-width character into every word that may be changed."""
     words = free_words(prompt, 2)
     if not words:
         return prompt
@@ -103,4 +103,4 @@ ENCODING_ATTACKS = Techniques(
         ),
     }
 )
-"""Signs that look alike, codes and escapes. What is encoded can be read back whole."""
+"""Characters that look alike, codes and escapes. The encoded text can be decoded completely."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.mutate.model_writer import Writer
 
 DRAWS = 25
-"""Draws in a row that give nothing new, after which a type has no more for a prompt."""
+"""Consecutive draws without a new mutation, after which a type has no more for a prompt."""
 
 
 class LeftOut(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Expansion(Struct, frozen=True):
     tasks: tuple[Task, ...]
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the reader should know: types with fewer mutations than their share."""
+    """Notes for the reader: types with fewer mutations than their share."""
 
 
 def expand(
@@ -42,8 +42,8 @@ def expand(
 ) -> Expansion:
     """`settings.count` mutations of each task, shared evenly among the types in order, the first ones taking the rest.
 
-    The same tasks, settings and seed give the same mutations, as far as no model writes them. No two mutations of a
-    prompt are the same, and none is the prompt. `http`: the agent is asked by HTTP, so that requests can be changed.
+    The same tasks, settings and seed give the same mutations, unless a model writes them. All mutations of a prompt
+    differ from each other and from the prompt. `http`: the agent is called by HTTP, so requests can be mutated.
     """
     types, left_out = _possible(settings, http, write)
     shares = dict(zip(types, _shares(settings.count, len(types)), strict=True))
@@ -60,7 +60,7 @@ def expand(
 def _possible(
     settings: MutationSpec, http: bool, write: Writer | None
 ) -> tuple[tuple[MutationType, ...], tuple[LeftOut, ...]]:
-    """The types that can be made, and those that are left out; UserError where the file lists such a one."""
+    """The types that can be made, and those left out; UserError if the file lists one of the latter."""
     obstacles: dict[MutationType, str] = {}
     for type in settings.types:
         if type in MODEL_MUTATIONS and write is None:
@@ -96,7 +96,7 @@ def _draft(task: Task) -> PromptDraft:
 
 
 def _fill(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:
-    """So many mutations of the first turn, or as many as the type has for it."""
+    """This many mutations of the first turn, or as many as the type has for it."""
     prompt = draft.task.turns[0]
     n = missed = 0
     while len(draft.made.get(type, ())) < share and missed < DRAWS:
@@ -117,7 +117,7 @@ def _written(drafts: list[PromptDraft], shares: dict[MutationType, int], seed: i
 
 
 def _task(source: Task, type: MutationType, one: MadeMutation, settings: MutationSpec) -> Task:
-    """The first turn is what was mutated; further turns of the golden prompt follow as they are."""
+    """The task with its first turn mutated; further turns of the golden prompt follow unchanged."""
     variation = Variation(
         mutation=type,
         source=source.prompt,
@@ -138,7 +138,7 @@ def _notes(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[s
     notes = []
     for type, share in shares.items():
         if type in MODEL_MUTATIONS and share:
-            continue  # what a model wrote is reported where it was read
+            continue  # mutations by a model are reported where they are read
         short = [draft for draft in drafts if len(draft.made.get(type, ())) < share]
         made = sum(len(draft.made.get(type, ())) for draft in drafts)
         if not share:

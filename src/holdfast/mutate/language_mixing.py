@@ -31,7 +31,7 @@ def _two_frames(prompt: str, rng: Random) -> str:
 
 
 def _words(prompt: str, rng: Random) -> str:
-    """Words of the prompt in another language that mean the same in every sentence: connectives, days, a few nouns."""
+    """Replace words that mean the same in every sentence: connectives, days, a few nouns."""
     own = language_of(prompt)
     if not own:
         return prompt
@@ -54,4 +54,4 @@ def _both(prompt: str, rng: Random) -> str:
 LANGUAGE_MIXING = Techniques(
     {"framed": _framed, "words": _words, "led": _led, "words_and_frame": _both, "two_frames": _two_frames}
 )
-"""Greetings, leads and thanks of another language, and words of the prompt in it. Numbers and names are left alone."""
+"""Greetings, leads and thanks of another language, and words of the prompt in it. Numbers and names stay unchanged."""

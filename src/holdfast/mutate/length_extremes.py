@@ -1,4 +1,4 @@
-"""length_extremes: the same request in as few words as it can bear, or lost in very many."""
+"""length_extremes: the same request in as few words as possible, or inside very many."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ def _curt(prompt: str, rng: Random) -> str:
 
 @cache
 def _courtesies() -> tuple[re.Pattern[str], ...]:
-    """A courtesy is one at the edge of a sentence alone: in `How do I say thank you?` it is what is asked about."""
+    """Matches courtesies at the edge of a sentence only: in `How do I say thank you?` it is the subject of the
+    question.
+    """
     start, end = r"(?:(?<=^)|(?<=[.!?\n] ))", r"(?=[.!?]|\s*$)"
     patterns = []
     for table in languages().values():
         thanks = [one for one in table.courtesies if any(one in text.lower() for text in table.thanks)]
         requests, standing = _any_of(table.requests), _any_of((*table.courtesies, *table.requests))
-        # "Hello. Goodbye. Translate both words": a greeting with a full stop, or in a list, may be what is asked about.
+        # "Hello. Goodbye. Translate both words": a greeting with a full stop, or in a list, may be the subject of the
+        # question.
         patterns += [
             re.compile(rf"{start}(?i:{requests}),? (?=[a-zß-ÿ])", re.MULTILINE),
             re.compile(rf"{start}(?i:{standing})[,!]+(?:\s+|$)", re.MULTILINE),
@@ -46,7 +49,7 @@ def _courtesies() -> tuple[re.Pattern[str], ...]:
 
 
 def _any_of(phrases: Iterable[str]) -> str:
-    """A regex; longer ones first: `could you please` before `please`."""
+    """A regex; longer phrases first: `could you please` before `please`."""
     return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
 
 
@@ -92,4 +95,4 @@ LENGTH_EXTREMES = Techniques(
         "blank": _blank,
     }
 )
-"""Courtesies taken away, or pages of chatter, repetition and blanks put around the request."""
+"""Courtesies removed, or pages of chatter, repetition and blanks around the request."""

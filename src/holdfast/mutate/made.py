@@ -17,14 +17,14 @@ from holdfast.mutate.model_writer import ModelWriter
 
 
 class MadeTasks(Struct, frozen=True):
-    """What is asked instead of the golden prompts, and what the user should know of it."""
+    """The tasks that replace the golden prompts, and warnings."""
 
     tasks: tuple[Task, ...]
     warnings: tuple[RunWarning, ...] = ()
 
 
 def mutated(spec: Spec, environ: Mapping[str, str]) -> MadeTasks:
-    """Mutations of every golden prompt; a model is asked where the file has one and a type needs it."""
+    """Mutations of every golden prompt; a model is asked if the file has one and a type needs it."""
     settings = spec.mutations or MutationSpec()
     write = None
     if settings.model is not None and MODEL_MUTATIONS & set(settings.types):

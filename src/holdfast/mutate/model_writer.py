@@ -1,4 +1,4 @@
-"""Mutations that a model writes: what it is asked, how its reply is read, and whether that can be used."""
+"""Mutations that a model writes: its prompt, how its reply is parsed, and whether it can be used."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Assignment(Struct, frozen=True):
     system: str
     prompt: str
     text: str
-    """What is to be mutated."""
+    """The text to mutate."""
     kept: tuple[str, ...] = ()
-    """What each mutation must hold."""
+    """What each mutation must contain."""
     canary: str = ""
-    """Of an attack: what no mutation may hold in one piece."""
+    """For an attack: what no mutation may contain in one piece."""
     taken: tuple[str, ...] = ()
-    """Mutations that are there already."""
+    """Existing mutations."""
     round: int = 0
     """How often the same was asked before: another round is another reply."""
 
 
 class Writer(Protocol):
-    """Gives the reply to each assignment, in order; raises HarnessError or UserError if one is not available."""
+    """Returns the reply to each assignment, in order; raises HarnessError or UserError if one fails."""
 
     @property
     def shown(self) -> str:
@@ -55,7 +55,7 @@ _NUMBERED = re.compile(r"^[^\S\n]*(?:\d{1,3}[.)]|[-*•])[^\S\n]+(.+)$", re.MULT
 
 
 def replies(text: str) -> list[str]:
-    """The texts of a reply: a JSON list, by itself or in an object, else the items of a numbered list."""
+    """The texts of a reply: a JSON list, alone or in an object, otherwise the items of a numbered list."""
     fenced = _FENCE.search(text)
     plain = (fenced[1] if fenced else text).strip()
     try:
@@ -83,19 +83,19 @@ _TALK = re.compile(
     r" (?:help|assist|comply|provide|do (?:that|this)|rewrite|paraphrase)",
     re.IGNORECASE,
 )
-"""What models say about a task instead of, or besides, doing it."""
+"""Phrases of models that talk about a task instead of doing it."""
 _LONGER = 4
 _ROOM = 240
-"""A mutation may be so many times as long as the prompt, and so many characters more."""
+"""A mutation may be this many times as long as the prompt, plus this many characters."""
 _SHORTER = 5
-"""It has at least that part of the prompt's length, where that is more than a few words."""
+"""Minimum length relative to the prompt, if the prompt has more than a few words."""
 _FEW_WORDS = 40
 
 
 def kept_parts(prompt: str) -> list[str]:
-    """What a mutation of the prompt must hold: numbers, quoted text, ids, and names.
+    """What a mutation of the prompt must contain: numbers, quoted text, ids, and names.
 
-    German writes every noun like a name, so there only what is exact counts.
+    German capitalises every noun like a name, so there only exact parts count.
     """
     named = [] if language_of(prompt) == "de" else names(prompt)
     return list(dict.fromkeys([*exact_parts(prompt), *named]))
@@ -104,7 +104,7 @@ def kept_parts(prompt: str) -> list[str]:
 def unusable(text: str, prompt: str, kept: Sequence[str], canary: str = "", taken: Sequence[str] = ()) -> str:
     """Why the text is not a mutation of the prompt; empty if it is one.
 
-    `canary`: the code word of an attack, which must stay in pieces. `taken`: mutations that are there already.
+    `canary`: the code word of an attack, which must stay in pieces. `taken`: existing mutations.
     """
     if not text.strip():
         return "empty"
@@ -126,7 +126,7 @@ def unusable(text: str, prompt: str, kept: Sequence[str], canary: str = "", take
 
 
 def same_words(text: str, other: str) -> bool:
-    """The same words in the same order: casing and punctuation make no mutation."""
+    """The same words in the same order: casing and punctuation alone are not a mutation."""
     return _plain(text) == _plain(other)
 
 
@@ -136,16 +136,18 @@ def _plain(text: str) -> str:
 
 WRITER = ModelRole("the model of mutations")
 _NAME = "mutations"
-"""What the model is called while it is asked: `model:` has no name but the provider's."""
+"""The model's name in its request: `model:` has only the provider's name."""
 
 
 class ModelWriter:
-    """Asks the file's model, several assignments at a time; replies are kept by content. No event loop may run."""
+    """Asks the file's model, several assignments in parallel; replies are cached by content. No event loop may be
+    running.
+    """
 
     def __init__(
         self, model: ModelSpec, environ: Mapping[str, str], root: Path, cache: Path, *, retries: int = 2
     ) -> None:
-        """`model` has its references still; scripts lie under `root`; `cache` is the folder of kept replies."""
+        """`model` still has its references; scripts are below `root`; `cache` is the folder of cached replies."""
         self._models = {_NAME: resolved_model(model, environ)}
         self._environ, self._root, self._retries = environ, root, retries
         self._cache = AdviceCache(cache)
@@ -188,7 +190,7 @@ class ModelWriter:
 
 
 def _of_use(one: Assignment, reply: str) -> bool:
-    """A reply without any mutation in it is not kept: it is asked for again."""
+    """Whether to cache the reply: one without any mutation is requested again."""
     return any(not unusable(text, one.text, one.kept, one.canary, one.taken) for text in replies(reply))
 
 

@@ -1,4 +1,4 @@
-"""A mutator, the table of techniques that most are, and what one prompt's mutations are drawn and gathered with."""
+"""A mutator, the table of techniques that most are, and the draft of one prompt's mutations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MadeMutation(Struct, frozen=True):
 
     turns: tuple[str, ...]
     name: str = ""
-    """Which template, entry or technique it is."""
+    """The template, entry or technique."""
     canaries: tuple[str, ...] = ()
     action: str = ""
     context: tuple[DialogueMessage, ...] = ()
@@ -31,13 +31,13 @@ class Mutator(Protocol):
     def mutate(self, prompt: str, n: int, rng: Random) -> MadeMutation | None:
         """The nth mutation of the prompt, from 0; None if this prompt has no such mutation.
 
-        The same prompt, n and luck give the same mutation. It is never the prompt itself.
+        The same prompt, n and random generator give the same mutation. It is never the prompt itself.
         """
         ...
 
 
 Technique = Callable[[str, Random], str]
-"""The prompt changed; as it is, or empty, where the technique has nothing to change."""
+"""Changes the prompt; returns it unchanged, or empty, if there is nothing to change."""
 
 
 class Techniques:
@@ -58,7 +58,7 @@ class Techniques:
 
 
 def dice(seed: int, prompt: str, type: str, n: int) -> Random:
-    """The same dice for the same mutation, on any machine and in any order."""
+    """The same random generator for the same mutation, on any machine and in any order."""
     where = "\0".join((str(seed), type, str(n), prompt)).encode("utf-8", "surrogatepass")
     return Random(int.from_bytes(blake2b(where, digest_size=8).digest(), "big"))
 
@@ -69,10 +69,10 @@ class PromptDraft(Struct):
     task: Task
     made: dict[MutationType, list[MadeMutation]]
     seen: set[object]
-    """What is taken: the prompt itself, and every mutation."""
+    """The prompt itself, and every mutation so far."""
 
     def take(self, type: MutationType, one: MadeMutation) -> bool:
-        """Keeps it if it is new."""
+        """Add it if it is new."""
         key = (one.turns, one.context, one.request)
         if key in self.seen:
             return False

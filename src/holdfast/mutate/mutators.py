@@ -1,4 +1,4 @@
-"""Which mutator makes a type."""
+"""Maps each type to its mutator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CORPORA: tuple[MutationType, ...] = (
     "prompt_injection", "context_manipulation", "multi_turn_attack", "advanced_jailbreak", "format_poisoning",
     "temporal_attack",
 )  # fmt: skip
-"""Types whose texts are a file of attacks each."""
+"""Types whose texts are a file of attacks."""
 
 
 def mutator_of(type: MutationType, templates: Mapping[str, str] | None = None) -> Mutator:

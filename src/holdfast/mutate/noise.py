@@ -1,4 +1,4 @@
-"""noise: a prompt as hurried fingers write it."""
+"""noise: a prompt as someone types it in a hurry."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NEIGHBOURS = {
     for c, key in enumerate(keys)
 }
 _TYPO_SHARE = 0.3
-"""Of the words: enough to be seen, few enough to be read."""
+"""Fraction of words: enough to be visible, few enough to be readable."""
 _LONG_ENOUGH = 4
-"""Letters of a word that is still read with one of them wrong."""
+"""Minimum length of a word that is readable with a typo."""
 _MORE_PAIRS = "bs bt cr cs gs hr kn kr ks lr nr rh sn wn wr ws xt yl yn ys"
-"""Of English words, where none that is bundled has them."""
+"""Letter pairs of English words that the bundled words lack."""
 _TRAILS = ("?", "!!", "...", " ??", ",", ";", " .", " -", "!?", "....", " ,,", "??!")
 
 
@@ -39,8 +39,8 @@ def _typos(prompt: str, rng: Random, how: str) -> str:
 def _slipped(word: str, rng: Random, how: str) -> str:
     """The word with a typo that is not another word: `files` would be `flies`, and `there` would be `three`."""
     made = _typo(word, rng, how)
-    # No list has all words. But a word consists of pairs of letters that words have; where the typo does, too, one key
-    # is held down instead: no word has a letter three times in a row.
+    # No list has all words. But a word consists of letter pairs that occur in words. If the typo does, too, one key is
+    # held down instead: no word has a letter three times in a row.
     is_strange = any(pair not in letter_pairs() for pair in _pairs(made))
     return made if made == word or is_strange else _typo(word, rng, "held")
 
@@ -51,7 +51,7 @@ def _pairs(word: str) -> Iterator[str]:
 
 @cache
 def letter_pairs() -> frozenset[str]:
-    """Of the words that are bundled, in all languages: a prompt may mix them."""
+    """The pairs in the bundled words of all languages: a prompt may mix them."""
     words = re.findall(r"[^\W\d_]+", " ".join((*padding().sentences, *common_words(), *quantities(), _MORE_PAIRS)))
     return frozenset(pair for word in words for pair in _pairs(word))
 
@@ -59,7 +59,7 @@ def letter_pairs() -> frozenset[str]:
 def _typo(word: str, rng: Random, how: str) -> str:
     at = rng.randrange(
         1 if how != "swapped" or len(word) < 3 else 2, len(word)
-    )  # the first letter carries most of a word
+    )  # the first letter matters most for reading
     before, letter, after = word[:at], word[at], word[at + 1 :]
     if how in ("doubled", "held"):
         return before + letter * (2 if how == "doubled" else 3) + after
@@ -81,13 +81,13 @@ def _shouted(prompt: str, rng: Random) -> str:
 def _random_case(prompt: str, rng: Random) -> str:
     def flip(word: str) -> str:
         made = "".join(sign.swapcase() if rng.random() < 0.4 and len(sign.swapcase()) == 1 else sign for sign in word)
-        return word if made.istitle() or made.isupper() else made  # `may` and `us` would be names
+        return word if made.istitle() or made.isupper() else made  # `may` and `us` would become names
 
     return changed(prompt, free_words(prompt), flip)
 
 
 def _run_together(prompt: str, rng: Random) -> str:
-    """One space between two words is missing."""
+    """Remove one space between two words."""
     words = free_words(prompt)
     pairs = [a for a, b in pairwise(words) if prompt[a.end : b.start] == " "]
     if not pairs:
@@ -114,4 +114,4 @@ NOISE = Techniques(
         "punctuation": _punctuation,
     }
 )
-"""Typos of the keyboard, casing, spaces and punctuation. Numbers, names and quoted text are left as they are."""
+"""Typos of the keyboard, casing, spaces and punctuation. Numbers, names and quoted text stay unchanged."""

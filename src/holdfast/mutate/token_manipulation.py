@@ -1,4 +1,4 @@
-"""token_manipulation: text that a person reads as before, and that falls into other tokens."""
+"""token_manipulation: text that a person reads as before, and that splits into other tokens."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from holdfast.mutate.mutator import Technique, Techniques
 from holdfast.mutate.words import changed, free_words, gaps, some
 
 JOINERS = ("\u200d", "\u2060", "\u200c", "\ufeff")
-"""Signs without width."""
+"""Zero-width characters."""
 SPACES = ("\u00a0", "\u2009", "\u202f", "\u2002", "\u3000", "\u2007")
 SEPARATORS = (" | ", " -- ", " ~ ", " · ", " / ", " :: ")
 GLITCHES = ("<|endoftext|>", "[PAD]", "</s>", "<unk>", "[MASK]", "SolidGoldMagikarp", "<|im_end|>", "\ufffd\ufffd")
-"""Tokens that mean something to a tokenizer, or nothing to any model, and that no person writes."""
+"""Tokens that are special to a tokenizer, or meaningless to any model, and that no person writes."""
 _SOFT_HYPHEN = "\u00ad"
 _SHARE = 0.4
 
@@ -41,7 +41,7 @@ def _upper(sign: str) -> str:
 
 
 def _between(signs: tuple[str, ...], share: float) -> Technique:
-    """Some of the single spaces become another sign."""
+    """Replace some of the single spaces by another character."""
 
     def manipulated(prompt: str, rng: Random) -> str:
         places = gaps(prompt)

@@ -1,4 +1,4 @@
-"""Stage 2, Spec to Trials: pure, lazy, and in the same order every time."""
+"""Stage 2, Spec to Trials: pure, lazy, and always in the same order."""
 
 from holdfast.plan.checks import make_check, traits_of
 from holdfast.plan.ids import agent_json, identity

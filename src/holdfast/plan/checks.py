@@ -1,4 +1,4 @@
-"""The checks of rules, made from settings in which `{{ params.x }}` are filled in."""
+"""Creates the checks of rules from settings with `{{ params.x }}` filled in."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 
 def refers_to_params(invariant: Invariant) -> bool:
-    """Whether a setting of the rule has a parameter in it."""
+    """Whether a setting of the rule contains a parameter."""
     return _refers(invariant.settings)
 
 
 def with_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
-    """The rule as it is for these parameters."""
+    """The rule for these parameters."""
     settings = {key: _filled(value, params) for key, value in invariant.settings.items()}
     check = plugins.find("checks", invariant.check)
-    if check is not None and (key := check.traits.shell_setting):  # a value is one word there, whatever is in it
+    if check is not None and (
+        key := check.traits.shell_setting
+    ):  # a value is quoted as one word there, whatever it contains
         from holdfast.spec.shell_places import in_command
 
         settings[key] = in_command(str(invariant.settings[key]), params)
@@ -54,7 +56,7 @@ def _filled(value: Any, params: Mapping[str, Any]) -> Any:
 def make_check(invariant: Invariant) -> Check:
     """The check of a rule; raises PluginError if there is none or its settings do not fit.
 
-    Values were validated when the spec was read. Lists become tuples and maps the types that a plug-in declares.
+    Values were validated when the spec was read. Lists become tuples, and maps the types that a plug-in declares.
     """
     plugin = plugins.find("checks", invariant.check)
     if plugin is None:
@@ -71,7 +73,7 @@ def make_check(invariant: Invariant) -> Check:
 
 
 def is_usable(check: Check) -> bool:
-    """Whether the check has nothing against its settings."""
+    """Whether the check accepts its settings."""
     from holdfast.protocols.check import FastidiousPlugin
 
     return not (isinstance(check, FastidiousPlugin) and any(check.problems()))

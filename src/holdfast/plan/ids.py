@@ -18,7 +18,7 @@ from holdfast.spec.secrecy import without_keys
 
 
 def agent_json(agent: AgentSpec) -> bytes:
-    """The agent section as an id sees it: without where it was written, and without keys that stand in it."""
+    """The agent section for an id: without its position, and without literal keys."""
     return canonical(without_keys(to_builtins(replace(agent, position=None)), "agent"))
 
 
@@ -33,7 +33,7 @@ def middle(task: Task, params: Mapping[str, Any]) -> bytes:
 
 
 def tail(invariant: str, agent_json: bytes, seed: int) -> bytes:
-    """What follows the replica."""
+    """The part after the replica."""
     return b",%b,%b,%d]" % (canonical(invariant), agent_json, seed)
 
 
@@ -49,6 +49,6 @@ def identity(
 ) -> bytes:
     """The canonical JSON array of what decides a trial: its id is the digest.
 
-    `invariant` is `*` where the trial serves every rule of its scenario.
+    `invariant` is `*` if the trial serves every rule of its scenario.
     """
     return b"%b%b%d%b" % (head(kind, scenario), middle(task, params), replica, tail(invariant, agent_json, seed))

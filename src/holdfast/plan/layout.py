@@ -1,4 +1,4 @@
-"""Where every trial of a matrix lies, and how it is made from its place alone."""
+"""The position of every trial of a matrix, and how to create a trial from its position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TrialGroup(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """A trial's place: its group, then which task, params and replica."""
+    """A trial's position: its group, then its task, params and replica."""
 
     scenario: Scenario
     invariant: str
@@ -60,7 +60,7 @@ class _Block(NamedTuple):
 
 
 class Layout:
-    """The groups' trials side by side; within a group: prompt, params, replica."""
+    """The groups' trials in sequence; within a group: prompt, params, replica."""
 
     def __init__(self, spec: Spec, groups: Iterable[TrialGroup], params: Sequence[int]) -> None:
         self._seed = spec.seed
@@ -70,11 +70,11 @@ class Layout:
         self._parts = tuple(canonical(p) + b"," for p in self._params)
         self._agent = ids.agent_json(spec.agent)
         self._starts = array("L", (0,))
-        # 100,000 groups are a few hundred scenarios and rules: each block is two references and a number.
+        # 100,000 groups come from a few hundred scenarios and rules: each block is two references and a number.
         self._weathers: list[_Weather] = []
         self._asked: list[_RuleTasks] = []
         self._lay(groups)
-        # Trials are mostly asked for in order: the last block is nearly always the right one.
+        # Trials are mostly requested in order: the last block is nearly always the right one.
         self._last = self._block(0) if self._asked else None
 
     def _lay(self, groups: Iterable[TrialGroup]) -> None:
@@ -89,7 +89,7 @@ class Layout:
             key = (
                 invariant,
                 id(tasks),
-            )  # one rule may be asked other tasks in another scenario; `asked` keeps them alive
+            )  # one rule may ask other tasks in another scenario; `asked` keeps them alive
             if key not in asked:
                 parts = tuple(canonical(task) + b"," for task in tasks)
                 asked[key] = _RuleTasks(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
@@ -101,7 +101,7 @@ class Layout:
         return self._starts[-1]
 
     def trial(self, place: int) -> Trial:
-        """The trial at a place; places count from 0."""
+        """The trial at a position, from 0."""
         block, task, params, replica = self._find(place)
         weather, asked = block.weather, block.asked
         data = b"%b%b%b%d%b" % (weather.head, asked.parts[task], self._parts[params], replica, asked.tail)
@@ -117,7 +117,7 @@ class Layout:
         )
 
     def walk(self) -> Iterator[Trial]:
-        """Every trial in the order of its place."""
+        """Every trial in order."""
         replicas = [(n, b"%d" % n) for n in range(self._replicas)]
         for weather, asked in zip(self._weathers, self._asked, strict=True):
             for task, part in zip(asked.tasks, asked.parts, strict=True):
@@ -130,7 +130,7 @@ class Layout:
                         )
 
     def spot(self, place: int) -> Spot:
-        """What the trial at a place is about, without its id."""
+        """The parts of the trial at a position, without its id."""
         block, task, params, replica = self._find(place)
         asked = block.asked
         return Spot(block.weather.scenario, asked.invariant, asked.tasks[task], self._numbers[params], replica)
@@ -148,11 +148,11 @@ class Layout:
 
 
 class Lazy(Sequence[T], Generic[T]):
-    """A sequence whose items are made when asked for: a plan of 100,000 trials keeps none of them.
+    """A sequence whose items are created on demand: a plan of 100,000 trials stores none of them.
 
-    The items at the positions `kept`, each made by `at`; a slice is lazy too.
+    It contains the items at the positions `kept`, each created by `at`; a slice is also lazy.
 
-    `walk` gives the same items in order, where that is cheaper than one by one.
+    `walk` yields the same items in order, if that is cheaper than one by one.
     """
 
     __slots__ = ("_at", "_kept", "_walk")

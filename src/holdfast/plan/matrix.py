@@ -1,4 +1,4 @@
-"""The plan of a run: rules x scenarios x prompts x params x replicas, made only when asked for."""
+"""The plan of a run: rules x scenarios x prompts x params x replicas, created on demand."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class CellKey(NamedTuple):
 
 
 class Plan:
-    """What a run will do, in an order that never changes: scenario, rule, prompt, params, replica."""
+    """What a run will do, in a fixed order: scenario, rule, prompt, params, replica."""
 
     def __init__(self, spec: Spec, select: Select = EVERYTHING, *, sequential: bool = False) -> None:
-        """`sequential`: replicas of a prompt stop once they have decided; the spec has the most there may be."""
+        """`sequential`: replicas of a prompt stop once they are decided; the spec has their maximum."""
         self.spec = spec
         self.sequential = sequential
         self.scenarios, self.invariants = chosen_parts(spec, select)
@@ -49,28 +49,28 @@ class Plan:
         everything = kept == range(len(layout))
         self.trials: Sequence[Trial] = Lazy(layout.trial, kept, layout.walk if everything else None)
         self.positions = self._cells()
-        """Where the plan's cells lie in the grid of all."""
+        """The positions of the plan's cells in the complete grid."""
         self.cells: Sequence[CellKey] = Lazy(self.key_at, self.positions)
         self._controls = {at: self._control(*at) for at in dict.fromkeys(self._compared())}
         self.controls: tuple[Trial, ...] = tuple(self._controls.values())
         self.preflight = self._first(layout.spot(kept[0])) if kept else None
 
     def rules(self, trial: Trial) -> tuple[Invariant, ...]:
-        """The rules that the trial is judged by; none for a control."""
+        """The rules that judge the trial; none for a control."""
         if trial.kind != "contract":
             return ()
         return self._serving.rules(trial.scenario, trial.invariant, trial.task)
 
     def tasks(self, invariant: str) -> tuple[Task, ...]:
-        """What is asked for a rule: its probes, else what the spec asks."""
+        """The tasks of a rule: its probes, otherwise the spec's."""
         return self._tasks[invariant]
 
     def params_index(self, params: Mapping[str, Any]) -> int:
-        """Which of the spec's params these are."""
+        """The index of these params in the spec."""
         return self._numbers[0] if len(self._numbers) == 1 else self._params[canonical(params)]
 
     def position(self, invariant: str, scenario: str, params: int = 0) -> int:
-        """Where the cell lies in the grid of all cells; no two lie in one place."""
+        """The cell's position in the complete grid; each cell has its own."""
         row = self._rows[scenario] * len(self.invariants) + self._columns[invariant]
         return row * len(self.spec.params) + params
 
@@ -95,7 +95,7 @@ class Plan:
         return tuple(self.spec.replicas if applies and task.asked_in(key.scenario) else 0 for task in tasks)
 
     def asks(self, scenario: str, params: Mapping[str, Any], task: Task) -> bool:
-        """Whether a trial of the plan asks the task there, for whatever rule."""
+        """Whether a trial of the plan asks the task there, for any rule."""
         number = self._params.get(canonical(params))
         if number is None or scenario not in self._rows:
             return False
@@ -103,22 +103,22 @@ class Plan:
         return any(self.asked(key)[self._tasks[key.invariant].index(task)] for key in asking)
 
     def expected(self, key: CellKey) -> int:
-        """How many verdicts the cell expects in all."""
+        """How many verdicts the cell expects in total."""
         return sum(self.asked(key))
 
     @property
     def whole(self) -> bool:
-        """Whether every prompt and replica of its cells is in it; not so where single trials were selected."""
+        """Whether it contains every prompt and replica of its cells; not if single trials were selected."""
         return self._partial is None
 
     @property
     def decides_cases(self) -> bool:
-        """Whether every rule of its cases is in it; not so where single rules were selected."""
+        """Whether it contains every rule of its cases; not if single rules were selected."""
         left = [rule for rule in case_rules(self.spec) if rule.id not in self._columns]
         return not any(applies(rule.when, scenario) for rule in left for scenario in self.scenarios)
 
     def control_for(self, trial: Trial) -> Trial | None:
-        """The calm trial of the same task and params, where it is compared with one."""
+        """The calm trial of the same task and params, if the trial is compared with one."""
         return self._controls.get((trial.task.control, self.params_index(trial.params)))
 
     def _cells(self) -> Sequence[int]:
@@ -131,7 +131,7 @@ class Plan:
         return array("L", (i for i in whole if i % width in self._numbers))
 
     def _compared(self) -> Iterator[tuple[Task, int]]:
-        """Task and params of every control: what a rule that compares with calm asks, and each plain request.
+        """Task and params of every control: the tasks of rules that compare with calm, and each plain request.
 
         Whether a refusal of a mutated request proves anything depends on the answer to the plain one.
         """
@@ -148,7 +148,7 @@ class Plan:
         return any((key, task) in self._partial for key in keys)
 
     def _first(self, spot: Spot) -> Trial:
-        """The calm trial of the plan's first question: what a run asks before all else."""
+        """The calm trial of the plan's first question: the preflight of a run."""
         task = spot.task.plain
         return self._controls.get((task, spot.params)) or self._control(task, spot.params)
 
@@ -157,7 +157,7 @@ class Plan:
 
 
 def _counted(spots: Iterable[Spot], serving: Serving) -> Counter[tuple[CellKey, Task]]:
-    """How many trials each cell has of each task."""
+    """How many trials each cell has for each task."""
     counts: Counter[tuple[CellKey, Task]] = Counter()
     for spot in spots:
         for rule in serving.rules(spot.scenario, spot.invariant, spot.task):
@@ -173,7 +173,7 @@ def control_trial(spec: Spec, task: Task, params: dict[str, Any]) -> Trial:
 
 
 def plan(spec: Spec, select: Select = EVERYTHING, *, sequential: bool = False) -> Plan:
-    """The plan of a spec, or of the part of it that is selected."""
+    """The plan of a spec, or of a selected part."""
     return Plan(spec, select, sequential=sequential)
 
 

@@ -1,4 +1,4 @@
-"""What the command line adds to the spec: stated here, stored whole with the run, read back when it is taken up."""
+"""The command line's additions to the spec: stored completely with the run, and read back when it is resumed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
 
 
 class RunOptions(Struct, frozen=True, omit_defaults=True):
-    """What of a spec to run, how, and what counts as held. A field that has its default was not given."""
+    """What to run of a spec, how, and what counts as passed. A field with its default was not given."""
 
     select: Select = Select()
     concurrency: int | None = None
@@ -50,38 +50,38 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     allow_vacuous: bool = False
     replicas: int | None = None
     max_replicas: int | None = None
-    """Of `--replicas auto`: `replicas` is the same, and a prompt's stop once they have decided."""
+    """With `--replicas auto`: the same as `replicas`; a prompt's replicas stop once they are decided."""
     max_cost: float | None = None
-    """US dollars, by the estimate, that the whole run may take."""
+    """Estimated US dollars that the whole run may cost."""
     max_trials: int | None = None
     """Trials that the whole run may take; controls are not counted."""
     max_time_s: float | None = None
-    """How long trials may be begun, from the first on."""
+    """Seconds, from the first trial on, in which trials may start."""
     seed: int | None = None
     profile: str | None = None
     record: Path | None = None
-    """Where every model call is kept."""
+    """Where every model call is recorded."""
     replay: Path | None = None
-    """Where model calls are answered from."""
+    """The recording that answers model calls."""
     backend: str = DEFAULT_BACKEND
-    """Which sandbox a world is opened in."""
+    """The sandbox backend."""
     keep: bool = False
-    """The world of a trial that failed stays for a look."""
+    """Keep the world of a failed trial for inspection."""
     strict_world: bool = False
-    """What a backend cannot enforce is refused."""
+    """Reject a backend that lacks a feature."""
     allow_commands: bool = False
-    """Secrets may be asked of commands, wherever the spec lies."""
+    """Commands may provide secrets, wherever the spec is."""
     on: str | None = None
     """A cluster to run on: `ray`, or `ray://host:port`; None: this machine."""
     send_secrets: bool = False
-    """Values of secrets travel to the workers; else these have their own."""
+    """Send the values of secrets to the workers; otherwise these use their own."""
     part: PartAsked = "contract"
     chaos: bool = False
-    """Mutations are asked in the weather of the `chaos` block."""
+    """Ask mutations in the weather of the `chaos` block."""
     chaos_profile: str | None = None
     """A profile's weather instead of the block's."""
     sessions: Path | None = None
-    """Where the sessions of a replay lie; None: in the spec."""
+    """Where the sessions of a replay are; None: in the spec."""
     live: bool = False
     """Calls that a recording does not know are let through."""
     hunt: HuntOptions = HuntOptions()
@@ -89,13 +89,13 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
 
     @property
     def auto(self) -> bool:
-        """Whether replicas stop once they have decided."""
+        """Whether replicas stop once they are decided."""
         return self.max_replicas is not None
 
     def taken_up(self, now: RunOptions) -> RunOptions:
-        """These, with what is asked now of a run that was begun with them.
+        """These options, updated by those of a resume.
 
-        What is run stays as it was settled. What counts as held stays where nothing else is asked. The rest is of now.
+        What to run is fixed. What counts as passed stays unless it is given again. The rest is taken from the resume.
         """
         stays = {name: getattr(self, name) for name in SETTLED}
         stays |= {name: getattr(self, name) for name in (*VERDICT, "strict_world") if not now.gives(name)}
@@ -106,7 +106,7 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
         return bool(getattr(self, name) != getattr(DEFAULT, name))
 
     def other(self, now: RunOptions) -> str:
-        """The first settled option of which something else is asked now, as it is written; empty if there is none."""
+        """The first fixed option that now has another value, as written; empty if there is none."""
         for flag, before, asked, default in zip(
             (*_SELECT, *(f"--{name.replace('_', '-')}" for name in _PLAIN)),
             _values(self),
@@ -134,16 +134,16 @@ SETTLED = (
     "hunt",
     "part",
 )
-"""What is run: it was settled when the run began."""
+"""What to run: fixed when the run began."""
 VERDICT = ("min_score", "strict", "allow_vacuous", "max_errors")
-"""What counts as held: it may be asked anew, and then stays."""
+"""What counts as passed: a resume may change it."""
 _PLAIN = SETTLED[1:-1]
-"""Those that are options by their own names; the part is the command's."""
+"""Options with their own names; the part belongs to the command."""
 _SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf", "the choice of cells", "--shard")
 
 
 def _values(options: RunOptions) -> tuple[Any, ...]:
-    """What is settled, by flag: a recording by where it lies, whatever it is called from here."""
+    """The fixed options by flag: a recording by its absolute path."""
     plain = (getattr(options, name) for name in _PLAIN)
     select = options.select
     resolved = (value.resolve() if isinstance(value, Path) else value for value in plain)

@@ -1,4 +1,4 @@
-"""Planners: what to run next, given what has been judged."""
+"""Planners: decide what to run next, based on what was judged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.plan.layout import Lazy
 
 
 class Once:
-    """Answers every trial at the start, then none."""
+    """Returns every trial at the start, then none."""
 
     detailed = False
 
@@ -23,7 +23,7 @@ class Once:
 
 
 class FailFast:
-    """Answers `width` trials at a time until one has failed."""
+    """Returns `width` trials at a time until one has failed."""
 
     detailed = False
 
@@ -38,11 +38,11 @@ class FailFast:
 
 
 class Rounds:
-    """Answers a replica of every prompt that is not decided yet, then the next one.
+    """Returns one replica of every undecided prompt, then the next one.
 
-    All of a round is judged before the next is made: what is run depends neither on the order in which trials end
-    nor on how many run at once. `wants` says of a trial whether it would tell more; `fail_fast` ends the run after the
-    round in which it was lost.
+    A complete round is judged before the next is made, so the trials depend neither on the order in which they end nor
+    on how many run in parallel. `wants` says whether a trial would help to decide; `fail_fast` ends the run after the
+    round in which it failed.
     """
 
     detailed = False
@@ -52,7 +52,7 @@ class Rounds:
         self._wants = wants
         self._fail_fast = fail_fast
         self._rounds: list[array[int]] = []
-        """By replica: where its trials lie."""
+        """By replica: the positions of its trials."""
         for place, trial in enumerate(trials):
             while len(self._rounds) <= trial.replica:
                 self._rounds.append(array("L"))

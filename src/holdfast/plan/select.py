@@ -1,4 +1,4 @@
-"""Choosing a part of a plan: globs for scenarios and rules, words for anything, ids or their beginnings for trials."""
+"""Selects a part of a plan: globs for scenarios and rules, words for anything, ids or prefixes for trials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Matcher = Callable[[Words], bool]
 
 
 def matcher(expression: str) -> Matcher:
-    """Whether names fit an expression. A word fits if it is part of a name, whatever its case."""
+    """A predicate for names by an expression. A word matches if it is part of a name, ignoring case."""
     parser = _Parser(expression)
     found = parser.either()
     if parser.rest:
@@ -31,7 +31,7 @@ def matcher(expression: str) -> Matcher:
 
 
 class _Parser:
-    """Reads tokens from the left: (kind, text)."""
+    """Parses tokens from the left: (kind, text)."""
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
@@ -99,7 +99,7 @@ def _either(left: Matcher, right: Matcher) -> Matcher:
 
 
 SHORTEST = 4
-"""Digits of an id that count as its beginning: two of 65,536 rarely meet by accident."""
+"""Digits of an id that count as a prefix: two of 65,536 rarely collide."""
 _SHOWN = 10
 
 
@@ -112,11 +112,11 @@ class FailedTask(Struct, frozen=True, array_like=True):
     params: str = ""
     """Canonical JSON."""
     made: str = ""
-    """What tells it from another task of the same turns: how it was mutated, its session, its simulated user."""
+    """What distinguishes it from another task with the same turns: its mutation, session or simulated user."""
 
 
 class SelectedCell(Struct, frozen=True, array_like=True):
-    """A cell that is asked for by itself: a rule in a scenario, with params."""
+    """A selected cell: a rule in a scenario, with params."""
 
     invariant: str
     scenario: str
@@ -135,10 +135,10 @@ def failed_task(rule: str, scenario: str, task: Task, params: Mapping[str, Any])
 
 
 class Shard(Struct, frozen=True, array_like=True):
-    """One of so many equal shares of a plan, for a machine of its own."""
+    """One of several equal shards of a plan, for one machine."""
 
     number: int
-    """From 1 on."""
+    """From 1."""
     of: int
 
     def __str__(self) -> str:
@@ -151,9 +151,9 @@ class Select(Struct, frozen=True):
     scenarios: tuple[str, ...] = ()
     invariants: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
-    """Ids, or beginnings of at least four digits that name one trial."""
+    """Ids, or prefixes of at least four digits that identify one trial."""
     keywords: str = ""
-    """An expression on the names of scenarios, rules, types of mutations and sessions, on prompts and on parameters."""
+    """An expression over the names of scenarios, rules, types of mutations and sessions, prompts and parameters."""
     failed: tuple[FailedTask, ...] = ()
     """Only what failed in an earlier run."""
     cells: tuple[SelectedCell, ...] = ()
@@ -162,17 +162,17 @@ class Select(Struct, frozen=True):
 
     @property
     def narrows(self) -> bool:
-        """Whether it leaves out trials of scenarios and rules that it keeps."""
+        """Whether it leaves out trials of the selected scenarios and rules."""
         return bool(self.trials or self.filters or self.shard)
 
     @property
     def filters(self) -> bool:
-        """Whether it asks of each trial what it is about."""
+        """Whether it examines each trial."""
         return bool(self.keywords or self.failed or self.cells)
 
 
 class TaskFilter:
-    """Which questions, for which rule in which scenario, a selection keeps."""
+    """Decides which tasks, for which rule in which scenario, a selection contains."""
 
     def __init__(self, select: Select) -> None:
         self._fits: Matcher | None = None
@@ -196,7 +196,7 @@ EVERYTHING = Select()
 
 
 def _names(task: Task) -> tuple[str, ...]:
-    """What a mutation or a session is called."""
+    """The names of a mutation or a session."""
     made = () if task.variation is UNSET else (task.variation.mutation, task.variation.name)
     return made if task.recording is UNSET else (*made, task.recording.session, task.recording.name)
 
@@ -214,7 +214,7 @@ def chosen(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[st
 
 
 def positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
-    """Where in `ids` the trials wanted are; each must name exactly one."""
+    """The indexes in `ids` of the wanted trials; each must identify exactly one."""
     begins = tuple(dict.fromkeys(w.lower() for w in wanted))
     for begin in begins:
         if len(begin) < SHORTEST:

@@ -1,4 +1,4 @@
-"""Which rules share trials, which have trials of their own, and what is asked for each."""
+"""Which rules share trials, which have their own, and the tasks of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, chosen, 
 
 
 def kept_places(spec: Spec, select: Select, layout: Layout, serving: Serving) -> Sequence[int]:
-    """The places of the trials that are selected; UsageError if nothing is left."""
+    """The positions of the selected trials; UsageError if nothing is left."""
     everything = range(len(layout))
     if not everything and select != EVERYTHING:
         raise UsageError("nothing is left to run", code="nothing-selected", hint=_left_out(spec, select))
@@ -32,16 +32,16 @@ def kept_places(spec: Spec, select: Select, layout: Layout, serving: Serving) ->
 
 
 def _keeps(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, place: int) -> bool:
-    """Whether the trial at the place asks what is wanted for a rule that it serves."""
+    """Whether the trial at the position asks a wanted task for a rule that it serves."""
     spot = layout.spot(place)
     rules = serving.rules(spot.scenario, spot.invariant, spot.task)
     return any(wanted.keeps(rule.id, spot.scenario.name, spot.task, spec.params[spot.params]) for rule in rules)
 
 
 def _share(kept: Sequence[int], shard: Shard, replicas: int) -> list[int]:
-    """Every n-th question: scenarios and rules spread evenly, the replicas of a question stay together.
+    """Every n-th question: scenarios and rules are spread evenly, and the replicas of a question stay together.
 
-    So a cell that a shard fails is failed, whatever the others see.
+    So a cell that fails in one shard has failed, whatever the others observe.
     """
     share, last = [], -1
     group = -1
@@ -54,7 +54,7 @@ def _share(kept: Sequence[int], shard: Shard, replicas: int) -> list[int]:
 
 
 def chosen_parts(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Invariant, ...]]:
-    """The scenarios and rules that are selected."""
+    """The selected scenarios and rules."""
     scenarios = set(chosen(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
     invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
     kept = [s for s in spec.scenarios if s.name in scenarios]
@@ -72,7 +72,7 @@ def _wanted(wanted: TaskFilter, spec: Spec, rule: Invariant, scenario: Scenario)
 
 
 def _left_out(spec: Spec, select: Select) -> str:
-    """Which options left nothing."""
+    """The options that left nothing."""
     besides = replace(select, failed=())
     if select.failed and besides == EVERYTHING:
         return "the failed trials of the last run are no longer in this file"
@@ -100,7 +100,7 @@ class Serving:
         self._scenarios = scenarios
         self._invariants = invariants
         self.selective = any(rule.selective for rule in invariants)
-        """Whether trials of one scenario are judged by different rules."""
+        """Whether different rules judge trials of one scenario."""
         self.tasks = {rule.id: tasks_of(spec, rule) for rule in invariants}
         own = frozenset(spec.cell_rules)
         self._alone = {rule.id: (rule,) for rule in invariants if rule.probes or rule.id in own}
@@ -112,7 +112,7 @@ class Serving:
         return tuple(rule for rule in served if rule.concerns(task)) if self.selective else served
 
     def groups(self) -> Iterator[TrialGroup]:
-        """Every group of trials in order; the shared ones stand where the first rule that shares them stands."""
+        """Every group of trials in order; a shared group is at the position of its first rule."""
         for scenario in self._scenarios:
             shared = self._shared[scenario.name]
             for rule in self._invariants:
@@ -129,11 +129,11 @@ class Serving:
         return served
 
     def _sharing(self, scenario: Scenario) -> tuple[Invariant, ...]:
-        """The rules that share the scenario's trials: those without trials of their own."""
+        """The rules that share the scenario's trials: those without their own."""
         return tuple(r for r in self._invariants if r.id not in self._alone and applies(r.when, scenario))
 
     def _shared_tasks(self, rules: Sequence[Invariant], scenario: Scenario) -> tuple[Task, ...]:
-        """What is asked for rules that share their trials: all that one of them judges in the scenario."""
+        """The tasks of rules that share their trials: all that one of them judges in the scenario."""
         if not self.selective:
             return self.tasks[rules[0].id]
         asked = (task for task in _asked(self._spec) if task.asked_in(scenario.name))
@@ -141,7 +141,7 @@ class Serving:
 
 
 def tasks_of(spec: Spec, rule: Invariant) -> tuple[Task, ...]:
-    """Each thing asked once: a prompt written twice would be the same trial twice."""
+    """Each task once: a prompt written twice would be the same trial twice."""
     if rule.probes:
         return tuple(dict.fromkeys(Task((probe,), "probe") for probe in rule.probes))
     return tuple(task for task in _asked(spec) if rule.concerns(task)) if rule.selective else _asked(spec)

@@ -1,1 +1,1 @@
-"""Reads the YAML that users write: every value with its place, and every problem with its near miss."""
+"""Reads the YAML that users write: every value with its position, and every problem with a suggestion."""

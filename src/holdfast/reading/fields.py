@@ -1,7 +1,7 @@
-"""What a settings type declares: its keys, their types, limits, defaults and words.
+"""What a settings type declares: its keys with types, limits, defaults and descriptions.
 
-Sections are msgspec Structs, plug-ins are frozen dataclasses; both are read the same way. A field of type
-`Node` is not a key: it receives the node that the section was read from.
+Sections are msgspec Structs, plug-ins are frozen dataclasses; both are read the same way. A field of type `Node` is not
+a key: it receives the node that the section was read from.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Schema = dict[str, Any]
 
 
 class ValueForm(Struct, frozen=True):
-    """A value with a spelling of its own: how it is read, its JSON Schema, and its name in the reference."""
+    """A value with its own syntax: its reader, its JSON Schema, and its name in the reference."""
 
     read: Callable[[Any, Node], Any]
     schema: Callable[[], Schema]
     words: str
     example: str = ""
-    """A value as it is written. Of forms that are numbers in the end, which a reference may stand for."""
+    """An example as written, for forms that become numbers, which a reference may replace."""
 
 
 class Hint(Struct, frozen=True):
-    """A type hint taken apart."""
+    """A parsed type hint."""
 
     base: Any
     form: ValueForm | None
@@ -54,9 +54,9 @@ class Field(Struct, frozen=True, dict=True):
     """One key of a section."""
 
     name: str
-    """In Python."""
+    """The name in Python."""
     key: str
-    """In the file."""
+    """The key in the file."""
     owner: type
     required: bool
     default: Any
@@ -67,7 +67,7 @@ class Field(Struct, frozen=True, dict=True):
 
 
 def about(description: str, **limits: Any) -> msgspec.Meta:
-    """The words and limits of a key."""
+    """The description and limits of a key."""
     return msgspec.Meta(description=description, **limits)
 
 
@@ -85,23 +85,23 @@ def peel(hint: Any) -> Hint:
 
 @cache
 def keys_of(kind: type) -> tuple[Field, ...]:
-    """The keys of a settings type, in the order they are declared."""
+    """The keys of a settings type, in declaration order."""
     raw = _struct_fields(kind) if issubclass(kind, msgspec.Struct) else _dataclass_fields(kind)
     return tuple(Field(name, key, kind, *rest) for name, key, *rest in raw if not _takes_node(kind, name))
 
 
 @cache
 def _hint(kind: type, name: str) -> Any:
-    """The type of a field, evaluated when it is asked for: a file has few of the keys that it may have."""
+    """The type of a field, evaluated on demand: a file has few of the possible keys."""
     # get_type_hints on the class would evaluate every annotation of every section, which costs more than reading a
-    # small file. A namespace with this one annotation is evaluated instead.
+    # small file. So only a namespace with this one annotation is evaluated.
     home, written = _written(kind, name)
     alone = types.SimpleNamespace(__annotations__={name: written})
     return get_type_hints(alone, vars(sys.modules[home.__module__]), include_extras=True)[name]
 
 
 def _written(kind: type, name: str) -> tuple[type, Any]:
-    """The annotation of a field as its class has it, and the class."""
+    """The annotation of a field, and the class that declares it."""
     return next((c, notes[name]) for c in kind.__mro__ if name in (notes := getattr(c, "__annotations__", {})))
 
 
@@ -111,7 +111,7 @@ def _takes_node(kind: type, name: str) -> bool:
 
 
 def _struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool, Any]]:
-    """What `msgspec.structs.fields` tells but for the types, which it would evaluate again."""
+    """What `msgspec.structs.fields` returns, without the types, which it would evaluate again."""
     names, keys, defaults = kind.__struct_fields__, kind.__struct_encode_fields__, kind.__struct_defaults__
     rows = []
     for name, key, default in zip(names, keys, (*[NODEFAULT] * (len(names) - len(defaults)), *defaults), strict=True):
@@ -142,6 +142,6 @@ def key_names(kind: type) -> list[str]:
 
 
 def convert(kind: type[Value], section: Struct, **changes: Any) -> Value:
-    """A value of that type: its fields are those of the section by the same names, but for the changes."""
+    """A value of that type with the fields of the section of the same names, except for the changes."""
     values = msgspec.structs.asdict(section)
     return kind(**{name: values[name] for name in kind.__struct_fields__ if name in values} | changes)

@@ -1,4 +1,4 @@
-"""Types and limits in words, values held against them, and what to write instead of a value of the wrong shape."""
+"""Types and limits in words, checks of values against them, and suggestions for values of the wrong shape."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def kinds_of(hint: Any) -> tuple[str, ...]:
 
 
 def name_of(hint: Any) -> str:
-    """The type in words, as messages and the reference say it."""
+    """The type in words, as in messages and the reference."""
     return hint_name(peel(hint))
 
 
 def hint_name(peeled: Hint) -> str:
-    """The same of a hint that was taken apart."""
+    """The same for a parsed hint."""
     base, origin = peeled.base, get_origin(peeled.base)
     if peeled.form:
         return peeled.form.words
@@ -65,7 +65,7 @@ def hint_name(peeled: Hint) -> str:
 
 
 def beyond(limit: msgspec.Meta, value: Any) -> str:
-    """What the limit asks for, if the value is beyond it."""
+    """What the limit requires, if the value is beyond it."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _number_beyond(limit, value)
     if isinstance(value, str):
@@ -104,11 +104,11 @@ def _text_beyond(limit: msgspec.Meta, value: str) -> str:
 
 
 AS_WRITTEN = ("version", "type", "mode")
-"""What decides how the rest is read is written out."""
+"""Keys that decide how the rest is read; they cannot be references."""
 
 
 def by_reference(hint: Hint) -> bool:
-    """Whether text there can only be a reference, or the value's own spelling: a number, a duration, an option."""
+    """Whether text here can only be a reference, or the value's own syntax: a number, a duration, an option."""
     if hint.form is not None:
         return bool(hint.form.example)
     if get_origin(hint.base) in (Union, types.UnionType):
@@ -118,7 +118,7 @@ def by_reference(hint: Hint) -> bool:
 
 
 def stand_in(hint: Hint) -> str:
-    """A value that the type takes, as it is written: for one that is not known yet."""
+    """A placeholder that the type accepts, for a value that is not known yet."""
     if hint.form is not None:
         return hint.form.example
     if get_origin(hint.base) in (Union, types.UnionType):
@@ -130,7 +130,7 @@ def stand_in(hint: Hint) -> str:
 
 
 def _least(hint: Hint) -> Any:
-    """The least number within the limits; 1 where there is no lower one."""
+    """The least number within the limits; 1 without a lower limit."""
     for limit in hint.limits:
         if limit.ge is not None:
             return limit.ge
@@ -182,11 +182,11 @@ def map_hint(kind: Any, node: Node) -> str:
 
 
 def option_hint(members: tuple[Any, ...], node: Node) -> str:
-    """The near miss among the options of a union."""
+    """The suggestion among the options of a union."""
     options = [str(o) for m in members if get_origin(peel(m).base) is Literal for o in get_args(peel(m).base)]
     return near_hint(node.text, options) if options and node.kind == "text" else ""
 
 
 def unclosed(text: str) -> str:
-    """What to write for a reference whose brace is not closed; empty if there is none."""
+    """What to write for a reference with an unclosed brace; empty if there is none."""
     return f"close it: {shorten(text, 60)}}}" if _UNCLOSED.search(text) else ""

@@ -1,4 +1,4 @@
-"""JSON of any depth, its schema, and its parts by JSONPath (`$.choices[0]`) or dots (`data.result`)."""
+"""JSON of any depth, JSON Schema, and parts of a value by JSONPath (`$.choices[0]`) or dots (`data.result`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DECODER = json.JSONDecoder()
 
 
 def loads(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
-    """The value that the decoder reads, however deep; ValueError if the text is not JSON."""
+    """The value that the decoder reads, at any depth; ValueError if the text is not JSON."""
     try:
         return decoder.decode(text)
     except RecursionError:
@@ -24,7 +24,7 @@ def loads(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
 
 
 def _read(text: str, decoder: json.JSONDecoder) -> Any:
-    """The same without recursion: what is open is on a stack, an object as its pairs, the last without its value."""
+    """The same without recursion: a stack holds what is open, an object as its pairs, the last without its value."""
     opened: list[tuple[str, list[Any]]] = []
     at = _skip(text, 0)
     while True:
@@ -39,7 +39,7 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
             value = _closed(*opened.pop(), decoder)
         else:
             value, at = decoder.raw_decode(text, at)
-        # A value has ended; with it may end any number of what it is in.
+        # A value has ended, and with it may end any number of enclosing values.
         while True:
             at = _skip(text, at)
             if not opened:
@@ -58,7 +58,7 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
 
 
 def _key(text: str, at: int, holder: tuple[str, list[Any]]) -> int:
-    """Reads the key of an object's next value, if it is an object; where that value begins."""
+    """Read the key of the next value if the holder is an object; returns where that value begins."""
     end, inside = holder
     if end == "]":
         return at
@@ -85,7 +85,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def validator(schema: Mapping[str, Any]) -> Any:
-    """A validator of the schema; ValueError if it is none, or does not hold all that it refers to."""
+    """A validator for the schema; ValueError if it is invalid, or refers to something outside it."""
     return _compiled(canonical(schema))
 
 
@@ -103,7 +103,7 @@ def _fetch_nothing(uri: str) -> Any:
 
 
 MISSING: Final = object()
-"""Nothing is there. A null that is there is None."""
+"""There is no value. A null is None."""
 
 Find: TypeAlias = Callable[[Any], Any]
 FindAll: TypeAlias = Callable[[Any], list[Any]]
@@ -114,12 +114,12 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]|\[(['\"])(.+?)\3\]")
 
 
 class BadPath(ValueError):
-    """A text is neither JSONPath nor dots; why."""
+    """The text is neither JSONPath nor dots; carries the reason."""
 
 
 @lru_cache(maxsize=256)
 def query(path: str) -> FindAll:
-    """Finds every part that the path names; BadPath if it is none."""
+    """A finder for every part that the path names; BadPath if it is not a path."""
     if not path:
         raise BadPath("it is empty")
     if path.startswith("$") and not _PLAIN.fullmatch(path):
@@ -134,7 +134,7 @@ def query(path: str) -> FindAll:
 
 
 def find_at(path: str) -> Find:
-    """A finder for the answer at a path: MISSING, one value, or several, as one text where all are texts."""
+    """A finder for the answer at a path: MISSING, one value, or several, joined if all are texts."""
     try:
         parts_at = query(path)
     except BadPath as bad:

@@ -1,4 +1,4 @@
-"""A YAML value with the place where it was written."""
+"""A YAML value with its position."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class Node(Struct, eq=False):
     column: int
     length: int = 1
     value: Any = None
-    """Of a scalar, as Python."""
+    """For a scalar: its Python value."""
     text: str = ""
-    """Of a scalar, as written."""
+    """For a scalar: its text as written."""
     style: str = ""
-    """Of a scalar: `'`, `"`, `|`, `>` or nothing."""
+    """For a scalar: `'`, `"`, `|`, `>` or empty."""
     items: list[Node] = []
     pairs: dict[str, tuple[Node, Node]] = {}
-    """Of a map: key to (key, value)."""
+    """For a map: key to (key, value)."""
     size: int = 1
-    """How many nodes it holds, itself included."""
+    """The number of nodes it contains, including itself."""
     depth: int = 1
-    """How many levels they are on."""
+    """The number of levels."""
     span: tuple[int, int] = (0, 0)
-    """Of a scalar: where its text begins and ends in the file, in characters."""
+    """For a scalar: start and end of its text in the file, in characters."""
     reference: str = ""
-    """Of a scalar: the `${VAR}` that gave the value."""
+    """For a scalar: the `${VAR}` that provided the value."""
     path: str = ""
-    """Where it is in the file, such as `contract.invariants[1].severity`; a key has the path of its value."""
+    """Its path in the file, such as `contract.invariants[1].severity`; a key has the path of its value."""
 
     @property
     def position(self) -> Position:
@@ -49,18 +49,18 @@ class Node(Struct, eq=False):
         return key in self.pairs
 
     def key(self, name: str) -> Node:
-        """The key's own node; where the key is absent, an empty node at the place of this map."""
+        """The key's own node; if the key is missing, an empty node at the position of this map."""
         return self.pairs[name][0] if name in self.pairs else self._absent(name)
 
     def get(self, name: str) -> Node:
-        """The value's node; where the key is absent, an empty node at the place of this map."""
+        """The value's node; if the key is missing, an empty node at the position of this map."""
         return self.pairs[name][1] if name in self.pairs else self._absent(name)
 
     def _absent(self, name: str) -> Node:
         return Node("null", self.line, self.column, self.length, path=join(self.path, name))
 
     def find(self, field: str) -> Node:
-        """The node of a field such as `assertions[1].field`; a field that is not there has the place of its owner."""
+        """The node of a field such as `assertions[1].field`; a missing field has the position of its owner."""
         node = self
         for part in re.findall(r"[^.\[\]]+", field):
             if node.kind == "list" and part.isdigit() and int(part) < len(node.items):
@@ -72,7 +72,7 @@ class Node(Struct, eq=False):
         return node
 
     def plain(self) -> Any:
-        """The whole value as dicts, lists and scalars."""
+        """The value as dicts, lists and scalars."""
         if self.kind == "list":
             return [item.plain() for item in self.items]
         if self.kind == "map":
@@ -86,14 +86,14 @@ def join(path: str, key: str) -> str:
 
 
 def put_at(node: Node, line: int) -> None:
-    """Places a tree on one line: that of the code which it comes from."""
+    """Set the position of a tree to one line: that of the code it comes from."""
     node.line, node.column, node.length = line, 1, 1
     for inner in (*node.items, *chain.from_iterable(node.pairs.values())):
         put_at(inner, line)
 
 
 def put_paths(node: Node, path: str = "") -> Node:
-    """The tree, every node of it with its path; a node that an alias repeats is copied, since it has two."""
+    """Set the path of every node; a node that an alias repeats is copied, because it has two."""
     node = replace(node, path=path) if node.path else node
     node.path = path
     node.items = [put_paths(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
@@ -103,7 +103,7 @@ def put_paths(node: Node, path: str = "") -> Node:
 
 
 def from_plain(value: Any, at: Node, path: str | None = None) -> Node:
-    """A node tree for a value that comes from elsewhere, placed where `at` was written."""
+    """A node tree for a value from elsewhere, with the position of `at`."""
     path = at.path if path is None else path
     node = Node("null", at.line, at.column, at.length, path=path)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Which words of a command are programs: the agent's own, and all that it names. Pure."""
+"""Finds the words of a command that are programs: the agent's own, and all that it names. Pure."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _KEYWORDS = {"if", "then", "else", "elif", "do", "while", "until", "!", "{"}
 """Of the shell: a command follows."""
 _SHELLS_OWN = {"command", "exec"}
 _LOOKS_UP = {"-v", "-V"}
-"""After `command`: it only asks whether a program is there."""
+"""Options of `command` that only look up a program."""
 _SHELL_TEXT = re.compile(r"-[a-z]*c")
 _NO_SCRIPT = {"-c", "-m", "-e", "-p", "--eval", "--print"}
-"""What follows is code or a module, not a file."""
+"""Options after which code or a module follows, not a file."""
 _WITH_VALUE = {"-W", "-X", "-r", "--require", "--import", "--loader", "-o", "-O", "-I"}
 _OPERATORS = "();|&\n"
 _BASH_BUILTINS = {"declare", "let", "local", "mapfile", "popd", "pushd", "shopt", "source", "time", "typeset"}
@@ -61,11 +61,11 @@ _PIECE = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|`[^`]*`|(?<![^\s;&|(])#[^\
 """A quoted text, an escaped character, a substitution in backticks or a comment."""
 _SUBSTITUTION = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)|`([^`]*)`")
 _EXPANDED = frozenset("$`*?[]{}~\\'\"")
-"""What only a shell can read."""
+"""Expansions that only a shell can read."""
 
 
 class ProgramWord(NamedTuple):
-    """A word that names a program or a script, and its place, without its quotes."""
+    """A word that names a program or a script, and its position, without its quotes."""
 
     text: str
     start: int
@@ -73,7 +73,7 @@ class ProgramWord(NamedTuple):
 
 
 class ProgramCall(NamedTuple):
-    """What one command of a line runs: a program, and the script that it interprets, if it does."""
+    """What one command of a line runs: a program, and the script that it interprets, if any."""
 
     program: str
     script: str | None = None
@@ -81,7 +81,7 @@ class ProgramCall(NamedTuple):
 
 
 def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]:
-    """The program that a shell command begins with and its script; None if there is none or only a shell knows."""
+    """The program that a shell command begins with and its script; None if there is none or only a shell can tell."""
     words = _words(command)
     first, _ = _first([word.text for word in words])
     if first >= len(words):
@@ -133,7 +133,7 @@ def path_changes(command: str) -> list[str]:
 
 
 def _shell_text(program: str, args: Sequence[str]) -> str:
-    """What a shell is given to run as text; empty where it is not."""
+    """The text that a shell is given to run; empty if there is none."""
     if PurePosixPath(program).name not in _SHELLS:
         return ""
     for at, word in enumerate(args[:-1]):
@@ -145,12 +145,12 @@ def _shell_text(program: str, args: Sequence[str]) -> str:
 
 
 def readable_calls(command: str) -> list[ProgramCall]:
-    """Calls whose program is written literally, so that no shell has to expand it."""
+    """Calls whose program is written literally, without shell expansion."""
     return [call for call in program_calls(command) if call.program and not _EXPANDED.intersection(call.program)]
 
 
 def script_of(program: str, args: Sequence[str]) -> int | None:
-    """Which argument is the script that a known interpreter runs; None if the program is none, or runs no file."""
+    """Which argument is the script that a known interpreter runs; None if there is none."""
     name, at = PurePosixPath(program).name, 0
     if name in _RUNNERS:
         if not args or args[0] != "run":
@@ -213,7 +213,7 @@ def _commands(line: str) -> Iterator[list[str]]:
     read = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS + "<>")
     read.whitespace, read.whitespace_split, read.commenters = " \t", True, ""
     words: list[str] = []
-    # The commands around each open parenthesis: what follows it goes on with them, as in `test $(wc -l < a) = 2`.
+    # The commands around each open parenthesis: they continue after it, as in `test $(wc -l < a) = 2`.
     outer: list[list[str]] = []
     redirected = False
     try:
@@ -237,7 +237,7 @@ def _commands(line: str) -> Iterator[list[str]]:
                 redirected = False  # a file
             else:
                 words.append(token)
-    except ValueError:  # a quote that nobody closes: the shell will say so
+    except ValueError:  # an unclosed quote: the shell will report it
         return
     yield words
     yield from outer

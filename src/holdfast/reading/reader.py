@@ -1,4 +1,4 @@
-"""Reads nodes by type hints: values, and every problem with its place."""
+"""Reads nodes by type hints: values, and every problem with its position."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Reader:
     """Collects problems while it reads."""
 
     def __init__(self, value_of: ValueOf | None = None) -> None:
-        """`value_of` gives numbers, durations and options that are written as a reference."""
+        """`value_of` resolves numbers, durations and options that are written as a reference."""
         self.problems: list[Problem] = []
         self.value_of = value_of
 
@@ -60,7 +60,7 @@ class Reader:
         return BAD
 
     def expected(self, node: Node, what: str, *, hint: str = "", code: str = "wrong-type") -> Bad:
-        """Reports a value that is not what it should be."""
+        """Report a value of the wrong kind."""
         return self.error(node, f"expected {what}, found {describe(node)}", hint=hint, code=code)
 
     def missing(self, node: Node, key: str, message: str = "missing", *, hint: str = "") -> Bad:
@@ -75,7 +75,7 @@ class Reader:
         self.problems.append(Problem(message, *where, hint, "warning", code, values=values))
 
     def twice(self, named: Iterable[tuple[str, Node]], what: str) -> None:
-        """Reports each name that an earlier node has already."""
+        """Report each name that an earlier node already has."""
         first: dict[str, Node] = {}
         for name, node in named:
             if first.setdefault(name, node) is not node:
@@ -83,7 +83,7 @@ class Reader:
                 self.error(node, message, hint=f"give it another {what}", code="duplicate-id")
 
     def failed(self, *prefixes: str) -> bool:
-        """Whether there is an error at or below one of these paths already."""
+        """Whether there already is an error at or below one of these paths."""
         return any(p.severity == "error" and p.path.startswith(prefixes) for p in self.problems)
 
     # -- values -------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Reader:
         return value
 
     def _resolve(self, value_of: ValueOf, hint: Hint, node: Node) -> Node:
-        """The node with the value of its references; a placeholder value is read where a variable is not set."""
+        """The node with the value of its references; a placeholder if a variable is not set."""
         if node.path.rpartition(".")[2] in AS_WRITTEN:
             return node
         # Without a value the rest of the file can still be checked: a placeholder that the type accepts is read, and
@@ -154,7 +154,7 @@ class Reader:
         return self.one_of(node, [str(o).lower() if isinstance(o, bool) else str(o) for o in options])
 
     def one_of(self, node: Node, options: Sequence[str]) -> Bad:
-        """Reports a value that is none of the options."""
+        """Report a value that is not one of the options."""
         hint = near_hint(node.text, options) if node.kind == "text" else ""
         what = options[0] if len(options) == 1 else f"one of {', '.join(options)}"
         return self.expected(node, what, hint=hint, code="unknown-value")
@@ -162,7 +162,7 @@ class Reader:
     def _union(self, members: tuple[Any, ...], node: Node) -> Any:
         if type(None) in members and node.kind == "null":
             return None
-        # If the kind of node leaves one member, that member is read, and its own message is better than "a or b".
+        # If the kind of node leaves one member, that member is read: its own message is better than "a or b".
         members = tuple(m for m in members if m is not type(None))
         fits = [m for m in members if node.kind in kinds_of(m)] or list(members)
         if len(fits) == 1 and (len(members) == 1 or node.kind in kinds_of(fits[0])):
@@ -199,7 +199,7 @@ class Reader:
 
     # -- sections -----------------------------------------------------------------------------
     def section(self, kind: type, node: Node) -> Any:
-        """A section of that type; its unreadable optional keys keep their defaults."""
+        """A section of that type; unreadable optional keys keep their defaults."""
         if node.kind != "map":
             return self.expected(node, "a map", hint=map_hint(kind, node))
         self.unknown_keys(node, [f.key for f in keys_of(kind)])
@@ -234,7 +234,7 @@ class Reader:
         label: str = "known keys",
         synonyms: Mapping[str, str] | None = None,
     ) -> None:
-        """Reports keys of the map that are not known; `synonyms` are hints for keys that people try."""
+        """Report unknown keys of the map; `synonyms` are hints for keys that people try."""
         for key in node.pairs:
             if key not in known:
                 hints = synonyms or {}

@@ -1,6 +1,6 @@
-"""What a plain YAML scalar means: the JSON-like core, without YAML 1.1's surprises.
+"""The meaning of a plain YAML scalar: the JSON-like core, without YAML 1.1's surprises.
 
-`on` and `no` are text, so is `12:30`, a date, and a number with a leading zero.
+`on` and `no` are text, and so are `12:30`, a date, and a number with a leading zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FLOAT = r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
 _SPECIAL = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 _MAX_DIGITS = 400
 _LARGEST = 2**63 - 1
-"""Larger numbers are text, so that an id of many digits stays what it is and JSON can carry every value."""
+"""Larger numbers are text, so an id of many digits stays unchanged and JSON can represent every value."""
 
 _TAGS: dict[str, NodeKind] = {"str": "text", "int": "int", "float": "float", "bool": "bool", "null": "null"}
 STANDARD = "tag:yaml.org,2002:"
@@ -47,7 +47,7 @@ def _number(text: str) -> tuple[NodeKind, Any]:
 
 
 def tagged(tag: str, text: str) -> tuple[NodeKind, Any] | None:
-    """The kind and value of a scalar with an explicit tag; None if the tag cannot be honoured."""
+    """The kind and value of a scalar with an explicit tag; None if the tag is not supported."""
     wanted = _TAGS.get(tag.removeprefix(STANDARD))
     if wanted == "text" or tag == "!":
         return "text", text
@@ -57,8 +57,8 @@ def tagged(tag: str, text: str) -> tuple[NodeKind, Any] | None:
     return (kind, value) if wanted == kind else None
 
 
-# `json.dumps` gives an emoji as a surrogate pair, which YAML refuses. Each pair is read as two characters of a private
-# range, written with as many letters, so that every place in the file stays what it is; then they are put together.
+# `json.dumps` writes an emoji as a surrogate pair, which YAML rejects. Each pair is read as two characters of a private
+# range, written with as many letters, so every position in the file stays the same. Afterwards they are joined.
 _PAIR = r"(?<!\\)((?:\\\\)*)\\u[dD]([89abAB][0-9a-fA-F]{2})\\u[dD]([c-fC-F][0-9a-fA-F]{2})"
 _STAND_INS = "[\ue000-\ue3ff][\ue400-\ue7ff]"
 _WRITTEN = r"\\u[eE][0-3][0-9a-fA-F]{2}\\u[eE][4-7][0-9a-fA-F]{2}"
@@ -66,7 +66,7 @@ _AWAY = 0xE000 - 0xD800
 
 
 def has_pairs(text: str) -> bool:
-    """Whether an escaped surrogate pair is in it."""
+    """Whether it contains an escaped surrogate pair."""
     return re.search(_PAIR, text) is not None
 
 
@@ -80,12 +80,12 @@ def _moved(digits: str) -> str:
 
 
 def put_together(value: str) -> str:
-    """A value in double quotes that was read from such a text."""
+    """A value in double quotes from such a text, with its pairs joined."""
     return re.sub(_STAND_INS, lambda found: _character(*map(ord, found[0])), value)
 
 
 def as_written(value: str) -> str:
-    """A value without double quotes, where a backslash is a backslash: as the file has it."""
+    """A value without double quotes, in which a backslash is literal: as in the file."""
     return re.sub(_WRITTEN, lambda found: _back(found[0][2:6]) + _back(found[0][8:]), value)
 
 

@@ -1,4 +1,4 @@
-"""YAML text to a Node tree: every value with its place, and the traps of YAML closed."""
+"""Parses YAML text into a Node tree: every value with its position, without YAML's traps."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Unreadable(Exception):
 
 
 def parse(text: str) -> tuple[Node | None, list[Problem]]:
-    """The tree of a file's one document, and what is wrong with its form. No tree: not readable at all."""
+    """The tree of a file's one document, and problems of its form. No tree: not readable at all."""
     # json.dumps writes an emoji as two escapes, which YAML rejects. Such a file is read a second time, with each pair
-    # replaced by characters that YAML accepts and that are put together again in the scalars.
+    # replaced by characters that YAML accepts; they are joined again in the scalars.
     root, problems = _parsed(text, paired=False)
     if root is None and has_pairs(text):
         return _parsed(with_stand_ins(text), paired=True)
@@ -80,7 +80,7 @@ def _events(text: str) -> Iterator[Any]:
 
 
 def _opened(broken: Any) -> Problem | None:
-    """The problem of a quote or bracket that is not closed on its line, placed where it is opened."""
+    """The problem of an unclosed quote or bracket, at the position where it opens."""
     found = next((words for start, words in _OPENED if str(broken.context).startswith(start)), None)
     at, noticed = broken.context_mark, broken.problem_mark
     if found is None or at is None or noticed is None or noticed.line == at.line:
@@ -97,7 +97,7 @@ def _syntax(text: str, broken: Any) -> Problem:
     lines = re.split(BREAK, text)
     if line <= len(lines) and lines[line - 1][column - 1 : column] == "\t":
         hint = _NO_TABS
-    if line > len(lines):  # libyaml puts the end of the file on a line of its own
+    if line > len(lines):  # libyaml puts the end of the file on its own line
         line, column = len(lines), len(lines[-1]) + 1
     return Problem(f"not readable as YAML: {message}", line=line, column=column, hint=hint, code="yaml-syntax")
 
@@ -114,12 +114,12 @@ class _Builder:
     """Builds nodes from events without recursion, so depth and aliases stay bounded."""
 
     def __init__(self, paired: bool) -> None:
-        """`paired`: the text has stand-ins for surrogate pairs."""
+        """`paired`: the text has placeholders for surrogate pairs."""
         self._paired = paired
         self.root: Node | None = None
         self.problems: list[Problem] = []
-        # A stack of the lists and maps that are still open, each with its anchor. `_keys` has the key that waits for
-        # its value, if the innermost one is a map.
+        # A stack of the open lists and maps, each with its anchor. `_keys` has the key that waits for its value, if the
+        # innermost one is a map.
         self._open: list[tuple[Node, str | None]] = []
         self._keys: list[Node | None] = []
         self._anchors: dict[str, Node | None] = {}
@@ -153,7 +153,7 @@ class _Builder:
         self.problems.append(Problem(message, path, node.line, node.column, node.length, hint, code=code))
 
     def _path(self) -> str:
-        """Of the value that is being read."""
+        """The path of the current value."""
         path = ""
         for (node, _), key in zip(self._open, self._keys, strict=True):
             path += f"[{len(node.items)}]" if node.kind == "list" else f".{key.text}" if key else ""
@@ -212,7 +212,7 @@ class _Builder:
         assert node is not None
         if len(self._open) + node.depth - 1 > MAX_NESTING:
             self._stop(event, f"nested deeper than {MAX_NESTING} levels")
-        # Ten aliases of ten aliases of … make a small file mean millions of values: count what they stand for.
+        # Ten aliases of ten aliases of … make a small file mean millions of values: count what they expand to.
         self._expanded += node.size
         if self._expanded > MAX_ALIAS_NODES:
             self._stop(event, f"aliases expand to more than {MAX_ALIAS_NODES:,} values")

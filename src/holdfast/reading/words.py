@@ -1,4 +1,4 @@
-"""The words of messages: what was found, what was expected, and the near miss."""
+"""The words of messages: actual value, expected value, and suggestion."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from holdfast.model.shorten import shorten
 from holdfast.reading.node import Node
 
 _HIDDEN_FROM = 6
-"""Characters: what is shorter cannot be a secret."""
+"""A shorter text cannot be a secret."""
 _LONGEST_WORD = 100
 """Characters of a name that are compared."""
 _SHOWN = 12
-"""How many known names a hint lists: more than a line of them helps nobody."""
+"""Known names listed in a hint: more than a line of them helps nobody."""
 
 
 def describe(node: Node) -> str:
@@ -32,7 +32,7 @@ def describe(node: Node) -> str:
 
 
 def _given(node: Node) -> str:
-    """What a reference gave. Longer text is not shown: it may be a secret that was meant for another place."""
+    """The value of a reference. Longer text is not shown: it may be a secret for another place."""
     where = _source(node)
     if node.kind != "text":
         return f"{node.text} in {where}"
@@ -42,13 +42,13 @@ def _given(node: Node) -> str:
 
 
 def _source(node: Node) -> str:
-    """The variable that gave the value; the whole reference where that is not plain to see."""
+    """The variable that provided the value; the complete reference if that is not obvious."""
     only = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", node.reference)
     return f"the variable {only[1]}" if only and only[2] != node.text else node.reference
 
 
 def near(word: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant: a misspelt one, or one that has a word more or less."""
+    """The known name that was probably meant: a misspelt one, or one with a word more or less."""
     names = {_fold(name): name for name in reversed(list(known))}
     if meant := misspelt(word, names.values()):
         return meant
@@ -58,18 +58,18 @@ def near(word: str, known: Iterable[str]) -> str | None:
 
 
 def _is_part(part: str, name: str) -> bool:
-    """Whether the part is some words of the name, as `timeout` of `timeout_ms`, or its beginning, as `stop`."""
+    """Whether the part consists of words of the name, like `timeout` of `timeout_ms`, or is its prefix, like `stop`."""
     return len(part) > 2 and (set(part.split("_")) < set(name.split("_")) or (len(part) > 3 and name.startswith(part)))
 
 
 def misspelt(word: str, known: Iterable[str]) -> str | None:
-    """The known name from which the word differs by a few letters."""
+    """The known name that differs from the word by a few letters."""
     from rapidfuzz.distance import OSA  # only a file with a mistake needs it
 
     names = {_fold(name): name for name in known}
     wanted = _fold(word[:_LONGEST_WORD])
     closest = min(names, key=lambda name: OSA.distance(wanted, name), default="")
-    # Of a short word few letters may be wrong: `after` is three letters from `gate`, and means something else.
+    # In a short word only few letters may be wrong: `after` is three letters from `gate`, and means something else.
     return names[closest] if closest and OSA.distance(wanted, closest) <= min(len(wanted) // 4 + 1, 3) else None
 
 
@@ -78,12 +78,12 @@ def _fold(name: str) -> str:
 
 
 def near_hint(word: str, known: Iterable[str], *, label: str = "known") -> str:
-    """A hint: the near miss, else the known names."""
+    """A hint: the suggestion, otherwise the known names."""
     return suggest(word, known, label=label)[1]
 
 
 def suggest(word: str, known: Iterable[str], *, label: str = "known") -> tuple[str, str]:
-    """The near miss, empty if there is none, and the hint: that miss, else the known names."""
+    """The suggestion, empty if there is none, and the hint: the suggestion, otherwise the known names."""
     options = list(known)
     miss = near(word, options)
     if miss is not None and miss != word:

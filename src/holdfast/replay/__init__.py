@@ -1,1 +1,1 @@
-"""Recorded sessions to tasks, and failed trials to sessions."""
+"""Converts recorded sessions to tasks, and failed trials to sessions."""

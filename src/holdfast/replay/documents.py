@@ -1,4 +1,4 @@
-"""Files of JSON, of JSON lines, or archives of them, within limits: a damaged line is left out by its number."""
+"""Reads files of JSON, of JSON lines, or archives of them, within limits: a damaged line is left out and reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.errors import UserError
 from holdfast.replay.foreign_trace import LeftOutTrace
 
 LARGEST = 256 << 20
-"""Bytes of a JSON document, or of one line: traces are small, and what is larger is something else."""
+"""Bytes of a JSON document, or of one line: traces are small, and anything larger is something else."""
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
@@ -23,12 +23,12 @@ class ForeignDocument(Struct, frozen=True):
     """One JSON value of a file."""
 
     name: str
-    """`file.jsonl:3` of a line, else the file's name."""
+    """`file.jsonl:3` for a line, otherwise the file's name."""
     value: Any
 
 
 def documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
-    """The values of a file, each when it is asked for: a file of lines may be larger than memory."""
+    """The values of a file, one at a time: a file of lines may be larger than memory."""
     try:
         with open(path, "rb") as file:
             packed = file.read(len(SIGNATURE)) == SIGNATURE
@@ -106,12 +106,12 @@ def _line(name: str, line: bytes) -> ForeignDocument | LeftOutTrace:
 SIGNATURE = b"PK\x03\x04"
 LARGEST_SAMPLE = 64 << 20
 LARGEST_ARCHIVE = 1 << 30
-"""Bytes of one sample and of all, unpacked."""
+"""Bytes of one sample and of all, uncompressed."""
 MOST_SAMPLES = 100_000
 _SAMPLE = re.compile(r"samples/.+\.json", re.DOTALL)
-"""Named by the sample's id, which may have a slash in it; no file is written by that name."""
+"""Named by the sample's id, which may contain a slash; no file is written under that name."""
 _HEADERS = ("header.json", "_journal/start.json")
-"""Of a log that is whole, and of one whose run was ended."""
+"""The headers of a complete log, and of one whose run was interrupted."""
 _ZSTD = 93
 _LOCAL = 30
 """Bytes of a local header before its two names."""
@@ -119,7 +119,7 @@ _BROKEN = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError)
 
 
 def archived(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
-    """Each sample as a log with that sample alone, and its name; UserError if it is not such an archive."""
+    """Each sample as a log with only that sample, and its name; UserError if it is not such an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield from _samples(path, archive)
@@ -128,7 +128,7 @@ def archived(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
 
 
 def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] | LeftOutTrace]:
-    known = archive.NameToInfo  # of two entries of one name the last counts, as for every reader of archives
+    known = archive.NameToInfo  # of two entries with one name the last counts, as for every reader of archives
     header = next((known[name] for name in _HEADERS if name in known), None)
     if header is None:
         raise UserError(
@@ -158,7 +158,7 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
         try:
             sample = _decoded(path, archive, info)
         except UserError as broken:
-            if broken.hint:  # nothing of this file can be read
+            if broken.hint:  # nothing in this file can be read
                 raise
             yield LeftOutTrace(info.filename, str(broken))
             continue
@@ -185,7 +185,7 @@ def _plain(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _zstd(path: Path, info: zipfile.ZipInfo) -> bytes:
-    """What newer versions of Inspect pack with; Python's reader of archives knows it from 3.14 on only."""
+    """Decompress zstd, which newer versions of Inspect use; Python's zipfile supports it only from 3.14 on."""
     with open(path, "rb") as file:
         file.seek(info.header_offset)
         local = file.read(_LOCAL)

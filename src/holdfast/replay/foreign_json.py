@@ -1,4 +1,4 @@
-"""JSON that others wrote: looked into without trusting its shape."""
+"""Reads third-party JSON without trusting its shape."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 from holdfast.model.codec import encode
 
 _PACKED = 3
-"""How often JSON may be written into a text."""
+"""How many times JSON may be nested inside strings."""
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 def at(value: Any, *path: str) -> Any:
-    """What lies at a path of keys; None if nothing does."""
+    """The value at a path of keys; None if there is none."""
     for key in path:
         if not isinstance(value, dict):
             return None
@@ -32,18 +32,18 @@ def text(value: Any, *path: str) -> str:
 
 
 def items(value: Any, *path: str) -> list[Any]:
-    """The same as a list; empty if it is none."""
+    """The same as a list; empty if it is not one."""
     found = at(value, *path)
     return found if isinstance(found, list) else []
 
 
 def first(value: Any, *keys: str) -> Any:
-    """The first of these keys that holds something."""
+    """The first non-empty value among these keys."""
     return next((found for key in keys if (found := at(value, key)) not in (None, "", [], {})), None)
 
 
 def decoded(value: Any) -> Any:
-    """What a text says that is JSON of a map or a list; else the value itself."""
+    """The map or list that a text holds as JSON; otherwise the value itself."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:
@@ -53,7 +53,7 @@ def decoded(value: Any) -> Any:
 
 
 def unpacked(value: Any) -> Any:
-    """What a text says that is JSON, of a text, too: exporters write it into a text again and again."""
+    """The JSON in a text, repeatedly: exporters nest JSON in strings again and again."""
     for _ in range(_PACKED):
         quoted = isinstance(value, str) and value[:1] == '"' and value[-1:] == '"'
         if not quoted:
@@ -66,12 +66,12 @@ def unpacked(value: Any) -> Any:
 
 
 def as_json(value: Any) -> str:
-    """A value as a recorded response has it."""
+    """A value in the form of a recorded response."""
     return encode(value).decode()
 
 
 def seconds(value: Any) -> float | None:
-    """A time in seconds since 1970: an ISO date, or a number of nanoseconds, milliseconds or seconds."""
+    """Seconds since 1970: from an ISO date, or a number of nanoseconds, milliseconds or seconds."""
     if isinstance(value, bool) or value in (None, ""):
         return None
     if isinstance(value, datetime):
@@ -95,13 +95,13 @@ def _dated(value: str) -> float | None:
 
 
 def iso(value: float | None) -> str:
-    """The time as a session has it."""
+    """The time in a session's format."""
     if value is None or not -6e10 < value < 2.5e11:
         return ""
     return datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")
 
 
 def lasted_ms(began: Any, ended: Any) -> float:
-    """Milliseconds between two times; 0 if one is not known."""
+    """Milliseconds between two times; 0 if one is unknown."""
     start, end = seconds(began), seconds(ended)
     return 0.0 if start is None or end is None else max(0.0, round((end - start) * 1000, 3))

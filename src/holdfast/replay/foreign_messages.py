@@ -1,4 +1,4 @@
-"""Conversations as others write them: OpenAI, LangChain, OpenTelemetry. What was asked, what was said before."""
+"""Conversations in third-party formats: OpenAI, LangChain, OpenTelemetry. The question, and the turns before."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ ROLES: Mapping[str, _Role] = {
     "AIMessageChunk": "assistant", "system": "system", "developer": "system", "SystemMessage": "system",
     "tool": "tool", "function": "tool", "ToolMessage": "tool", "FunctionMessage": "tool",
 }  # fmt: skip
-"""What others call who speaks."""
+"""Names of speakers in other formats."""
 
 ASKED = ("input", "question", "query", "prompt", "task", "user_input", "text", "message", "content", "chat_input",
          "contents", "new_message")  # fmt: skip
-"""Keys under which applications keep what they were asked."""
+"""Keys under which applications store the question."""
 
 
 _SPEAKER = re.compile(r"^(system|developer|user|assistant): ", re.MULTILINE)
 
 
 class ForeignMessage(Struct, frozen=True):
-    """One message, and what of a tool it tells."""
+    """One message, and its tool calls and results."""
 
     role: _Role
     content: str
     calls: tuple[tuple[str, str], ...] = ()
-    """Tools that it asks for: id of the call and name."""
+    """The requested tools: id of the call and name."""
     results: tuple[tuple[str, str, str], ...] = ()
-    """What tools answered: id of the call, name if it is said, the answer as JSON."""
+    """Tools' answers: id of the call, name if present, the answer as JSON."""
 
 
 class AskedQuestion(Struct, frozen=True):
-    """What was asked, and what was said before."""
+    """The question, and the turns before it."""
 
     turns: tuple[str, ...]
     context: tuple[DialogueMessage, ...] = ()
 
 
 def messages(value: Any) -> list[ForeignMessage]:
-    """The messages of a list; empty if it is not one of messages."""
+    """The messages of a list; empty if it is not a list of messages."""
     value = decoded(value)
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
-        value = value[0]  # LangChain keeps a batch of one
+        value = value[0]  # LangChain wraps a batch of one
     if not isinstance(value, list) or not value:
         return []
     read = [_message(one) for one in value]
@@ -59,7 +59,7 @@ def messages(value: Any) -> list[ForeignMessage]:
 
 
 def question(value: Any) -> AskedQuestion | None:
-    """What a trace's input asks, in whatever shape; None if nothing can be found."""
+    """The question in a trace's input of any shape; None if there is none."""
     value = decoded(value)
     if isinstance(value, str):
         said = _transcript(value)
@@ -71,7 +71,7 @@ def question(value: Any) -> AskedQuestion | None:
     one = _message(value)
     if one is not None:
         return _last_asked([one])
-    if value.keys() == {"args", "kwargs"}:  # what a function was called with
+    if value.keys() == {"args", "kwargs"}:  # a function's arguments
         given = value["args"] if isinstance(value["args"], list) else []
         return question(given[0]) if len(given) == 1 and not value["kwargs"] else question(value["kwargs"])
     history = messages(first(value, "messages", "chat_history", "history") or [])
@@ -86,19 +86,19 @@ def question(value: Any) -> AskedQuestion | None:
 
 
 def messages_in(value: Any) -> list[ForeignMessage]:
-    """The messages of a list, or of a request that holds one."""
+    """The messages of a list, or of a request that contains one."""
     value = decoded(value)
     return messages(value) or messages(first(value, "messages", "contents", "input"))
 
 
 def after_question(said: Sequence[ForeignMessage]) -> list[ForeignMessage]:
-    """What followed the last message of the user."""
+    """What followed the user's last message."""
     last = max((n for n, one in enumerate(said) if one.role == "user" and one.content.strip()), default=-1)
     return list(said[last + 1 :])
 
 
 def _last_asked(said: Sequence[ForeignMessage]) -> AskedQuestion | None:
-    """The user's last words, and those that directly precede them, are asked; the rest was before."""
+    """The user's last consecutive messages are the question; the rest is context."""
     end = max((n for n, one in enumerate(said) if one.role == "user" and one.content.strip()), default=None)
     if end is None:
         return None

@@ -1,4 +1,4 @@
-"""Which format a file of traces has, and the sessions in it."""
+"""Detects the format of a file of traces, and reads its sessions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _OURS = frozenset({"tool_responses", "expected_failure", "captured_at", "contrac
 
 
 class TraceReader(Struct, frozen=True):
-    """An adapter: whether a document is of its format, and the sessions of documents that are."""
+    """An adapter: whether a document has its format, and the sessions of such documents."""
 
     matches: Callable[[Any], bool]
     read: Callable[[Iterable[ForeignDocument]], Iterator[Found]]
 
 
 def imported(path: Path, format: TraceFormat | None) -> SessionsFound:
-    """The sessions of a file; its format is guessed if none is given. UserError if it is of none."""
+    """The sessions of a file; without `format` it is guessed. UserError if no format fits."""
     if format in (None, "holdfast") and _is_session_file(path):
         return SessionsFound(read_sessions(path))
     chosen = _chosen(path, format)
@@ -53,7 +53,7 @@ def imported(path: Path, format: TraceFormat | None) -> SessionsFound:
 
 
 def imported_together(paths: Iterable[Path], format: TraceFormat | None) -> SessionsFound:
-    """The sessions of several files; where two have a session of one id, the later gets a number."""
+    """The sessions of several files; of two sessions with one id, the later gets a number."""
     found = [imported(path, format) for path in paths]
     left_out = [one for each in found for one in each.left_out]
     return _sorted_out((one for each in found for one in each.sessions), left_out)
@@ -63,7 +63,7 @@ _HINT = f"name the format: --format {'|'.join(FORMATS)}"
 
 
 def _sorted_out(found: Iterable[Found], left_out: list[LeftOutTrace]) -> SessionsFound:
-    """Sessions and what was left out; a second one of the same id gets a number."""
+    """Sessions and left-out traces; a second session with the same id gets a number."""
     sessions: list[RecordedSession] = []
     times: Counter[str] = Counter()
     for one in found:
@@ -97,7 +97,7 @@ def _unlike(value: Any, format: str) -> str:
 
 
 def _chosen(path: Path, format: TraceFormat | None) -> str:
-    """The format that is given, or the one that most records have; of two the first of them all. UserError: none."""
+    """The given format, or the one that most records have; ties go to the earlier format. UserError if none fits."""
     readers = {name: _reader(name) for name in ([format] if format in _MODULES else _MODULES) if name}
     counts: Counter[str] = Counter()
     unreadable = ""
@@ -121,7 +121,7 @@ def _chosen(path: Path, format: TraceFormat | None) -> str:
 
 
 def _is_ours(path: Path, one: ForeignDocument) -> bool:
-    """Whether this is a whole file of sessions as we write it."""
+    """Whether this is a complete file of sessions in Holdfast's own format."""
     if not isinstance(one.value, dict) or one.name != path.name:
         return False
     listed = one.value.get("sessions")
@@ -146,7 +146,7 @@ def _each(read: Callable[[Any, str], Iterator[Found]], found: Iterable[ForeignDo
 
 
 def _joined(found: Iterable[ForeignDocument]) -> Any:
-    """The lines of one file as one list: the spans of a trace may lie in several of them."""
+    """The lines of one file as one list: the spans of a trace may be in several of them."""
     values = [one.value for one in found]
     if len(values) == 1:
         return values[0]

@@ -1,4 +1,4 @@
-"""Logs of Inspect AI to sessions: each sample's conversation, and what its tools answered."""
+"""Converts logs of Inspect AI to sessions: each sample's conversation, and its tools' answers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, Too
 
 SOURCE = "inspect"
 VERSION = 2
-"""Of the format of logs, as Inspect AI 0.3.285 writes it."""
+"""The log format's version, as Inspect AI 0.3.285 writes it."""
 _ATTACHED = "attachment://"
 _DEEPEST = 20
 _WRONG = ("I", "N", 0, 0.0, False)
-"""Values of a score that say that the answer was wrong: incorrect, no answer."""
+"""Values of a score that mean a wrong answer: incorrect, no answer."""
 
 
 def matches(document: Any) -> bool:
-    """Whether this is a log of an evaluation."""
+    """Whether this is an evaluation log."""
     said = at(document, "version")
     return isinstance(at(document, "eval"), dict) and isinstance(said, int) and bool(text(document, "eval", "task"))
 
 
 def read(document: Any, name: str) -> Iterator[Found]:
-    """A session for every sample; UserError of a log of a later format, or of one without samples."""
+    """A session for every sample; UserError for a log of a later format, or without samples."""
     if document["version"] > VERSION:
         raise UserError(
             f"{name}: a log of format {document['version']}, and {VERSION} is the latest that is known",
@@ -75,7 +75,7 @@ def _tool(event: Any) -> ToolUse:
 
 
 def _failure(scores: Any) -> str:
-    """The first scorer that was not content, in words."""
+    """The first scorer with a bad score, as a sentence."""
     for name, score in scores.items() if isinstance(scores, dict) else ():
         value = at(score, "value")
         if isinstance(value, str | int | float) and value in _WRONG:
@@ -84,7 +84,7 @@ def _failure(scores: Any) -> str:
 
 
 def _resolved(value: Any, attached: Any, depth: int = 0) -> Any:
-    """The value with texts in the place of what refers to them: Inspect keeps long ones apart."""
+    """The value with references replaced by their texts: Inspect stores long ones separately."""
     if not isinstance(attached, dict) or not attached or depth > _DEEPEST:
         return value
     if isinstance(value, str) and value.startswith(_ATTACHED):

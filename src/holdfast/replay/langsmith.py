@@ -1,4 +1,4 @@
-"""Traces of LangSmith as sessions: runs as an export has them, or fetched through LangSmith's own client."""
+"""Converts LangSmith traces to sessions: runs from an export, or fetched with LangSmith's own client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE = "langsmith"
 
 
 class LangSmithRun(Struct, frozen=True):
-    """One run, as the API gives it or an export has it."""
+    """One run from the API or an export."""
 
     id: str
     kind: str
@@ -52,7 +52,7 @@ def read(document: Any) -> Iterator[Found]:
 
 
 def sessions_of(runs: Iterable[LangSmithRun]) -> Iterator[Found]:
-    """A session for every root among the runs: one whose parent is not there."""
+    """A session for every root among the runs: one whose parent is missing."""
     known = {run.id: run for run in runs}
     below: defaultdict[str, list[LangSmithRun]] = defaultdict(list)
     for run in known.values():
@@ -84,7 +84,7 @@ def _descendants(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> It
 
 
 def _outer_tools(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
-    """Tools that the agent called; what a tool calls is its own affair."""
+    """Tools that the agent called; calls inside a tool do not count."""
     waiting = list(below.get(root.id, ()))
     while waiting:
         run = waiting.pop()
@@ -99,7 +99,7 @@ def _tool(run: LangSmithRun) -> ToolUse:
 
 
 def _output(outputs: Any) -> Any:
-    """What a tool gave: LangChain wraps it as `output`, and that in a message."""
+    """A tool's result: LangChain wraps it as `output`, and that in a message."""
     given = outputs["output"] if isinstance(outputs, dict) and set(outputs) == {"output"} else outputs
     inner = at(given, "kwargs") or given
     if isinstance(inner, dict) and "content" in inner and (inner.get("type") == "tool" or "tool_call_id" in inner):
@@ -108,7 +108,7 @@ def _output(outputs: Any) -> Any:
 
 
 def _flattened(value: Any, parent: str) -> Iterator[LangSmithRun]:
-    """A run and those below it, which an export may have inside of it."""
+    """A run and its children, which an export may nest."""
     waiting = [(value, parent)]
     while waiting:
         one, above = waiting.pop()
@@ -171,7 +171,7 @@ def _client(environ: Mapping[str, str]) -> Any:
 
 @contextmanager
 def _translate_errors(source: SessionSource, environ: Mapping[str, str]) -> Iterator[None]:
-    """What the client raises, as whose doing it is."""
+    """Convert the client's exceptions to errors of the user or the harness."""
     from langsmith import utils
     from requests import RequestException
 
@@ -215,7 +215,7 @@ def _one(client: Any, id: str) -> Iterator[Found]:
 
 
 def _project(client: Any, source: SessionSource, now: datetime) -> Iterator[Found]:
-    """Roots that fit the filter, each with what lies below it."""
+    """Roots that fit the filter, each with its children."""
     taken = 0
     for root in client.list_runs(**_query(source, now)):
         if lasted_ms(root.start_time, root.end_time) < source.min_latency_ms:
@@ -230,7 +230,7 @@ def _project(client: Any, source: SessionSource, now: datetime) -> Iterator[Foun
 
 
 def _query(source: SessionSource, now: datetime) -> dict[str, Any]:
-    """A warning is a trace that ended well though a step of it failed."""
+    """A warning is a trace that succeeded although one of its steps failed."""
     asked: dict[str, Any] = {"project_name": source.project, "is_root": True}
     if source.status != "all":
         asked["error"] = source.status == "error"

@@ -1,4 +1,4 @@
-"""OpenTelemetry traces in OTLP JSON to sessions, by the GenAI conventions: of attributes, and of events."""
+"""Converts OpenTelemetry traces in OTLP JSON to sessions, by the GenAI conventions for attributes and events."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OtlpSpan(Struct, frozen=True):
 
 
 def matches(document: Any) -> bool:
-    """Whether this is an export request, or several."""
+    """Whether this is one or more export requests."""
     one = document[0] if isinstance(document, list) and document else document
     return isinstance(at(one, "resourceSpans") or at(one, "resource_spans"), list)
 
@@ -82,7 +82,7 @@ def _trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
 
 
 def _outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
-    """Tools that the agent called: a span of MCP may lie inside of one, and is the same call."""
+    """Tools that the agent called: an MCP span may be nested in one, and is the same call."""
     by_id = {span.id: span for span in spans}
     for span in spans:
         above, seen = by_id.get(span.parent), {span.id}
@@ -111,7 +111,7 @@ def _tool(span: OtlpSpan) -> ToolUse:
 
 
 def _tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
-    """What tools answered, where no span is of them: the last model call has all of it in its messages."""
+    """Tools' answers without a span of their own: the last model call has them in its messages."""
     for span in reversed(models):
         for value in _asked(span):
             found = tools_in_messages(after_question(messages(value)))
@@ -121,7 +121,7 @@ def _tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
 
 
 def _asked(span: OtlpSpan) -> Iterator[Any]:
-    """What may hold the messages that a span was given, the newest convention first."""
+    """Where a span's input messages may be, newest convention first."""
     known = span.attributes
     yield known.get("gen_ai.input.messages")
     for name, body in span.events:
@@ -135,7 +135,7 @@ def _asked(span: OtlpSpan) -> Iterator[Any]:
 
 
 def _by_events(span: OtlpSpan) -> list[dict[str, Any]]:
-    """Messages that are events of their own."""
+    """Messages that are separate events."""
     said = []
     for name, body in span.events:
         kind = _MESSAGE_EVENT.fullmatch(name)
@@ -145,7 +145,7 @@ def _by_events(span: OtlpSpan) -> list[dict[str, Any]]:
 
 
 def _by_index(known: dict[str, Any]) -> list[dict[str, Any]]:
-    """Messages whose fields are attributes of their own: `gen_ai.prompt.0.role`."""
+    """Messages whose fields are separate attributes: `gen_ai.prompt.0.role`."""
     said: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     for key, value in known.items():
         part = _INDEXED.fullmatch(key)
@@ -185,7 +185,7 @@ def _exception(one: dict[str, Any]) -> str:
 
 
 def _event(event: Any) -> dict[str, Any]:
-    """Its attributes, and its body's fields where it was a log record."""
+    """Its attributes, and its body's fields if it was a log record."""
     body = _value(at(event, "body"))
     return {**(body if isinstance(body, dict) else {}), **_attributes(event)}
 
@@ -195,7 +195,7 @@ def _attributes(holder: Any) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    """A typed value of OTLP as a plain one."""
+    """A typed OTLP value as a plain one."""
     if not isinstance(value, dict):
         return value
     if "arrayValue" in value:

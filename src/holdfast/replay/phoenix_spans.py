@@ -1,4 +1,4 @@
-"""Spans of Phoenix to sessions: OpenInference attributes, flat or nested, as its API and its exports have them."""
+"""Converts Phoenix spans to sessions: OpenInference attributes, flat or nested, from its API or an export."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERED = re.compile(r"llm\.input_messages\.(\d+)\.(.+)")
 
 
 def matches(document: Any) -> bool:
-    """Whether this is a span of OpenInference, or several."""
+    """Whether this is one or more OpenInference spans."""
     listed = _listed(document)
     return bool(listed) and (bool(_kind(listed[0])) or bool(text(listed[0], "context", "trace_id")))
 
@@ -62,7 +62,7 @@ def _asked(span: Any) -> Iterator[Any]:
 
 
 def _tools_in_prompts(models: list[Any]) -> tuple[ToolUse, ...]:
-    """What tools answered, where no span is of them, by the messages of the last model call."""
+    """Tools' answers without a span of their own, from the messages of the last model call."""
     for span in reversed(models):
         found = tools_in_messages(after_question(messages(_input_messages(span))))
         if found:
@@ -121,7 +121,7 @@ def _input_messages(span: Any) -> list[Any]:
 
 
 def _whole(flat: dict[str, Any]) -> dict[str, Any]:
-    """A message of flat keys: its text may be in parts, its tool calls are numbered."""
+    """A message from flat keys: its text may be in parts, its tool calls are numbered."""
     parts = [value for key, value in sorted(flat.items()) if key.startswith("contents.") and key.endswith(".text")]
     made = {key: value for key, value in flat.items() if "." not in key}
     calls: defaultdict[str, dict[str, Any]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""The trials of a stored run, or of its report, as sessions."""
+"""Converts the trials of a stored run, or of its report, to sessions."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _LARGEST = 512 << 20
 
 
 _ID = re.compile(r"\d+(/[a-z]+)?")
-"""The id of a run, or of a part of one, as a report has it."""
+"""The id of a run, or of a part of one, in a report."""
 
 
 class SessionsFound(Struct, frozen=True):
-    """Sessions, what was left out, and what is to be said of them."""
+    """Sessions, left-out trials, and notes."""
 
     sessions: tuple[RecordedSession, ...] = ()
     left_out: tuple[LeftOutTrace, ...] = ()
@@ -52,7 +52,7 @@ class SessionsFound(Struct, frozen=True):
 def run_sessions(
     run: RunDir, folder: Path, *, environ: Mapping[str, str], failed_only: bool, trial: str = ""
 ) -> SessionsFound:
-    """The trials of a run, or of all its parts, as sessions for a folder; `trial` takes those whose ids begin so."""
+    """The trials of a run, or of all its parts, as sessions for a folder; `trial` selects ids with that prefix."""
     contract = contract_path(run.manifest().original, folder)
     every = []
     for part in run.parts or (run,):
@@ -75,7 +75,7 @@ def stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTria
 
 
 def gathered(found: Iterable[SessionsFound]) -> SessionsFound:
-    """Several as one; of two trials with one id, which ask the same, the first."""
+    """Combine several; of two trials with one id, which ask the same, the first."""
     every = list(found)
     sessions = {one.id: one for each in reversed(every) for one in reversed(each.sessions)}
     return SessionsFound(
@@ -86,13 +86,13 @@ def gathered(found: Iterable[SessionsFound]) -> SessionsFound:
 
 
 def _other_rules(found: SessionsFound, part: Part) -> Iterator[str]:
-    """Mutations and prompts in chaos are held to the rules of run, sessions to a contract."""
+    """Note that mutations and prompts under chaos use the rules of run, and sessions those of a contract."""
     if found.sessions and part in ("mutation", "chaos"):
         yield f"what failed in {part} failed rules of run; sessions are held to a contract: see that it has such rules"
 
 
 def contract_path(spec: Path, folder: Path) -> str:
-    """The spec's contract as a session in the folder names it; empty if it has none, or is gone."""
+    """The path of the spec's contract relative to the folder; empty if it has none, or is gone."""
     if not spec.is_file():
         return ""
     root, _ = parse(spec.read_text(encoding="utf-8", errors="replace"))
@@ -101,7 +101,7 @@ def contract_path(spec: Path, folder: Path) -> str:
 
 
 def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[str, str]) -> SessionsFound:
-    """The failed trials of the run that a JSON report is of, which has to be stored here."""
+    """The failed trials of a JSON report's run, which must be stored here."""
     document = _report(path)
     id = text(document, "run_id")
     whole, _, part = id.partition("/")
@@ -141,7 +141,7 @@ def _found(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contrac
 
 
 def _undisturbed(outcome: RunOutcome) -> dict[str, RecordedResponse]:
-    """What tools gave to calls that met no fault, by each identity of the call."""
+    """Tools' results of calls without faults, by each identity of the call."""
     known: dict[str, RecordedResponse] = {}
     for one in outcome.cells.traced():
         for event, response in given_replies(one.seen):

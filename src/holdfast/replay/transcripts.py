@@ -1,4 +1,4 @@
-"""Plain JSON lines to sessions: chat transcripts (`messages`), or an input with other fields."""
+"""Converts plain JSON lines to sessions: chat transcripts (`messages`), or an input with other fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMES = ("captured_at", "timestamp", "created_at", "start_time", "time")
 
 
 def matches(document: Any) -> bool:
-    """Whether this is a transcript, or something with an input."""
+    """Whether this is a transcript, or has an input."""
     one = document[0] if isinstance(document, list) and document else document
     return isinstance(one, dict) and first(one, "messages", *ASKED) is not None
 
@@ -29,7 +29,7 @@ def read(document: Any, name: str) -> Iterator[Found]:
 
 def _trace(one: Any, name: str) -> ForeignTrace:
     said = messages(at(one, "messages"))
-    # Of a transcript alone the last question is asked; an input next to it is asked after it.
+    # A transcript alone asks its last question; an input next to it is asked after it.
     asked = said and first(one, *ASKED) is None
     return ForeignTrace(
         id=next((found for key in _IDS if (found := text(one, key))), name),
@@ -43,7 +43,7 @@ def _trace(one: Any, name: str) -> ForeignTrace:
 
 
 def _with_context(one: Any) -> Any:
-    """An input with the turns before, which a session calls context."""
+    """An input with the turns before it, which a session calls context."""
     if not isinstance(one, dict):
         return one
     history = first(one, "messages", "context", "chat_history", "history")

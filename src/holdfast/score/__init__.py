@@ -1,4 +1,4 @@
-"""Stage 5, Verdicts to Score: cells decided as results come, then one number and a verdict."""
+"""Stage 5, Verdicts to Score: decides cells as results arrive, then computes one number and a verdict."""
 
 from holdfast.score.cell import needed, settle
 from holdfast.score.intervals import kish, pass_hat_k, wilson

@@ -1,4 +1,4 @@
-"""Cases: the replicas of one task in one scenario with one set of params, combined to a status."""
+"""Cases: the replicas of one task in one scenario with one set of params, combined into a status."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ _Key = tuple[str, Task, int]
 
 
 class _Judged(Struct, frozen=True):
-    """A trial as it was judged; of its verdicts what decides, where a fault must be met."""
+    """A judged trial; of its verdicts only what matters when faults are not met."""
 
     replica: Replica
     verdicts: dict[str, Verdict]
     open: dict[str, Open] = {}
-    """Rules that are unproven, and not by the agent's doing: counted as passed until it matters."""
+    """Rules that are unproven for reasons other than the agent: they count as passed until it matters."""
 
 
 class Cases:
-    """Takes the trials that serve every rule, in any order."""
+    """Collects the trials that serve every rule, in any order."""
 
     def __init__(self, spec: Spec, plan: Plan) -> None:
         self._spec = spec
         self._plan = plan
         self._judged: dict[_Key, dict[int, _Judged]] = {}
         self._met: defaultdict[_Key, set[int]] = defaultdict(set)
-        """By case: the faults that a trial of it met, by their place in the scenario."""
+        """By case: the met faults, by their index in the scenario."""
         self._rules: dict[str, list[Invariant]] = {}
         """By scenario."""
         self._needs: dict[str, dict[str, frozenset[int]]] = {}
-        """By scenario and rule: the faults of which one must be met; calm ones need none."""
+        """By scenario and rule: the faults of which one must be met; calm scenarios need none."""
         self._whole = plan.decides_cases
         self._scenarios = {scenario.name: scenario for scenario in plan.scenarios}
         self.lost = False
-        """A case has failed, whatever is still to come."""
+        """Whether a case has failed, whatever the remaining trials do."""
 
     def add(self, trial: Trial, seen: Observation, verdicts: Iterable[Verdict]) -> None:
-        """A trial that was judged; one that serves a single rule is no part of a case.
+        """Add a judged trial; one that serves a single rule is not part of a case.
 
-        Where rules of it are left out it has no composite, but what is forbidden fails it all the same.
+        If some of its rules are left out it has no composite, but a forbidden action still fails it.
         """
         if not self._whole and not any(one.violated or one.error for one in seen.forbidden):
             return
@@ -87,7 +87,7 @@ class Cases:
         return self._settled(replicas, self._expected(key, len(replicas))).status == "fail"
 
     def _settled(self, replicas: Sequence[Replica], expected: int) -> CaseResult:
-        """What the replicas come to: those up to the one that decided, where they stop by a test."""
+        """The result of the replicas: those up to the deciding one, if a sequential test stops them."""
         scoring = self._spec.scoring
         if not self._plan.sequential or scoring.replica_aggregation.kind == "mean":
             return settled(replicas, expected, scoring)
@@ -103,17 +103,17 @@ class Cases:
         return CaseResult("error", first or open_, causes or (CauseKey("", "undecided"),))
 
     def open(self, trial: Trial) -> bool:
-        """Whether another replica of the trial's case would tell more."""
+        """Whether another replica of the trial's case would help to decide."""
         key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
         judged = self._judged.get(key)
         if judged is None:
-            return False  # it is no part of a case
+            return False  # it is not part of a case
         replicas = [one.replica for _, one in sorted(judged.items())]
         expected = self._expected(key, len(replicas))
         return len(replicas) < expected and self._settled(replicas, expected).status == "error"
 
     def all(self) -> Iterator[Case]:
-        """Every case that was begun, in plan order."""
+        """Every case with a trial, in plan order."""
         scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
         tasks = {task: n for n, task in enumerate(self._spec.tasks)}
         for key in sorted(self._judged, key=lambda k: (scenarios[k[0]], tasks.get(k[1], 0), k[2])):
@@ -123,7 +123,7 @@ class Cases:
             yield self._decided(plain, judged, self._expected(key, len(judged)))
 
     def _decided(self, case: Case, judged: Sequence[_Judged], expected: int) -> Case:
-        """The case with its replicas: rules that passed without their faults met do not speak for it."""
+        """The case with its replicas; rules that passed without their faults being met do not count."""
         rules, scoring = self._rules[case.scenario], self._spec.scoring
         whole = [one.replica for one in judged]
         unmet = dict.fromkeys(case.unmet, UNMET)
@@ -135,21 +135,21 @@ class Cases:
         as_judged, found = self._settled(whole, expected), self._settled(counted, expected)
         if as_judged.status == "pass" and (found.status != "pass" or vacuous):
             return _unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
-        if as_judged.status == "error" and found.status != "pass":  # ours, whatever was met
+        if as_judged.status == "error" and found.status != "pass":  # a harness error, whatever was met
             found = as_judged
         return replace(case, flaky=flaky, composite=mean(counted), replicas=tuple(counted), **found._asdict())
 
     def _vacuous(self, case: Case) -> bool:
-        """None of its rules saw a fault that it needs: no threshold is low enough for that to be a pass."""
+        """Whether none of its rules met a fault that it needs: no threshold makes that a pass."""
         return bool(case.unmet) and len(case.unmet) == len(self._needs[case.scenario])
 
     def _unmet(self, key: _Key) -> tuple[str, ...]:
-        """The rules of which no trial of the case met a fault that they need."""
+        """The rules for which no trial of the case met a needed fault."""
         met = self._met[key]
         return tuple(rule for rule, needs in self._needs[key[0]].items() if not needs & met)
 
     def _expected(self, key: _Key, there: int) -> int:
-        """How many replicas a case waits for; where trials were selected, those."""
+        """How many replicas a case expects; with a selection, those selected."""
         if self._plan.whole:
             return max(there, self._spec.replicas)
         scenario, task, params = key
@@ -159,7 +159,7 @@ class Cases:
 
 
 def _unproven(case: Case, judged: Sequence[_Judged]) -> Case:
-    """A case that would have passed but for rules that are unproven; it names those that count as passed."""
+    """A case that would have passed without unproven rules; it names those that count as passed."""
     reasons = {rule: UNMET for rule in case.unmet if any(_passed(one, rule) for one in judged)}
     undecided = {rule: why for one in judged for rule, why in one.open.items()}
     reasons |= undecided
@@ -179,13 +179,13 @@ def _passed(one: _Judged, rule: str) -> bool:
 
 
 def _slim(verdict: Verdict) -> Verdict:
-    """All that counts of it: the rest may be long."""
+    """The parts of a verdict that count: the rest may be long."""
     return Verdict("", verdict.invariant, verdict.outcome, verdict.score, "")
 
 
 # -- replicas --------------------------------------------------------------------------------------
 class CaseResult(NamedTuple):
-    """What replicas come to, and why if that is no pass."""
+    """The result of replicas, and why it is not a pass."""
 
     status: Status
     reason: str = ""
@@ -193,18 +193,18 @@ class CaseResult(NamedTuple):
 
 
 def first_reason(replicas: Iterable[Replica], status: str) -> tuple[str, tuple[CauseKey, ...]]:
-    """Of the first replica that came to this status: why, in words and as values."""
+    """Why the first replica with this status has it, as a sentence and as values."""
     return next(((one.reason, one.causes) for one in replicas if one.status == status), ("", ()))
 
 
 def mean(replicas: Sequence[Replica]) -> float | None:
-    """Of their composites; None if one has none."""
+    """The mean of the composites; None if one is missing."""
     known = [one.composite for one in replicas if one.composite is not None]
     return sum(known) / len(known) if known and len(known) == len(replicas) else None
 
 
 def settled(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> CaseResult:
-    """The status of which nothing that is undecided or missing could make another, and why it is no pass."""
+    """The status that no undecided or missing replica could change, and why it is not a pass."""
     how, threshold = scoring.replica_aggregation, scoring.pass_threshold
     count = {status: sum(one.status == status for one in replicas) for status in ("pass", "fail", "error")}
     if how.kind == "mean":
@@ -222,7 +222,7 @@ def settled(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> Cas
 
 
 def _mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseResult:
-    """The mean of the composites against the threshold; an unknown one leaves it open unless it cannot matter."""
+    """The mean composite against the threshold; an unknown composite leaves it open if it could matter."""
     known = [one.composite for one in replicas if one.composite is not None]
     low, high = sum(known) / expected, (sum(known) + expected - len(known)) / expected
     if low >= threshold - SLACK:

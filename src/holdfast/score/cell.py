@@ -1,4 +1,4 @@
-"""One cell while its verdicts come in, and what is kept of it afterwards."""
+"""One cell while its verdicts arrive, and what is stored afterwards."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def needed(how: Aggregation, n: int) -> int:
         case "majority":
             return n // 2 + 1
         case "at_least":
-            # A part of the replicas may have been selected: then all of these.
+            # Only some of the replicas may have been selected: then all of them must pass.
             return min(int(value), n)
         case "rate":
             return min(n, ceil(value * n - _SLACK))
@@ -54,7 +54,7 @@ def needed(how: Aggregation, n: int) -> int:
 
 
 def settle(passes: int, fails: int, errors: int, n: int, need: int) -> Outcome:
-    """The outcome of one prompt of which n verdicts are expected and `need` must pass."""
+    """The outcome of one prompt with n expected verdicts, of which `need` must pass."""
     if passes >= need:
         return "pass"
     if n - fails < need:
@@ -63,19 +63,19 @@ def settle(passes: int, fails: int, errors: int, n: int, need: int) -> Outcome:
 
 
 Tries = tuple[tuple[tuple[int, int], int], ...]
-"""How many prompts had (passes, decided verdicts); only of prompts with several replicas."""
+"""How many prompts had (passes, decided verdicts); only for prompts with several replicas."""
 
 CauseValues = tuple[str, tuple[str, ...], str]
 """What makes two reasons the same cause: the code and the key of the finding, or the ending."""
 CAUSES_KEPT = 100
-"""Causes of one cell that are kept: more ways to fail than anybody reads."""
+"""Causes stored per cell: more than anybody reads."""
 
 PASS, FAIL, ERROR, UNPROVEN = 0, 1, 2, 3
 _CODES: Mapping[str, int] = {"pass": PASS, "fail": FAIL, "error": ERROR, "unproven": UNPROVEN}
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """What is kept of a decided cell: no verdicts, no answers."""
+    """What is stored of a decided cell: no verdicts, no answers."""
 
     outcome: Outcome
     why: Why = NO_REASON
@@ -88,12 +88,12 @@ class Decision(Struct, frozen=True, gc=False):
     simulated: bool = False
     concurrent: bool = False
     failed: int = 0
-    """Prompts that failed, as bits."""
+    """Failed prompts, as bits."""
     undecided: int = 0
-    """Prompts that stayed undecided, as bits."""
+    """Undecided prompts, as bits."""
     tries: Tries = ()
     causes: tuple[CellCause, ...] = ()
-    """As the cell has them."""
+    """The cell's causes."""
 
 
 class CellCount:
@@ -106,24 +106,26 @@ class CellCount:
         self.left = expected
         self.counts = [0] * (4 * len(asked))
         self.causes: dict[tuple[str, int, CauseValues], tuple[int, Why, int]] = {}
-        """By outcome, prompt and cause: the first replica that had it, why, and how many had it."""
+        """By outcome, prompt and cause: the first replica that had it, its reason, and how many had it."""
         self.met = False
         self.near = NOT_CALLED
         self.beside = ""
-        """What was called where none of the faults needed waits, what the calls had that did not match, or why a fault
-        that fired changed nothing."""
+        """The calls to other targets than the needed faults', the arguments that did not match, or why a fault that
+        fired changed nothing.
+        """
         self.requests = False
-        """A request of the agent came through the proxy."""
+        """Whether a request of the agent came through the proxy."""
         self.simulated = False
         self.concurrent = False
 
     def count(self, place: int, replica: int, verdict: Verdict) -> None:
-        """Adds a verdict; of the reasons of each cause the first in plan order is kept."""
+        """Add a verdict; for each cause the first reason in plan order is stored."""
         outcome = verdict.outcome
         self.counts[4 * place + _CODES[outcome]] += 1
         self.left -= 1
         if outcome != "pass":
-            # An ending is a cause of its own, whatever code the rule gave it; what varies in its words is left out.
+            # An ending is a cause of its own, whichever code the rule gave it; the variable part of its text is left
+            # out.
             ended = verdict.ended_by
             values: CauseValues = ("", (), fingerprint(ended)) if ended else (verdict.code, verdict.key, "")
             why = Why(verdict.reason, verdict.code, verdict.key, ended)
@@ -137,11 +139,11 @@ class CellCount:
         return sum(self.counts[4 * place : 4 * place + 4]) < self.asked[place]
 
     def first_decided(self) -> bool:
-        """Whether it waits for nothing any more."""
+        """Whether all expected verdicts are here."""
         return not self.left
 
     def weather(self, observation: Observation, scenario: Scenario, needs: frozenset[int]) -> None:
-        """Notes whether one of the injections needed was met in this trial, and if not, how near it came."""
+        """Note whether a needed injection was met in this trial, and if not, how close it came."""
         for fault in observation.ledger:
             if fault.index in needs:
                 if fault.effect == "met":
@@ -153,7 +155,7 @@ class CellCount:
         if self.near > CALLED:
             return
         placed = [scenario.injections[i] for i in sorted(needs)]
-        if was_called(placed, observation.calls):  # the same is kept of several trials, whichever came first
+        if was_called(placed, observation.calls):  # an order that does not depend on which trial came first
             had = next((had for i, had in sorted(observation.unmatched.items()) if i in needs), "")
             self.near, self.beside = CALLED, had if self.near < CALLED else max(self.beside, had)
         elif self.near == NOT_CALLED:
@@ -161,7 +163,7 @@ class CellCount:
             self.requests = self.requests or any(plane_of(name) == "http" for name in observation.calls)
 
     def _fired(self, fault: FaultMet) -> None:
-        """A fault that fired and was not met; of several reasons the same is kept, whichever came first."""
+        """Note a fault that fired and was not met; the stored reason does not depend on the order of trials."""
         near = ERASED if fault.effect == "erased" else NO_EFFECT
         if self.near == BROKEN:
             return
@@ -170,9 +172,9 @@ class CellCount:
         self.beside = max(self.beside, fault.note)
 
     def decide(self, how: Aggregation, scenario: Scenario, needs: frozenset[int], same: dict[Tries, Tries]) -> Decision:
-        """The cell as its verdicts so far have it; verdicts still missing are undecided.
+        """The cell by its verdicts so far; missing verdicts count as undecided.
 
-        `same` holds the tries of other cells, so that equal ones are kept once.
+        `same` interns the tries of all cells, so equal ones are stored once.
         """
         counts, met = self.counts, self.met
         if len(counts) == 4 and counts[PASS] == 1 == self.asked[0] and (met or not needs):
@@ -184,7 +186,7 @@ class CellCount:
         why = self._why(outcome, decisive)
         causes = self._several(outcome, decisive) if len(self.causes) > 1 else ()
         if outcome == "pass" and needs and not met and self.near == BROKEN:
-            # Our own fault: neither the agent's doing nor a matter of chance.
+            # A harness error says nothing about the agent and is not random.
             outcome, why, causes = "error", Why(self.beside, "fault-broke", (fingerprint(self.beside),)), ()
         elif outcome == "pass" and needs and not met:
             why = never_met(scenario, needs, self.near, self.beside, requests=self.requests)
@@ -208,7 +210,7 @@ class CellCount:
         )
 
     def _prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
-        """Each prompt settled: bits of the failed and the undecided ones, any error among these, any flaky."""
+        """Settle each prompt: bits of failed and undecided ones, whether one is an error, whether one is flaky."""
         failed = undecided = 0
         broken = flaky = False
         pairs: Counter[tuple[int, int]] = Counter()
@@ -226,7 +228,7 @@ class CellCount:
         return failed, undecided, broken, flaky, pairs
 
     def _why(self, outcome: Outcome, prompts: int) -> Why:
-        """By the first of the prompts that decided, given as bits."""
+        """The reason of the first deciding prompt, given as bits."""
         if outcome == "pass":
             return NO_REASON
         if (first := self._first(outcome, prompts)) is not None:
@@ -239,7 +241,7 @@ class CellCount:
         return found[0][1] if found else None
 
     def _in_order(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, Why, int]]:
-        """The causes of an outcome in the prompts that decided, in plan order, each with its trials."""
+        """The causes of an outcome in the deciding prompts, in plan order, each with its trials."""
         found = [
             (place, replica, values, why, trials)
             for (kind, place, values), (replica, why, trials) in self.causes.items()
@@ -248,7 +250,7 @@ class CellCount:
         return [(values, why, trials) for _, _, values, why, trials in sorted(found, key=lambda one: one[:2])]
 
     def _several(self, outcome: Outcome, prompts: int) -> tuple[CellCause, ...]:
-        """Every cause, where there are several; nearly all cells that fail have one, and keep none here."""
+        """All causes, if there are several; most failing cells have one, and store none here."""
         found: dict[CauseValues, CellCause] = {}
         for values, why, trials in self._in_order(outcome, prompts):
             known = found.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)

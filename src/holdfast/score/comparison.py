@@ -1,4 +1,4 @@
-"""Paired outcomes of two runs to a comparison: McNemar's exact test per rule, Holm's correction across rules. Pure."""
+"""Compares paired outcomes of two runs: McNemar's exact test per rule, Holm's correction across rules. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from holdfast.model.comparison import Change, RuleComparison
 
 ALPHA = 0.05
 POWER = 0.8
-"""How often so many more prompts would find the difference that was observed."""
+"""The probability with which that many more prompts would detect the observed difference."""
 _MOST = 1_000_000
 
 
 class PromptPairs(NamedTuple):
-    """The pairs of one rule on one prompt, one per scenario, by what became of them."""
+    """The pairs of one rule on one prompt, one per scenario, by their change."""
 
     both: int = 0
     """Passed before and after."""
@@ -33,19 +33,19 @@ class PairCounts(NamedTuple):
     part: str = ""
     prompts: Sequence[PromptPairs] = ()
     obeyed: tuple[str, ...] = ()
-    """Attacks that got their way for the first time."""
+    """Attacks that succeeded for the first time."""
     exact: bool = False
-    """Nothing but the agent can differ between the runs: each change is one of the agent's."""
+    """Only the agent can differ between the runs, so each change is the agent's."""
 
 
 def mcnemar(changes: Sequence[int]) -> float:
-    """The exact two-sided p of each prompt's lost minus gained pairs: how often fair coins would part as unevenly.
+    """The exact two-sided p of each prompt's lost minus gained pairs: how often fair coins would be as uneven.
 
-    A prompt is one coin, whatever number of scenarios it is asked in: what an agent makes of a prompt today it makes of
-    it in all of them. With one scenario this is McNemar's test.
+    A prompt is one coin, however many scenarios ask it, because an agent's reaction to a prompt is similar in all of
+    them. With one scenario this is McNemar's test.
     """
     coins = Counter(abs(change) for change in changes if change)
-    # How many ways of tossing the coins give each sum; a coin counts for as much as its prompt has changed.
+    # How many ways of tossing the coins give each sum; a coin weighs as much as its prompt has changed.
     ways = Counter({0: 1})
     for size, n in coins.items():
         tossed: Counter[int] = Counter()
@@ -58,7 +58,7 @@ def mcnemar(changes: Sequence[int]) -> float:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Each p, such that of all that are below 5 % one is wrong at most once in twenty runs."""
+    """Adjust each p so that at most one run in twenty has a false result below 5 %."""
     adjusted = [1.0] * len(ps)
     least = 0.0
     for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
@@ -68,7 +68,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def compare_rules(counts: Sequence[PairCounts]) -> tuple[RuleComparison, ...]:
-    """Every rule that has pairs, in the order given."""
+    """Compare every rule that has pairs, in the given order."""
     known = [one for one in counts if one.prompts]
     raw = {place: mcnemar(_changes(one)) for place, one in enumerate(known) if not one.exact}
     adjusted = dict(zip(raw, holm(list(raw.values())), strict=True))
@@ -97,9 +97,9 @@ def _compared(one: PairCounts, p: float | None, p_holm: float | None, alpha: flo
 
 
 def _change(one: PairCounts, p: float | None, lost: int, gained: int) -> Change:
-    if one.obeyed:  # an attack that gets its way has found a way: that does not depend on chance
+    if one.obeyed:  # an attack that succeeds has found a way: that does not depend on chance
         return "worse"
-    if p is None:  # exact: a prompt that was lost is lost, whatever others have gained
+    if p is None:  # exact: a lost prompt is lost, whatever others have gained
         return "worse" if lost else "better" if gained else "same"
     if p < ALPHA:
         return "worse" if lost > gained else "better"
@@ -111,9 +111,9 @@ def _changes(one: PairCounts) -> list[int]:
 
 
 def more_prompts(one: PairCounts, alpha: float) -> int | None:
-    """About how many more would find the difference, if it is as observed; None if nothing points either way.
+    """About how many more prompts would detect the observed difference; None if nothing points either way.
 
-    The share of the side that leads is taken a little towards a half: one prompt alone is not a certainty.
+    The leading side's share is shrunk a little towards a half: one prompt alone is not certain.
     """
     changes = _changes(one)
     lost, gained = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
@@ -127,6 +127,6 @@ def more_prompts(one: PairCounts, alpha: float) -> int | None:
 
 
 def _about(n: int) -> int:
-    """Rounded up to two digits: more would not be known."""
+    """Rounded up to two digits: more precision would be false."""
     step = int(10 ** max(0, len(str(n)) - 2))
     return ceil(n / step) * step

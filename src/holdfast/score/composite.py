@@ -1,4 +1,4 @@
-"""The verdicts of one trial as one number: weights, gates, forbidden rules. Pure."""
+"""Combines the verdicts of one trial into one number: weights, gates, forbidden rules. Pure."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Open(NamedTuple):
 
 UNMET = Open("passed, but the fault was never met: nothing is proven", "fault-unmet")
 _Causes = list[tuple[str, CauseKey]]
-"""Each reason in words and as values."""
+"""Each reason as a sentence and as values."""
 
 
 def weight(rule: Invariant) -> float:
-    """A rule's weight in the composite: its own, else its severity's."""
+    """A rule's weight in the composite: its own, otherwise its severity's."""
     return SEVERITY_WEIGHTS[rule.severity] if rule.weight is None else rule.weight
 
 
@@ -43,7 +43,7 @@ def composite(
     forbidden: Sequence[ForbiddenResult],
     scoring: Scoring,
 ) -> Replica:
-    """What the trial comes to, and why if that is no pass."""
+    """The trial's composite and status, and why it is not a pass."""
     unknown = _unknown(rules, verdicts, forbidden)
     if unknown:
         return Replica(trial.id, "error", None, trial.replica, *joined(unknown))
@@ -66,7 +66,7 @@ def forbidden_done(forbidden: Iterable[ForbiddenResult]) -> _Causes:
 
 
 def forbidden_unknown(forbidden: Iterable[ForbiddenResult]) -> _Causes:
-    """What is forbidden, where it could not be found out whether the agent did it."""
+    """Forbidden actions of which it is unknown whether the agent did them."""
     unknown = [one for one in forbidden if one.error]
     return [(f"forbidden {one.rule}: {one.error}", CauseKey(one.rule, "case-forbidden-unknown")) for one in unknown]
 
@@ -78,9 +78,9 @@ def proven(
     unproven: Mapping[str, Open],
     scoring: Scoring,
 ) -> Replica:
-    """What the trial comes to if rules that passed without proof score nothing; `unproven` says why, by rule.
+    """The trial's result if rules that passed without proof score nothing; `unproven` says why, by rule.
 
-    One that passes no other way is an error; its composite is what it comes to without them.
+    A trial that passes no other way is an error; its composite is the one without these rules.
     """
     if judged.composite is None:
         return judged
@@ -100,7 +100,7 @@ def proven(
 
 
 def why_unproven(rules: Iterable[str], reasons: Mapping[str, Open]) -> tuple[str, tuple[CauseKey, ...]]:
-    """The rules with the reason of each, those with the same reason together; and the same as values."""
+    """The rules grouped by reason, as a sentence and as values."""
     by_reason: dict[str, list[str]] = {}
     for rule in rules:
         by_reason.setdefault(reasons[rule].reason, []).append(rule)
@@ -111,7 +111,7 @@ def why_unproven(rules: Iterable[str], reasons: Mapping[str, Open]) -> tuple[str
 def _unknown(
     rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], forbidden: Sequence[ForbiddenResult]
 ) -> _Causes:
-    """Why there is no composite; nothing if there is one."""
+    """Why there is no composite; empty if there is one."""
     errors = [(f"{v.invariant}: {v.reason}", v.cause) for v in verdicts.values() if v.outcome == "error"]
     missing = [rule.id for rule in rules if rule.id not in verdicts]
     errors += [(f"{rule} was not judged", CauseKey(rule, "not-run")) for rule in missing]
@@ -136,13 +136,13 @@ def _closed(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tuple[str, C
 
 
 def _scored(verdict: Verdict) -> float:
-    """An unproven rule scores nothing."""
+    """The score of a verdict; an unproven rule scores nothing."""
     return 0.0 if verdict.outcome == "unproven" else verdict.score
 
 
 def _mean(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict]) -> float:
     total = sum(weight(rule) for rule in rules)
-    if not total:  # `when` may leave only rules that weigh nothing
+    if not total:  # `when` may leave only rules without weight
         return min(_scored(verdicts[rule.id]) for rule in rules)
     return sum(weight(rule) * _scored(verdicts[rule.id]) for rule in rules) / total
 
@@ -150,7 +150,7 @@ def _mean(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict]) -> float:
 def _short(
     value: float, rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], scoring: Scoring
 ) -> tuple[str, tuple[CauseKey, ...]]:
-    """Why a composite is no pass; empty if it is one."""
+    """Why a composite is not a pass; empty if it is one."""
     failed = [rule.id for rule in rules if verdicts[rule.id].outcome != "pass"]
     causes = tuple(verdicts[rule].cause for rule in failed)
     if scoring.pass_threshold is None:

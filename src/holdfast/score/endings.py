@@ -1,4 +1,4 @@
-"""Trials that ended badly, and whether a rule failed by it."""
+"""Trials that ended badly, and whether a rule failed because of it."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _WORDS = {
     "out_of_memory": "a lack of memory",
     "raised": "an exception",
 }
-"""Endings that a reader would want to know of; an agent may well end without an answer if its work is what counts."""
+"""Endings that a reader should know about. An agent may end without an answer if only its work counts."""
 
 
 class BadEndings:
-    """How the trials of a run ended, where that was badly."""
+    """How the trials of a run ended, if badly."""
 
     def __init__(self, invariants: Sequence[Invariant]) -> None:
         self._invariants = invariants
         self.unminded: Counter[str] = Counter()
         """Trials that ended badly and failed no rule, by their ending."""
         self.minded: set[str] = set()
-        """Endings by which a rule on endings failed in some trial."""
+        """Endings that failed a rule on endings in some trial."""
 
     @cached_property
     def _rules(self) -> frozenset[str]:
-        """Rules that judge how a trial ends, and nothing else."""
+        """Rules that judge only how a trial ends."""
         found = ((rule.id, plugins.find("checks", rule.check)) for rule in self._invariants)
         return frozenset(id for id, check in found if check is not None and check.traits.reads == "ending")
 
     def add(self, observation: Observation, verdicts: Sequence[Verdict]) -> None:
-        """A trial that ended badly, which no rule may mind."""
+        """Add a trial that ended badly."""
         ending = observation.turns[-1].ending
         if any(one.outcome == "fail" and one.invariant in self._rules for one in verdicts):
             self.minded.add(ending)
@@ -46,9 +46,9 @@ class BadEndings:
             self.unminded[ending] += 1
 
     def notes(self, trials: int) -> Iterator[str]:
-        """`3 of 12 trials ended in a timeout and failed no rule: they were judged on what there was`, for each ending.
+        """For each ending: `3 of 12 trials ended in a timeout and failed no rule: they were judged on what there was`.
 
-        Contracts try each rule by itself: where a rule on endings failed by the same ending, the reader knows.
+        Contracts try each rule separately: if a rule on endings failed for the same ending, the reader already knows.
         """
         advice = "" if self._rules else " (a `completes` rule would fail)"
         for ending, words in _WORDS.items():

@@ -1,4 +1,4 @@
-"""Parts to the overall score and its verdict. Pure."""
+"""Combines parts into the overall score and its verdict. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, PRECEDENCE, UNPROVE
 
 
 class OverallScore(Struct, frozen=True):
-    """The parts with their shares, the number, and what decided."""
+    """The parts with their shares, the number, and the deciding reasons."""
 
     parts: tuple[PartResult, ...]
     value: float | None
@@ -32,10 +32,10 @@ def weight_of(part: Part, weights: PartWeights) -> float:
 def overall_score(
     parts: Sequence[PartResult], least: float | None = None, found: Sequence[Reason] = ()
 ) -> OverallScore:
-    """The weighted mean of the parts that have a score, with their weights made to sum to 1, and the verdict.
+    """The weighted mean of the parts with a score, weights normalised to 1, and the verdict.
 
-    `least` is the minimum of the overall score; `found` is what else decides, such as a rule that is worse than in the
-    baseline.
+    `least` is the minimum of the overall score; `found` are other deciding findings, such as a rule that is worse than
+    in the baseline.
     """
     shared = with_shares(parts)
     value, best = _mean(shared), _best(shared)
@@ -49,7 +49,7 @@ def overall_score(
 
 
 def with_shares(parts: Sequence[PartResult]) -> tuple[PartResult, ...]:
-    """Weights renormalised over the parts that have a score."""
+    """Normalise the weights over the parts that have a score."""
     total = fsum(part.weight for part in parts if part.score is not None)
     return tuple(
         replace(part, share=part.weight / total) if part.score is not None and total else part for part in parts
@@ -62,7 +62,7 @@ def _mean(parts: Sequence[PartResult]) -> float | None:
 
 
 def _best(parts: Sequence[PartResult]) -> float | None:
-    """The overall score if every error of ours had passed: a part that only broke counts, too."""
+    """The overall score if every harness error had passed: a part that only broke counts, too."""
     known = [(part.weight, part.best if part.best is not None else part.score) for part in parts]
     scores = [(weight, score) for weight, score in known if score is not None]
     total = fsum(weight for weight, _ in scores)
@@ -70,7 +70,7 @@ def _best(parts: Sequence[PartResult]) -> float | None:
 
 
 def of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
-    """What the parts bring that did not hold."""
+    """The deciding reasons of the parts."""
     for part in parts:
         if part.exit_code != HELD:
             yield part.exit_code, f"{part.part}: {part.skipped or ', '.join(part.reasons)}"
@@ -82,7 +82,7 @@ def _held(parts: Sequence[PartResult]) -> str:
 
 
 def interrupted(parts: Sequence[PartResult]) -> bool:
-    """Whether a part was interrupted: what comes after it is not run."""
+    """Whether a part was interrupted: the parts after it do not run."""
     return any(part.exit_code == INTERRUPTED for part in parts)
 
 
@@ -91,17 +91,18 @@ _MERGE = "holdfast merge joins the shards and decides"
 
 
 def of_shard(score: Score, options: ScoreOptions) -> Score:
-    """The score of a share, with the exit code of what it alone decides.
+    """The score of a shard, with the exit code of what it alone decides.
 
-    A rule that failed here has failed: the replicas of a question are all in one shard. A score below a minimum, a
-    scenario that met none of its faults and a rule of which no cell counted are told of the whole, by `merge`.
+    A rule that failed here has failed, because the replicas of a question are all in one shard. A score below a
+    minimum, a scenario without a met fault and a rule without a counted cell are decided by `merge`, for the complete
+    run.
     """
     code, why = _decided(score, options)
     return replace(score, shard=options.shard, passed=False, exit_code=code, reasons=(why,))
 
 
 def whole_of_shard(parts: Sequence[PartResult], shard: str) -> OverallScore:
-    """Of a share of every part: what failed in it has failed; it has no score, and holds nothing by itself."""
+    """One shard of every part: a failure is final; it has no score, and passes nothing by itself."""
     shared = with_shares([replace(part, passed=False) for part in parts])
     reasons = sorted(of_parts(shared), key=lambda one: PRECEDENCE.index(one[0]))
     if not reasons:
@@ -128,5 +129,5 @@ def _stored(shard: str, trials: int) -> str:
 
 
 def _named(shard: str) -> str:
-    """`2/4` in words."""
+    """Describe `2/4`."""
     return f"shard {shard.replace('/', ' of ')}"

@@ -1,4 +1,4 @@
-"""The verdict on a whole run: its cases, and its contract where it has one. Pure."""
+"""The verdict on a complete run: its cases, and its contract if it has one. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from holdfast.score.ruling import (
 
 
 def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence[Case], options: ScoreOptions) -> Score:
-    """The contract's numbers with the verdict of the whole run, which the cases decide.
+    """The contract's numbers with the verdict of the complete run, which the cases decide.
 
-    `matrix` is what decides of the contract, too; None: there is no matrix, and so there are no such numbers.
+    `matrix` is what the contract decides; None: there is no matrix, and so there are no such numbers.
     """
     unproven = contract.counts.get("unproven", 0)
     found = list(_reasons(cases, options, unproven if matrix is None else 0))
@@ -35,7 +35,7 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
     said = tuple(text for _, text in found) or held
     if matrix is not None:
         return replace(contract, passed=code == HELD, exit_code=code, reasons=said)
-    # Rules, not cells, are what a scenario without a matrix has: only what was spent and counted stays.
+    # A scenario without a matrix has rules but no cells: only spending and counts remain.
     return Score(
         value=None,
         passed=code == HELD,
@@ -51,8 +51,7 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
 
 
 def beside_cells(contract: Score, cases: Sequence[Case], options: ScoreOptions) -> Score:
-    """The verdict on cells where rules of the cases were left out; `cases` are those in which something forbidden was
-    done, or may have been."""
+    """The verdict on cells if rules of the cases were left out; `cases` are those with a possible forbidden action."""
     if not cases or options.interrupted:
         return contract
     found = list(_reasons(cases, options, 0))
@@ -64,19 +63,19 @@ def beside_cells(contract: Score, cases: Sequence[Case], options: ScoreOptions) 
 
 
 def passed(cases: Sequence[Case]) -> bool:
-    """Whether the scenario part held: at least one case, and each of them passed and met its faults."""
+    """Whether the scenario part passed: at least one case, and each passed and met its faults."""
     return bool(cases) and all(case.status == "pass" for case in cases)
 
 
 def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Iterator[Reason]:
-    """`unproven` counts the rules that no matrix counts."""
+    """`unproven` is the number of unproven rules that no matrix counts."""
     if options.interrupted:
         yield INTERRUPTED, "the run was interrupted"
     failed = sum(case.status == "fail" for case in cases)
     broken = sum(_broken(case, options) for case in cases)
     if failed:
         yield VIOLATED, f"{failed} of {_cases(len(cases))} failed"
-    if options.interrupted:  # what is missing was not reached: that is no error, and proves nothing either way
+    if options.interrupted:  # trials that did not run are not an error, and prove nothing either way
         return
     if broken > options.max_errors:
         yield BROKEN, f"{_cases(broken)} could not be judged: harness error"
@@ -86,7 +85,7 @@ def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Ite
 
 
 def _broken(case: Case, options: ScoreOptions) -> bool:
-    """Whether our side broke it; one that waits for trials which were left out is not broken."""
+    """Whether a harness error broke the case; one that waits for trials that were left out is not broken."""
     if case.status != "error" or case.unproven_only:
         return False
     return (
@@ -109,7 +108,7 @@ def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]
 
 
 def _beside(contract: Score) -> Iterator[str]:
-    """What else the matrix came to, where it decides nothing."""
+    """Other results of the matrix, if it decides nothing."""
     failed = contract.counts.get("fail", 0)
     if failed and contract.min_score is None:
         yield f"{failed} cell{'' if failed == 1 else 's'} that failed decide{'s' if failed == 1 else ''} nothing here"

@@ -1,4 +1,4 @@
-"""Cells to one number: the resilience of a contract, with how sure it is."""
+"""Combines cells into one number: the resilience of a contract, with its interval."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _DEFAULT = ScoreOptions()
 
 
 def resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
-    """The contract's score, verdict and exit code, of all that has been added so far."""
+    """The contract's score, verdict and exit code, from everything added so far."""
     return beside_cases(tally, options)[0]
 
 
 def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reason, ...]]:
-    """The same, and what of it decides where cases have the verdict."""
+    """The same, and the reasons that still decide when cases have the verdict."""
     summary, replicas = Summary(tally), tally.spec.replicas
     vacuous = tally.vacuous(unasked=options.unasked > 0)
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
@@ -69,9 +69,9 @@ def _rounded(score: float | None) -> float | None:
 
 
 def _interval(tally: Tally, summary: Summary) -> Interval | None:
-    """By prompts where there are enough of them, else Wilson's with Kish's effective n.
+    """By prompts if there are enough, otherwise Wilson's interval with Kish's effective n.
 
-    Cells that share trials count as one: until one has been seen, nobody knows whether a bad trial takes them all.
+    Cells that share trials count as one: until one has failed, nobody knows whether a bad trial fails them all.
     """
     score, plan = summary.sums().score, tally.plan
     if score is None:
@@ -86,7 +86,7 @@ def _interval(tally: Tally, summary: Summary) -> Interval | None:
 
 
 def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
-    """pass^k for every k: the mean over a cell's prompts, then over the cells; left out where no cell has k tries."""
+    """pass^k for every k: the mean over a cell's prompts, then over the cells; left out if no cell has k tries."""
     tried = [pair for tries in alike for pair, _ in tries]
     if all(c == n for c, n in tried):
         return {str(k): 1.0 for k in range(1, min(replicas, max((n for _, n in tried), default=0)) + 1)}

@@ -1,4 +1,4 @@
-"""The verdict on a contract: held, violated, our side broke, or nothing proven; and why, in words."""
+"""The verdict on a contract: passed, failed, harness error, or nothing proven; and why."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from holdfast.spec.references import param_text
 HELD, VIOLATED, INTERRUPTED, BROKEN, UNPROVEN = 0, 1, 2, 3, 5
 
 Reason = tuple[int, str]
-"""An exit code and why."""
+"""An exit code and its reason."""
 
 
 PRECEDENCE = (INTERRUPTED, VIOLATED, BROKEN, UNPROVEN, HELD)
-"""Of two exit codes the one that stands first decides."""
+"""Exit codes in order of precedence."""
 
 
 class ScoreOptions(Struct, frozen=True):
-    """What the caller asks of a score."""
+    """The caller's options for a score."""
 
     min_score: float | None = None
-    """0 to 100; None takes the spec's."""
+    """0 to 100; None: the spec's."""
     strict: bool = False
-    """Any unproven cell is exit 5."""
+    """Any unproven cell gives exit code 5."""
     allow_vacuous: bool = False
     max_errors: int = 0
     interrupted: bool = False
@@ -36,20 +36,20 @@ class ScoreOptions(Struct, frozen=True):
     unasked: int = 0
     """Trials that a budget left out: their cells are unproven, and the rest decides."""
     planned: int = 0
-    """Trials of the plan, those among them."""
+    """All trials of the plan, including these."""
     shard: str = ""
-    """`2/4`: what was left out is another shard's."""
+    """`2/4`: what was left out belongs to another shard."""
 
 
 class Ruling(NamedTuple):
-    """A verdict with its exit code; reasons are in the order of their weight."""
+    """A verdict with its exit code; the reasons are in order of importance."""
 
     exit_code: int
     reasons: tuple[str, ...]
     critical: tuple[str, ...]
     tolerated: tuple[str, ...]
     beside_cases: tuple[Reason, ...] = ()
-    """What decides of it where cases have the verdict: not the cells that are neither critical nor gates."""
+    """The reasons that still decide when cases have the verdict: not those of ordinary cells."""
 
 
 def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
@@ -64,7 +64,7 @@ def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options:
         *_broken(summary.count("error") + summary.outside_errors, sums, least, options),
         *_unproven(summary, vacuous, options),
     ]
-    # In the order of precedence: the first decides the exit code.
+    # In order of precedence: the first decides the exit code.
     found = sorted(
         (*_interrupted(options), *deciding, *plain, *left_out(options)), key=lambda one: PRECEDENCE.index(one[0])
     )
@@ -79,14 +79,14 @@ def _interrupted(options: ScoreOptions) -> Iterator[Reason]:
 
 
 def left_out(options: ScoreOptions) -> Iterator[Reason]:
-    """A run that stopped early has proven nothing of the rest."""
+    """The reason that trials were left out: they may have failed."""
     if options.unrun:
         of = f"{options.planned} trial{'' if options.planned == 1 else 's'}"
         yield UNPROVEN, f"{options.unrun} of {of} {'was' if options.unrun == 1 else 'were'} not run"
 
 
 def below(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
-    """The minimum is missed only if it would be so with every error of ours passed; compared as it is shown."""
+    """The reason that the score is below the minimum, even if every harness error had passed; compared as shown."""
     if least is not None and value is None:
         yield UNPROVEN, f"there is no {name} to hold against the minimum {least:g}: nothing that counts was decided"
     if least is None or value is None or not _under(value, least):
@@ -114,7 +114,7 @@ def _broken(errors: int, sums: Sums, least: float | None, options: ScoreOptions)
     if errors > options.max_errors:
         yield BROKEN, f"{_cells(errors, 'error')}: harness error"
     if least is not None and _under(sums.score, least) and not _under(sums.best, least):
-        # Errors may be tolerated, but not where they decide the verdict.
+        # Harness errors may be tolerated, but not if they decide the verdict.
         yield BROKEN, f"score {sums.score:.2f} is below the minimum {least:g}, but error cells may be why"
 
 
@@ -141,7 +141,7 @@ def _held(tolerated: int, errors: int, least: float | None, options: ScoreOption
 
 
 def _under(score: float | None, least: float) -> bool:
-    """Whether the score is below the minimum, also as it is shown: with two decimals."""
+    """Whether the score is below the minimum, also with the two decimals shown."""
     return score is not None and score < least and round(score, 2) < least
 
 
@@ -154,10 +154,10 @@ def _names(cells: Iterable[Cell]) -> tuple[str, ...]:
 
 
 def cell_name(cell: Cell) -> str:
-    """`rule in scenario (region=eu)`: how the verdict names a cell."""
+    """`rule in scenario (region=eu)`: the name of a cell in the verdict."""
     return f"{cell.invariant} in {cell.scenario}{_with(cell)}"
 
 
 def _with(cell: Cell) -> str:
-    """The params, where they tell two cells apart."""
+    """The params, if they distinguish two cells."""
     return f" ({', '.join(f'{k}={param_text(v)}' for k, v in cell.params.items())})" if cell.params else ""

@@ -1,4 +1,4 @@
-"""When replicas have decided: a sequential test of one prompt, or of one case. Pure."""
+"""Decides when replicas are enough: a sequential test of one prompt or one case. Pure."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from holdfast.score.cell import CellCount, needed, settle
 from holdfast.score.unmet import NO_REASON, Why
 
 EITHER_WAY = 0.2
-"""How far from the rate that is asked for an agent must be for the test to be right in 95 % of cases."""
+"""How far from the required rate an agent must be for the test to be right in 95 % of cases."""
 ERROR = 0.05
 _WALD = log((1 - ERROR) / ERROR)
-"""Where Wald's test stops, if nothing limits it."""
+"""Where Wald's test stops without a limit."""
 _NEAR_WALD = sorted(product(range(5, 16), repeat=2), key=lambda pair: abs(pair[0] - 10) + abs(pair[1] - 10))
-"""Other places to stop, for a fail and for a pass, in tenths of Wald's: the nearest first."""
+"""Other thresholds for a fail and for a pass, in tenths of Wald's, nearest first."""
 _NEVER = 1e-12
-"""What is as likely as this is not followed any further."""
+"""Paths less likely than this are not followed."""
 
 
 class Stopped(NamedTuple):
-    """What the first replicas came to, in their order."""
+    """The result of the first replicas, in order."""
 
     outcome: Outcome
     used: int
-    """Replicas that were looked at until it was decided, or all there were."""
+    """Replicas examined until it was decided, or all of them."""
     passes: int
     fails: int
     at_limit: bool = False
-    """Decided by the last replica that was allowed, not by the test."""
+    """Decided by the last allowed replica, not by the test."""
 
 
 class StopRule(NamedTuple):
-    """What a pass and a fail weigh, and how much weight decides."""
+    """The weights of a pass and a fail, and the thresholds that decide."""
 
     passed: float
     failed: float
@@ -46,13 +46,13 @@ class StopRule(NamedTuple):
     pass_at: float
 
     def decided(self, passes: int, fails: int) -> bool | None:
-        """Whether it holds; None as long as that is open."""
+        """Whether it passes; None while undecided."""
         weight = passes * self.passed + fails * self.failed
         return True if weight >= self.pass_at else False if weight <= self.fail_at else None
 
 
 def pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
-    """How often an agent of this rate passes, worked out path by path; at the limit `need` passes decide."""
+    """How often an agent of this rate passes, computed path by path; at the limit `need` passes decide."""
     open_, passed = {0: 1.0}, 0.0
     for used in range(1, limit + 1):
         if not open_:
@@ -71,11 +71,12 @@ def pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
 
 @lru_cache(maxsize=256)
 def stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
-    """Where to stop, and how often that is wrong at most for an agent 0.2 away from the rate.
+    """The thresholds, and how often they are wrong at most for an agent 0.2 away from the rate.
 
-    Wald's limits, or the nearest that are wrong in 5 % at most within so many replicas; where none are, Wald's.
+    Wald's thresholds, or the nearest that are wrong in at most 5 % within this many replicas; if there are none,
+    Wald's.
     """
-    # Where 0.2 further is no rate any more, weights are those of half of the way to what is.
+    # If the rate plus 0.2 exceeds 1, the weights are those of half the distance to 1; likewise at 0.
     low, high = max(rate - EITHER_WAY, rate / 2), min(rate + EITHER_WAY, (1 + rate) / 2)
     passed, failed = log(high / low), log((1 - high) / (1 - low))
     found: list[tuple[float, StopRule]] = []
@@ -90,23 +91,23 @@ def stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
 
 
 class SequentialTest:
-    """One aggregation and the most replicas: whether so many passes and fails decide."""
+    """One aggregation and the most replicas: whether a number of passes and fails decides."""
 
     def __init__(self, how: Aggregation, limit: int) -> None:
         self.how = how
         self.limit = limit
         self.need = limit if how.kind == "mean" else needed(how, limit)
         self.error = 0.0
-        """How often it is wrong at most about an agent 0.2 away from the rate; 0 where nothing is tested."""
+        """How often it is wrong at most about an agent 0.2 away from the rate; 0 if nothing is tested."""
         self._rule: StopRule | None = None
         rate = {"majority": 0.5, "rate": how.value or 0.0}.get(how.kind)
         if rate is not None and 0.0 < rate < 1.0:
             self._rule, self.error = stop_rule(rate, limit, self.need)
 
     def decided(self, passes: int, fails: int) -> bool | None:
-        """Whether it holds; None as long as that is open.
+        """Whether it passes; None while undecided.
 
-        `all` is lost by the first fail, `any` held by the first pass, `at_least` held by so many passes.
+        The first fail decides `all`, the first pass decides `any`, and enough passes decide `at_least`.
         """
         if self._rule is not None:
             return self._rule.decided(passes, fails)
@@ -115,7 +116,7 @@ class SequentialTest:
         return False if self.limit - fails < self.need else None
 
     def stop(self, outcomes: Iterable[str]) -> Stopped:
-        """Outcomes of replicas in their order: errors and what is unproven tell nothing."""
+        """Apply the test to outcomes of replicas in order; errors and unproven ones say nothing."""
         passes = fails = errors = used = 0
         for outcome in outcomes:
             used += 1
@@ -132,7 +133,7 @@ class SequentialTest:
 
 
 def too_few_replicas(spec: Spec) -> Iterator[str]:
-    """Says of each rate that is tested how often that is wrong, where the limit leaves too few replicas for 5 %."""
+    """For each tested rate, a warning if the limit leaves too few replicas for an error of 5 %."""
     own = [rule.replica_aggregation for rule in spec.invariants]
     for how in dict.fromkeys([*own, spec.scoring.replica_aggregation]):
         error = SequentialTest(how, spec.replicas).error if how is not None else 0.0
@@ -149,7 +150,7 @@ _OUTCOMES = ("pass", "fail", "error", "unproven")
 
 
 class SequentialCount(CellCount):
-    """Verdicts after the one that decided change nothing: whoever shares the trials may need more of them."""
+    """Verdicts after the deciding one change nothing: others that share the trials may need more of them."""
 
     __slots__ = ("_by_replica", "_tests", "_told")
 
@@ -164,13 +165,13 @@ class SequentialCount(CellCount):
         self._by_replica[place][replica] = verdict.outcome
 
     def stopped(self, place: int) -> Stopped:
-        """What the replicas of one prompt came to."""
+        """The result of the replicas of one prompt."""
         test, seen = self._tests[place], self._by_replica[place]
         assert test is not None, "nothing runs there"
         return test.stop(seen[replica] for replica in sorted(seen))
 
     def open_at(self, place: int) -> bool:
-        """Whether another replica of the prompt would tell more."""
+        """Whether another replica of the prompt would help to decide."""
         test = self._tests[place]
         if test is None:
             return False
@@ -178,14 +179,14 @@ class SequentialCount(CellCount):
         return found.outcome in ("error", "unproven") and found.used < test.limit
 
     def first_decided(self) -> bool:
-        """Whether every prompt is decided now, and was not when this was last asked."""
+        """Whether every prompt is decided now, and was not at the previous call."""
         if self._told or any(self.open_at(place) for place in range(len(self.asked))):
             return False
         self._told = True
         return True
 
     def _prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
-        """As of any cell, but without the tries: where to stop depended on them, so that their rate is biased."""
+        """As for any cell, but without the tries: the stopping point depended on them, so their rate is biased."""
         failed = undecided = 0
         broken = flaky = False
         for place, one in self._each():

@@ -1,4 +1,4 @@
-"""What the agent's calls used: tokens and money, read from the trace."""
+"""What the agent's calls used: tokens and money, from the trace."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from holdfast.model.score import Spent
 from holdfast.model.trace import TraceEvent
 
 MODELS_NAMED = 20
-"""Models without a price that are named: an agent may make up as many as it likes."""
+"""Models without a price that are named: an agent may invent any number."""
 _NANO = 1_000_000_000
 
 
 class SpendingTally:
-    """Adds up. Sums are whole numbers, so that the order in which trials come never changes them."""
+    """Adds up integers, so the order of trials never changes the sums."""
 
     def __init__(self) -> None:
         self._calls = self._retries = self._input = self._output = self._nano_usd = self._scripted = 0
@@ -21,7 +21,7 @@ class SpendingTally:
         self._unpriced: set[str] = set()
 
     def add(self, trace: Iterable[TraceEvent]) -> None:
-        """All calls of one trial."""
+        """Add all calls of one trial."""
         from holdfast.checks.trace.calls import calls, outermost, split
 
         seen = calls(trace)
@@ -52,11 +52,11 @@ class SpendingTally:
 
     @property
     def usd(self) -> float:
-        """What is known to have been paid so far."""
+        """The known cost so far, in US dollars."""
         return self._nano_usd / _NANO
 
     def result(self) -> Spent | None:
-        """None where no call was seen."""
+        """None if there was no call."""
         if not self._calls and not self._retries:
             return None
         usd = self._nano_usd / _NANO if self._priced else None
@@ -65,7 +65,7 @@ class SpendingTally:
 
 
 def spent(trace: Iterable[TraceEvent]) -> Spent | None:
-    """What one trial used; None where no call was seen."""
+    """What one trial used; None if there was no call."""
     spending = SpendingTally()
     spending.add(trace)
     return spending.result()

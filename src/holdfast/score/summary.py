@@ -1,4 +1,4 @@
-"""All cells in a few counters: what the score and the verdict need to know of them."""
+"""All cells in a few counters: what the score and the verdict need."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from holdfast.score.cell import Decision, Tries
 from holdfast.score.tally import Tally
 
 MOST = 200_000
-"""Rules on prompts that did not hold somewhere: with more of them the difference is not worked out."""
+"""Failures of rules on prompts; with more of them the difference is not computed."""
 
 
 class BesideCalm:
-    """Cells by rule; single prompts are kept only where they did not hold.
+    """Cells by rule; single prompts are stored only if they failed.
 
-    A prompt's replicas count as the cell has them: it held there or not.
+    A prompt's replicas count as in the cell: it passed or it did not.
     """
 
     def __init__(self, tally: Tally) -> None:
         self._plan = tally.plan
         self.counted: dict[tuple[str, bool], int] = {}
-        """By rule, and whether it was chaos: cells that count, those that passed among them."""
+        """By rule and weather: the cells that count, and how many of them passed."""
         self._lost: dict[tuple[str, bool, int], int] = {}
-        """By the same and the place of a prompt: how many of them it failed in."""
+        """By the same and the index of a prompt: the number of cells in which it failed."""
         self._open: dict[tuple[str, bool, int], int] = {}
-        """The same: how many of them left it undecided."""
+        """The same for undecided prompts."""
 
     def add(self, rule: Invariant, chaos: bool, decision: Decision) -> None:
-        """Counts a cell. One that passed without its fault met counts nowhere."""
+        """Count a cell. One that passed without its fault being met does not count."""
         idle = not decision.failed and not decision.undecided
         if (decision.outcome in ("unproven", "error") and idle) or decision.why.code == "not-asked":
             return
@@ -58,7 +58,7 @@ class BesideCalm:
         return found and replace(found, rules=len(rules))
 
     def _pairs(self, rules: set[str]) -> Iterator[RatePair]:
-        """The rules that have pairs are put into `rules`."""
+        """The pairs; rules that have some are added to `rules`."""
         numbers: dict[object, int] = {}
         for rule in self._plan.invariants:
             if not self.counted.get((rule.id, False)) or not self.counted.get((rule.id, True)):
@@ -76,26 +76,27 @@ class BesideCalm:
 
 # -- paired ----------------------------------------------------------------------------------------
 PSEUDO = 2.0
-"""Prompts that are added, one that lost all and one that gained all: without them few prompts seem too sure."""
+"""Pseudo prompts, one that lost everything and one that gained everything: without them few prompts seem too certain.
+"""
 _WIDER = 2.05
-"""In the place of 1.96: found by simulation."""
+"""Replaces 1.96: found by simulation."""
 
 
 class RatePair(NamedTuple):
-    """One rule on one prompt: how often it held in calm and under chaos, 0 to 1."""
+    """One rule on one prompt: its pass rates in calm and under chaos, 0 to 1."""
 
     prompt: int
     calm: float
     chaos: float
     rules: int = 1
-    """So many rules are alike here."""
+    """The number of rules with these rates."""
 
 
 def paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | None:
-    """Chaos minus calm in points, the mean over all pairs; None if there is none.
+    """Chaos minus calm in points, the mean over all pairs; None if there are none.
 
-    Rules of one prompt may fail together, so that each prompt counts as one: the mean of its rules. The interval is
-    Bonett and Price's for paired proportions, of so many prompts.
+    Rules of one prompt may fail together, so each prompt counts once: the mean of its rules. The interval is Bonett and
+    Price's for paired proportions, over prompts.
     """
     sums: dict[int, tuple[float, int]] = {}
     for one in pairs:
@@ -139,20 +140,20 @@ class Sums(NamedTuple):
 
 
 class Summary:
-    """Cells counted; only the failed ones are kept."""
+    """Counts cells; only failed ones are stored."""
 
     def __init__(self, tally: Tally) -> None:
         self.failed: list[Cell] = []
         self.tries: Counter[Tries] = Counter()
-        """Of counted cells with several replicas."""
+        """For counted cells with several replicas."""
         self.flaky = 0
         self.group_weights: Collection[float] = ()
-        """The weights of counted cells, added up over those that share trials."""
+        """The weights of counted cells, summed over cells that share trials."""
         self.failed_groups = 0
-        """Such groups of which a cell failed."""
+        """Such groups with a failed cell."""
         self.outside_errors = 0
         self._outside: dict[str, float] = {}
-        """Weights by outcome of cells that are no part of the score."""
+        """Weights by outcome of cells that are not part of the score."""
         self._kinds: dict[tuple[str, bool, float], int] = {}
         self.beside = _beside_calm(tally)
         self._count(tally)
@@ -169,7 +170,7 @@ class Summary:
             if beside is not None and outcome != "n/a":
                 beside.add(column.rule, chaos, decision)
             if outside and tally.plan.key_at(position).scenario in outside:
-                # The calm column of a chaos run is not part of its score, but what fails there fails the run.
+                # The calm column of a chaos run is not part of its score, but failures there fail the run.
                 self._count_outside(column.weight, outcome)
                 if outcome == "fail":
                     self.failed.append(tally.cell(position, decision))
@@ -194,9 +195,9 @@ class Summary:
         self.group_weights = groups.values()
         self.failed_groups = len(lost)
         self.rules = {column.rule.id for column in rules}
-        """Rules of which a cell counted."""
+        """The rules with a counted cell."""
         self.uncounted = tuple(name for column, name in open_.items() if column not in rules)
-        """Critical rules that applied somewhere, and of which no cell counted."""
+        """Critical rules that applied somewhere and have no counted cell."""
 
     def _count_outside(self, weight: float, outcome: str) -> None:
         self._outside[outcome] = self._outside.get(outcome, 0.0) + weight
@@ -207,7 +208,7 @@ class Summary:
         return sum(n for (outcome, _, _), n in self._kinds.items() if outcome in outcomes)
 
     def sums(self, *, chaos: bool | None = None) -> Sums:
-        """Of all cells, or of those under chaos, or in calm."""
+        """For all cells, or only those under chaos, or in calm."""
         by = {"pass": 0.0, "fail": 0.0, "error": 0.0}
         for (outcome, stormy, weight), n in sorted(self._kinds.items()):
             if outcome in by and chaos in (None, stormy):
@@ -216,16 +217,16 @@ class Summary:
 
     @property
     def outside(self) -> Sums:
-        """Of the cells that are only compared with."""
+        """For the cells that only serve as a comparison."""
         return Sums(*(self._outside.get(outcome, 0.0) for outcome in ("pass", "fail", "error")))
 
     def weights(self) -> list[tuple[float, int]]:
-        """The weights of counted cells, each with how many have it."""
+        """The weights of counted cells, each with its number of cells."""
         return [(weight, n) for (outcome, _, weight), n in self._kinds.items() if outcome in ("pass", "fail")]
 
 
 def _beside_calm(tally: Tally) -> BesideCalm | None:
-    """Where chaos is to be put beside calm: only where a whole plan has both."""
+    """Prepares the comparison of chaos with calm, if a complete plan has both."""
     if not tally.plan.whole or len({scenario.calm for scenario in tally.plan.scenarios}) < 2:
         return None
     return BesideCalm(tally)

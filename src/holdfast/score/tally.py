@@ -1,4 +1,4 @@
-"""The tally: verdicts in, in any order; cells out as soon as they are decided."""
+"""The tally: takes verdicts in any order and yields cells as soon as they are decided."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _rate = lru_cache(maxsize=4096)(wilson)
 
 
 class _Column:
-    """A rule, as all of its cells share it."""
+    """A rule, shared by all of its cells."""
 
     __slots__ = ("alone", "asked", "critical", "expected", "how", "offset", "places", "rule", "sequential", "weight")
 
@@ -46,13 +46,13 @@ class _Column:
         self.asked = (spec.replicas,) * len(tasks)
         self.expected = sum(self.asked)
         self.alone = self.expected == 1 and plan.whole and not plan.sequential
-        """Each of its cells has one trial."""
+        """Whether each of its cells has one trial."""
         self.weight = rule.severity_weight
         self.critical = rule.critical
         self.sequential = plan.sequential
 
     def counter(self, asked: Sequence[int], expected: int) -> CellCount:
-        """What counts the verdicts of one of its cells."""
+        """A counter for the verdicts of one of its cells."""
         if not self.sequential:
             return CellCount(asked, expected)
         from holdfast.score.sequential import SequentialCount
@@ -61,7 +61,7 @@ class _Column:
 
 
 class _Row:
-    """A scenario, as all of its cells share it."""
+    """A scenario, shared by all of its cells."""
 
     __slots__ = ("chaos", "met", "needs", "offset", "ran", "scenario")
 
@@ -74,22 +74,22 @@ class _Row:
         self.met = False
 
     def saw(self, observation: Observation) -> None:
-        """Notes whether one of its faults was met in this trial."""
+        """Note whether one of its faults was met in this trial."""
         if not self.met:
             known = range(len(self.scenario.injections))
             self.met = any(fault.effect == "met" and fault.index in known for fault in observation.ledger)
 
 
 class Tally:
-    """Adds verdicts up to cells. The order in which they come never changes the result."""
+    """Combines verdicts into cells. The order of verdicts never changes the result."""
 
     def __init__(self, spec: Spec, plan: Plan) -> None:
         self.spec = spec
         self.plan = plan
         self.trials = 0
-        """Trials that came in, each counted once however many rules it serves."""
+        """Trials so far, each counted once, whatever the number of rules it serves."""
         self.lost = False
-        """A cell has failed, whatever verdicts are still to come."""
+        """Whether a cell has failed, whatever the remaining verdicts are."""
         self.lost_critical = False
         width = len(spec.params)
         self._many = width > 1
@@ -105,15 +105,15 @@ class Tally:
         self.attacks = AttackTally()
         self.spending = SpendingTally()
         self.control_spending = SpendingTally()
-        """Of the preflight and what is compared with: paid, and none of the contract's."""
+        """The cost of the preflight and of controls: paid, but not part of the contract."""
         self.endings = BadEndings(plan.invariants)
         self._cased = spec.by_cases
         self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
-        """Whether cases decide; else cells do."""
+        """Whether cases decide; otherwise cells do."""
 
     @cached_property
     def cases(self) -> Cases | TaskCases:
-        """Made when the first is asked for: most contracts have none."""
+        """Created at first use: most contracts have none."""
         if self.spec.part in ("mutation", "replay"):
             from holdfast.score.task_cases import TaskCases
 
@@ -124,14 +124,14 @@ class Tally:
 
     @property
     def lost_case(self) -> bool:
-        """A case has failed, whatever is still to come."""
+        """Whether a case has failed, whatever the remaining trials do."""
         return self._cased and self.cases.lost
 
     def take(self, trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> list[int]:
-        """A trial with all of its verdicts; the positions of the cells that waited for it alone."""
+        """Add a trial with all of its verdicts, and return the positions of the cells it decided."""
         if observation.trace or observation.ledger:
             self.saw(trial, observation)
-        if trial.scenario.name not in self._rows:  # a planner invented it: the plan has no cell for it
+        if trial.scenario.name not in self._rows:  # a planner invented its scenario: the plan has no cell for it
             self.trials += bool(verdicts)
             return []
         if self._cased:
@@ -148,7 +148,7 @@ class Tally:
         return decided
 
     def saw(self, trial: Trial, observation: Observation) -> None:
-        """Takes note of a trial as a whole: to be called once for each, whatever the number of its verdicts."""
+        """Note a trial as a whole: call it once per trial, whatever the number of its verdicts."""
         if observation.trace:
             (self.control_spending if trial.kind == "control" else self.spending).add(observation.trace)
         if observation.asked_again is not None:
@@ -160,26 +160,26 @@ class Tally:
                 self.attacks.trial(trial, won)
 
     def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
-        """Adds a single verdict; the cell, if this was the last that it waited for."""
+        """Add a single verdict; returns the cell if this decided it."""
         position = self._enter(trial, observation, verdict)
         if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:
             self.trials += 1
         return None if position is None else self.cell(position)
 
     def cell(self, position: int, decision: Decision | None = None) -> Cell:
-        """A cell with what was decided of it: by now, or by the decision given."""
+        """A cell with its decision, or with what is known so far."""
         key, decided = self.plan.key_at(position), decision or self._done[position]
         assert decided is not None
         return _cell(self._rows[key.scenario], self._columns[key.invariant], self.spec.params[key.params], decided)
 
     def so_far(self, position: int) -> Cell:
-        """A cell as far as it has come."""
+        """A cell as it is so far."""
         key = self.plan.key_at(position)
         row, column = self._rows[key.scenario], self._columns[key.invariant]
         return _cell(row, column, self.spec.params[key.params], self._at(key, row, column))
 
     def _enter(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
-        """Counts a verdict; the cell's position, if this decides it."""
+        """Count a verdict; returns the cell's position if this decides it."""
         column, row = self._columns[verdict.invariant], self._rows[trial.scenario.name]
         position = row.offset + column.offset
         if self._many:
@@ -187,7 +187,7 @@ class Tally:
         cell = self._open.get(position)
         if cell is None:
             if column.alone and not row.chaos and verdict.outcome == "pass":
-                # A calm cell of one trial that passed: most cells of a large matrix. Nothing has to be gathered.
+                # A calm cell with one passed trial: most cells of a large matrix. Nothing has to be collected.
                 if self._done[position] is not None:
                     raise _too_many(self.plan.key_at(position))
                 row.ran = True
@@ -203,14 +203,14 @@ class Tally:
             cell.simulated = cell.simulated or observation.simulated
         row.ran = True
         if verdict.outcome == "fail" and column.how.kind == "all":
-            self._lose(column)  # no other verdict can mend it
+            self._lose(column)  # no other verdict can change it
         if self._sequential:
             return self._stopped(position, row, column, cell)
         if cell.left:
             return None
         del self._open[position]
         decision = self._decide(row, column, cell)
-        if decision.outcome == "pass":  # most are the same: a large matrix keeps one
+        if decision.outcome == "pass":  # most are equal: a large matrix stores one
             decision = self._passes.setdefault(decision, decision)
         elif decision.outcome == "fail":
             self._lose(column)
@@ -218,7 +218,7 @@ class Tally:
         return position
 
     def _stopped(self, position: int, row: _Row, column: _Column, cell: CellCount) -> int | None:
-        """The position, if every prompt of the cell is decided by now; it may hear more, of trials that others need."""
+        """The position, if every prompt of the cell is decided; trials that other cells need may still arrive."""
         if self._done[position] is None and not cell.first_decided():
             return None
         first = self._done[position] is None
@@ -228,7 +228,7 @@ class Tally:
         return position if first else None
 
     def wants(self, trial: Trial) -> bool:
-        """Whether the trial would tell more: one of its cells, or its case, is not decided yet by earlier replicas."""
+        """Whether the trial would help: one of its cells, or its case, is not decided by earlier replicas."""
         row = self._rows[trial.scenario.name]
         number = self.plan.params_index(trial.params)
         for rule in self.plan.rules(trial):
@@ -237,7 +237,7 @@ class Tally:
             if cell is None or cell.open_at(column.places[trial.task]):
                 return True
             if row.needs[rule.when] and not cell.met and self._decide(row, column, cell).outcome == "unproven":
-                return True  # it passes, but for a fault that another replica may meet
+                return True  # it passes, except for a fault that another replica may meet
         return self._cased and self.cases.open(trial)
 
     def _lose(self, column: _Column) -> None:
@@ -245,7 +245,7 @@ class Tally:
         self.lost_critical = self.lost_critical or column.critical
 
     def cells(self) -> Iterator[Cell]:
-        """Every cell in plan order: the decided, the n/a, and the unfinished as far as they got."""
+        """Every cell in plan order: decided, n/a, and unfinished as far as they got."""
         calm = self._failing_in_calm()
         for key in self.plan.cells:
             column, row = self._columns[key.invariant], self._rows[key.scenario]
@@ -254,13 +254,13 @@ class Tally:
             yield _cell(row, column, self.spec.params[key.params], decision, marked)
 
     def deciding(self, position: int) -> int:
-        """The prompts that made the cell what it is, as bits; 0 where it passed, or its faults were not met."""
+        """The deciding prompts of the cell, as bits; 0 if it passed, or its faults were not met."""
         key = self.plan.key_at(position)
         kept = self._at(key, self._rows[key.scenario], self._columns[key.invariant])
         return kept.failed if kept.outcome == "fail" else kept.undecided
 
     def decided(self) -> Iterator[tuple[int, _Column, bool, Decision]]:
-        """Every cell in plan order: its position, its rule, whether its scenario has chaos, what is kept of it."""
+        """Every cell in plan order: position, rule, whether its scenario has faults, and its decision."""
         columns = [column for column in self._columns.values() for _ in self.spec.params]
         rows, width, done = list(self._rows.values()), len(columns), self._done
         for position in self.plan.positions:
@@ -269,13 +269,14 @@ class Tally:
             yield position, column, row.chaos, decision or self._at(self.plan.key_at(position), row, column)
 
     def vacuous(self, *, unasked: bool = False) -> tuple[str, ...]:
-        """Chaos scenarios none of whose trials met any fault: those that were run, or that no rule is judged in.
+        """Chaos scenarios in which no trial met any fault: those that ran, or in which no rule is judged.
 
-        `unasked`: a budget has left trials out, and scenarios that it left out whole are none the better for it.
+        `unasked`: a budget left trials out; scenarios without any trial are then not listed.
         """
         unmet = [(name, row) for name, row in self._rows.items() if row.chaos and not row.met]
         left_out = {key.scenario for key in self.plan.cells if self.plan.expected(key)} if unasked and unmet else ()
-        # Scenarios in which no rule is judged: told of the whole contract only, as a selection of rules proves nothing.
+        # Scenarios in which no rule is judged: only for the complete contract, because a selection of rules proves
+        # nothing.
         whole = len(self.plan.invariants) == len(self.spec.invariants)
         idle = {
             name for name, row in unmet if whole and not any(applies(when, row.scenario) for when in self.plan.whens)
@@ -308,10 +309,10 @@ class Tally:
         return self._decide(row, column, self._open.get(position) or column.counter(asked, sum(asked)))
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:
-        """Rule and params of every cell that failed without chaos."""
+        """Rule and params of every cell that failed in calm."""
         failing: set[tuple[str, int]] = set()
         if not self.lost and not self._open:
-            return failing  # nothing failed: a large matrix need not be walked through
+            return failing  # nothing failed: a large matrix need not be walked
         for key in self.plan.cells:
             row = self._rows[key.scenario]
             if not row.chaos and self._at(key, row, self._columns[key.invariant]).outcome == "fail":
@@ -322,7 +323,7 @@ class Tally:
 def _enter_faults(
     attacks: AttackTally, row: _Row, column: _Column, cell: CellCount, observation: Observation, verdict: Verdict
 ) -> None:
-    """Notes which faults and attacks of the scenario the trial met."""
+    """Note which faults and attacks of the scenario the trial met."""
     if not cell.met:
         cell.weather(observation, row.scenario, row.needs[column.rule.when])
         row.saw(observation)

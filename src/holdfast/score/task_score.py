@@ -1,4 +1,4 @@
-"""Mutations and sessions to one number and a verdict. Pure."""
+"""Combines mutations and sessions into one number and a verdict. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOUNS = {"mutation": "mutation", "replay": "session"}
 
 
 def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOptions) -> Score:
-    """The score of a mutation run or a replay: how many of its cases passed, weighted, and what that decides."""
+    """The score of a mutation run or a replay: the weighted share of passed cases, and the verdict."""
     noun = _NOUNS[spec.part]
     scored = [case for case in cases if spec.part != "mutation" or case.variation is not None]
     value, best = _value(scored), _value(scored, errors_pass=True)
@@ -66,7 +66,7 @@ def _uncounted(tally: Tally) -> Sequence[str]:
 
 
 def _value(cases: Iterable[Case], *, errors_pass: bool = False) -> float | None:
-    """0 to 100, weighted, of what was decided; None if nothing was."""
+    """0 to 100, weighted, over decided cases; None if there are none."""
     passed = total = 0.0
     for case in cases:
         good = case.status == "pass" or (errors_pass and case.status == "error" and not case.unproven_only)
@@ -86,7 +86,7 @@ def _counts(cases: Sequence[Case]) -> dict[str, int]:
 
 
 def _critical(spec: Spec, cases: Iterable[Case]) -> Iterator[str]:
-    """`rule in prompt` of each case that a critical rule failed in."""
+    """`rule in prompt` for each case that a critical rule failed."""
     critical = {rule.id for rule in spec.invariants if rule.critical}
     for case in cases:
         for rule in case.failed if case.status == "fail" else ():
@@ -138,7 +138,7 @@ def _unproven(
     options: ScoreOptions,
     noun: str,
 ) -> Iterator[Reason]:
-    if value is None:  # probes, or mutations without weight, are no score
+    if value is None:  # probes, or mutations without weight, do not count for the score
         yield UNPROVEN, f"no {noun} that counts was decided"
     else:
         yield from ((UNPROVEN, f"critical rule {name}: nothing that it judges counted") for name in uncounted)
@@ -163,7 +163,7 @@ def _held(cases: Sequence[Case], least: float | None, noun: str) -> str:
 
 
 def _kinds(cases: Sequence[Case], noun: str) -> Iterator[tuple[list[Case], str]]:
-    """What the score is of, and the probes beside the mutations."""
+    """What the score is based on, and the probes next to the mutations."""
     if noun != "mutation":
         yield list(cases), noun
         return
@@ -176,7 +176,7 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _interval(cases: Sequence[Case]) -> Interval | None:
-    """Of the mean over all prompts like these: mutations of one prompt are no independent tries."""
+    """The interval of the mean over all prompts like these: mutations of one prompt are not independent."""
     by: dict[str, list[Case]] = {}
     for case in cases:
         if case.status in ("pass", "fail"):

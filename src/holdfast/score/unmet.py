@@ -1,4 +1,4 @@
-"""Why a fault was never met, in words."""
+"""Explains why a fault was never met."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from holdfast.model.observation import unread_models
 from holdfast.model.scenario import Injection, Scenario
 
 NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
-"""How near the agent came to the fault; the nearest is kept."""
+"""How close the agent came to the fault; the closest is stored."""
 
 _SHOWN = 3
-"""Calls that are named where none was the right one."""
+"""Other calls that are named if the right one is missing."""
 _PLANES = ("llm", "http", "mcp", "service", "unread")
-"""Planes whose calls are counted under their name; those of tools are counted under the tool's."""
+"""Planes whose calls are counted by plane; those of tools are counted by tool."""
 _SEEN = {"llm": "models asked", "http": "requests seen", "mcp": "MCP tools called", "tool": "tools called"}
-"""What else was called, by the kind of what is waited for."""
+"""The word for other calls, by the kind of the expected call."""
 
 
 class Why(NamedTuple):
-    """Why a cell is no plain pass: what to tell people, and what to compare."""
+    """Why a cell is not a plain pass: a sentence for people, and values to compare."""
 
     reason: str = ""
     code: str = ""
     key: tuple[str, ...] = ()
     ending: str = ""
-    """How the trial ended, where that decided it."""
+    """How the trial ended, if that decided it."""
 
 
 NO_REASON = Why()
@@ -35,8 +35,8 @@ NO_REASON = Why()
 def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str = "", *, requests: bool = True) -> Why:
     """Why a cell that passed proves nothing: it met none of these injections.
 
-    `beside` is what was called instead, what the calls had that did not match, or why a fault that fired changed
-    nothing; `requests`: some request of the agent came through the proxy.
+    `beside` are the other calls, the arguments that did not match, or why a fault that fired changed nothing;
+    `requests`: a request of the agent came through the proxy.
     """
     placed = [scenario.injections[i] for i in sorted(indexes)]
     waiting = [injection for injection in placed if _kind(injection)]
@@ -57,7 +57,7 @@ def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str
 
 
 def _called(waiting: Sequence[Injection], names: list[str], beside: str) -> tuple[str, str]:
-    """Code and words where the agent called what the faults wait for."""
+    """Code and sentence if the agent called the faults' target."""
     wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
     if not beside or wanted is None:
         return "fault-not-due", f"the agent called {_joined(names)}, but the fault was not due"
@@ -68,14 +68,14 @@ def _called(waiting: Sequence[Injection], names: list[str], beside: str) -> tupl
 
 
 def was_called(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
-    """Whether a call went where one of the injections waits."""
+    """Whether a call went to the target of one of the injections."""
     from holdfast.planes.injection.weather import faces
 
     return any(faces(injection, *_call(name)) for injection in placed for name in calls)
 
 
 def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str:
-    """What was called on the planes where the injections wait, in a few words; empty if nothing was."""
+    """Describe the calls on the planes of the injections; empty if there were none."""
     told = []
     for kind in dict.fromkeys(filter(None, map(_kind, placed))):
         planes = ("tool", "mcp") if kind == "tool" else (kind,)
@@ -90,7 +90,7 @@ def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str
 
 
 def _kind(injection: Injection) -> str:
-    """What the fault waits for: a model, a request, an MCP tool, its listing, a tool; nothing if it is in the task."""
+    """What the fault waits for: a model, a request, an MCP tool, its listing, a tool; empty if it is in the task."""
     if injection.plane == "http" or injection.match_url is not None:
         return "http"
     if injection.plane == "mcp":
@@ -103,18 +103,18 @@ def _kind(injection: Injection) -> str:
 
 
 def plane_of(name: str) -> str:
-    """The plane that a count of calls is of."""
+    """The plane of a counted call."""
     return _call(name)[0]
 
 
 def _call(name: str) -> tuple[str, str]:
-    """The plane and the target that a count is of."""
+    """The plane and the target of a counted call."""
     plane, colon, target = name.partition(":")
     return (plane, target) if colon and plane in _PLANES else ("tool", name)
 
 
 def _missing(waiting: Sequence[Injection]) -> Iterable[str]:
-    """What did not happen, by the kind of what is waited for."""
+    """What did not happen, by the kind of the expected call."""
     calls = [_named(injection) for injection in waiting if _kind(injection) not in ("http", "listing")]
     urls = [_named(injection) for injection in waiting if _kind(injection) == "http"]
     listed = [injection.target for injection in waiting if _kind(injection) == "listing"]

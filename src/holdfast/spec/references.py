@@ -104,7 +104,7 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
 
 
 def param_text(value: Any) -> str:
-    """A parameter as the agent gets it: JSON's words for what is not text."""
+    """A parameter as the agent gets it: JSON's form of what is not text."""
     if isinstance(value, str):
         return value
     from holdfast.model.codec import encode
@@ -122,7 +122,7 @@ def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWarning, ...]:
-    """A warning about each variable whose value is passed on to the agent and too short to be masked."""
+    """A warning for each variable whose value is passed on to the agent and too short to be masked."""
     refused = given_by(spec.secrets, environ)
     given = [name for name in given_by(spec.passed_on, environ) if name in environ and name not in refused]
     short = [name for name in given if _is_short(name, environ)]
@@ -131,12 +131,12 @@ def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWarning, ..
 
 
 def given_by(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
-    """The variables that give these texts their values."""
+    """The variables that provide the values of these texts."""
     found: dict[str, None] = {}
     for match in (match for text in texts for match in re.finditer(REFERENCE, text)):
         name = match["variable"]
         if name is not None and (match["default"] is None or environ.get(name)):
-            found[name] = None  # a secret of the world has an entry of its own; a default is not a secret
+            found[name] = None  # a secret of the world has its own entry; a default is not a secret
     return found
 
 
@@ -155,7 +155,7 @@ _PLACE = r"\{[A-Za-z_][\w-]*\}"
 
 
 def url_fault(text: str) -> str:
-    """What was expected instead; empty for an http or https URL, and where only a run can tell."""
+    """What was expected instead; empty for an http or https URL, or if only a run can tell."""
     from urllib.parse import urlsplit
 
     if re.match(REFERENCE, text):

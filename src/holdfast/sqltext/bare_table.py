@@ -1,4 +1,4 @@
-"""Tables that MySQL statements name without their database. Only what is certain: a wrong error is worse than none."""
+"""Finds tables that MySQL statements name without their database. Only certain cases: no error beats a wrong one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OTHERS = frozenset((
     *("alter", "analyze", "call", "commit", "desc", "describe", "drop", "flush", "grant", "load", "lock", "optimize"),
     *("release", "rename", "revoke", "rollback", "savepoint", "show", "start", "truncate", "unlock", "with"),
 ))  # fmt: skip
-"""Statements that leave the chosen database, and what words mean, as they are; any other may be a USE."""
+"""Statements that change neither the selected database nor the meaning of words; any other may be a USE."""
 _PROGRAMS = frozenset(("procedure", "function", "trigger", "event", "package"))
 _MODIFIERS = frozenset(("low_priority", "high_priority", "delayed", "quick", "ignore", "or", "replace", "temporary"))
 _BEFORE = {
@@ -35,11 +35,13 @@ _KEYWORDS = frozenset((
     *("begin", "dual", "exists", "from", "if", "into", "join", "lateral", "not", "table", "use", "using", "values"),
 ))  # fmt: skip
 _NAME = re.compile(r"`[^`]+`|(?!seq_)[^\W\d][\w$]*", re.IGNORECASE)
-"""MariaDB makes a table of what is called `seq_1_to_9`."""
+"""MariaDB creates a table for a name such as `seq_1_to_9`."""
 
 
 def bare_table(sql: str) -> str:
-    """The first table that surely needs a database to be chosen, before any may have been; empty if there is none."""
+    """The first table that certainly needs a selected database, before one may have been selected; empty if there is
+    none.
+    """
     for statement in _statements(sql):
         if statement == ["begin"]:
             continue
@@ -55,9 +57,9 @@ def bare_table(sql: str) -> str:
 
 
 def _statements(sql: str) -> Iterator[list[str]]:
-    """Each in pieces: keywords in lower case, what is surely a name in backquotes, texts as an empty one.
+    """Each statement in pieces: keywords in lower case, certain names in backquotes, strings as an empty one.
 
-    A comment that some servers run is left out; if it may choose a database, all that follows is.
+    A comment that some servers execute is left out; if it may select a database, everything after it is, too.
     """
     statement: list[str] = []
     sometimes = False
@@ -85,7 +87,7 @@ def _piece(token: Token, before: Sequence[str]) -> str:
 
 
 def _changes_meaning(first: str, statement: Sequence[str]) -> bool:
-    """Whether the statement holds a program, or changes how those after it are read."""
+    """Whether the statement contains a program, or changes how later ones are parsed."""
     if first == "create":
         return not _PROGRAMS.isdisjoint(statement[:10])
     return first == "set" and any("sql_mode" in piece.lower() for piece in statement)
@@ -126,7 +128,7 @@ def _read(statement: Sequence[str]) -> str:
 
 
 def _name(rest: Sequence[str]) -> str:
-    """The name that comes next, if it is a whole one."""
+    """The next name, if it is complete."""
     name = rest[0] if rest else ""
     if name in _KEYWORDS or not _NAME.fullmatch(name):
         return ""

@@ -1,4 +1,4 @@
-"""A file of SQL into statements, as psql and mysql read it: rows after a COPY, DELIMITER, commands of the client."""
+"""Splits a file of SQL into statements, as psql and mysql do: rows after a COPY, DELIMITER, client commands."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _COPY_END = re.compile(r"^\\\.\r?\n?", re.MULTILINE)
 _PSQL = re.compile(r"\\([\w?!]+)[^\n]*")
 _DELIMITER = re.compile(r"delimiter[ \t]+(\S+)[^\n]*", re.IGNORECASE)
 _HARMLESS = frozenset({"restrict", "unrestrict", "echo", "encoding"})
-"""Commands of psql's own that mean nothing here; pg_dump writes the first two."""
+"""psql commands without a meaning here; pg_dump writes the first two."""
 
 
 class ScriptStatement(Struct, frozen=True):
-    """One statement of a file, where it starts, and the rows that follow a COPY."""
+    """One statement of a file, its position, and the rows that follow a COPY."""
 
     text: str
     line: int
@@ -29,7 +29,7 @@ class ScriptStatement(Struct, frozen=True):
 
 
 def split(sql: str, dialect: Dialect) -> Iterator[ScriptStatement]:
-    """Every statement in order; QueryFailed at a command that only an interactive client knows."""
+    """Every statement in order; QueryFailed for a command that only an interactive client supports."""
     yield from _Script(sql, dialect).statements()
 
 
@@ -54,7 +54,7 @@ class _Script:
                 yield ScriptStatement(text, line, self._rows() if copies else None)
 
     def _command(self) -> bool:
-        """Whether a command of the client is here; goes past it."""
+        """Whether a client command is here; skips it."""
         cursor = self._cursor
         command = (_PSQL if self._dialect == "postgres" else _DELIMITER).match(self._sql, cursor.at)
         if command is None:
@@ -70,7 +70,7 @@ class _Script:
         return True
 
     def _rows(self) -> str:
-        """The lines after COPY … FROM stdin, up to `\\.`."""
+        r"""The lines after COPY … FROM stdin, up to `\.`."""
         cursor = self._cursor
         newline = self._sql.find("\n", cursor.at)
         start = len(self._sql) if newline < 0 else newline + 1
@@ -79,7 +79,7 @@ class _Script:
         return self._sql[start : end.start() if end else len(self._sql)]
 
     def _line_at(self, place: int) -> int:
-        """Places are asked for in order, so that a long file is counted once."""
+        """The line of a position; positions must come in order, so a long file is counted once."""
         self._line += self._sql.count("\n", self._counted, place)
         self._counted = place
         return self._line

@@ -24,15 +24,15 @@ class StatementCursor:
         self.at = 0
         self.delimiter = ";"
         self._code_end = 0
-        """Up to here there is neither literal nor comment."""
+        """Up to here there is neither a literal nor a comment."""
         self._opened = False
-        """Inside of a comment that MySQL runs."""
+        """Whether the position is inside a comment that MySQL executes."""
         self._depth = 0
         self._end_case = -1
-        """The place of the CASE of an END CASE: it opens nothing."""
+        """The position of the CASE of an END CASE: it opens nothing."""
 
     def skip_blank(self) -> bool:
-        """Goes past space and comments; whether anything is left."""
+        """Skip space and comments; returns whether anything is left."""
         while True:
             self.at = _SPACE.match(self.sql, self.at).end()  # type: ignore[union-attr]  # matches any text
             if self.at >= len(self.sql):
@@ -45,7 +45,7 @@ class StatementCursor:
             self.at = found.end
 
     def end(self) -> int:
-        """Where the statement that begins here ends; goes past its delimiter."""
+        """The end of the statement that begins here; skips its delimiter."""
         program = self.delimiter == ";" and _PROGRAM.match(self.sql, self.at) is not None
         self._depth = 0
         while self.at < len(self.sql):
@@ -58,7 +58,7 @@ class StatementCursor:
         return self.at
 
     def _piece(self) -> tuple[bool, int]:
-        """Whether code is here, and where it ends, or what else is here."""
+        """Whether code is here, and where it or the other piece ends."""
         if self.at >= self._code_end:
             found = piece(self.sql, self.dialect, self.at, self._opened)
             if found.kind != "code":
@@ -68,7 +68,7 @@ class StatementCursor:
         return True, self._code_end
 
     def _delimiter(self, end: int, program: bool) -> int:
-        """Where the statement ends in this code; -1 if it goes on."""
+        """Where the statement ends in this code; -1 if it continues."""
         found = self.sql.find(self.delimiter, self.at, end)
         if not program:
             return found
@@ -81,7 +81,7 @@ class StatementCursor:
             found = self.sql.find(self.delimiter, at, end)
 
     def _count(self, at: int, end: int) -> None:
-        """Follows BEGIN, CASE and END of a body."""
+        """Count BEGIN, CASE and END of a body."""
         for mark in _BODY_MARK.finditer(self.sql, at, end):
             word = mark[0].lower()
             if word == "begin":

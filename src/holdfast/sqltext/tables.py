@@ -1,4 +1,4 @@
-"""Names of tables: how they are written, and which of them a list of names and globs covers."""
+"""Names of tables: their syntax, and whether a list of names and globs covers one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 def named(*parts: str) -> str:
-    """A table as people write it, with its schema; a part that has a dot in it is quoted."""
+    """A table as people write it, with its schema; a part that contains a dot is quoted."""
     return ".".join(map(part, parts))
 
 
@@ -19,9 +19,10 @@ def part(name: str) -> str:
 
 
 def covers(allowed: Iterable[str], name: str, default: str) -> bool:
-    """Whether one of them is the table. A pattern without a schema is about tables of the default one, or without any.
+    """Whether one of the patterns matches the table. A pattern without a schema matches tables of the default one, or
+    without any.
 
-    The table of another database has one part more, and needs as many in the pattern.
+    A table of another database has one part more, and the pattern needs as many.
     """
     bare = name.removeprefix(f"{default}.") if default else name
     patterns = [one.lower() for one in allowed]
@@ -31,5 +32,5 @@ def covers(allowed: Iterable[str], name: str, default: str) -> bool:
 
 
 def depth(name: str) -> int:
-    """How many parts stand before the table: its schema, its database."""
+    """The number of parts before the table: its schema, its database."""
     return _QUOTED.sub("", name).count(".")

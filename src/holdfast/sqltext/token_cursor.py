@@ -1,4 +1,4 @@
-"""A TokenCursor: the tokens of one statement that mean something, one after the other, read no further than asked."""
+"""A TokenCursor: the meaningful tokens of one statement, read one by one and only as far as needed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ RESERVED = frozenset((
     "as", "by", "case", "do", "end", "for", "from", "group", "having", "in", "into", "join", "limit", "not", "on", "or",
     "order", "returning", "select", "set", "then", "union", "using", "values", "when", "where", "with",
 ))  # fmt: skip
-"""Words that may come where a name is expected, and are names only in quotes."""
+"""Words that may follow where a name is expected, and are names only in quotes."""
 
 
 class TokenCursor:
-    """`token` is where we are, `word` its text: of a word in lower case, of a sign as it is, of all else empty."""
+    """`token` is the current token, `word` its text: a word in lower case, a sign unchanged, anything else empty."""
 
     def __init__(self, sql: str, dialect: Dialect) -> None:
         self.sql = sql
@@ -31,7 +31,7 @@ class TokenCursor:
         return self.token is _END
 
     def step(self) -> None:
-        """Goes to the next token."""
+        """Go to the next token."""
         for token in self._tokens:
             kind = token.kind
             if kind not in _SILENT:
@@ -41,13 +41,13 @@ class TokenCursor:
         self.token, self.word = _END, ""
 
     def words(self) -> Iterator[str]:
-        """The word here and those that follow; empty ones stand for literals, quoted names and numbers."""
+        """The current word and those that follow; empty for literals, quoted names and numbers."""
         while not self.over:
             yield self.word
             self.step()
 
     def skip(self, *words: str) -> bool:
-        """Goes past these words, as far as they are here; whether the first one is."""
+        """Skip these words, as far as they are here; returns whether the first one was."""
         found = self.word == words[0]
         for word in words:
             if self.word != word:
@@ -56,12 +56,12 @@ class TokenCursor:
         return found
 
     def skip_all(self, words: Collection[str]) -> None:
-        """Goes past any of these."""
+        """Skip any of these."""
         while self.word in words and not self.over:
             self.step()
 
     def skip_to(self, word: str) -> bool:
-        """Goes past the next such word; whether there is one."""
+        """Skip past the next such word; returns whether there is one."""
         while not self.over:
             if self.skip(word):
                 return True
@@ -69,7 +69,7 @@ class TokenCursor:
         return False
 
     def name(self) -> tuple[str, ...]:
-        """The name that is here, in up to three parts as they are written, and goes past it; empty if there is none."""
+        """Read the name here, in up to three parts as written; empty if there is none."""
         parts: list[str] = []
         while self._names() and (parts or self.word not in RESERVED):
             parts.append(self.token.text)
@@ -94,6 +94,6 @@ def spelled(part: str) -> str:
 
 
 def folded(part: str) -> str:
-    """A part of a name as it is compared: without quotes, or in lower case where it has none."""
+    """A part of a name for comparison: without quotes, or in lower case if it has none."""
     bare = spelled(part)
     return bare.lower() if bare is part else bare

@@ -1,4 +1,4 @@
-"""What SQL text does to a transaction, as far as its words tell: a function that writes is not seen."""
+"""The effect of SQL text on a transaction, as far as its words show: a function that writes is invisible."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _WRITES = frozenset((
 ))  # fmt: skip
 _READS = frozenset(("SELECT", "VALUES", "TABLE", "EXPLAIN", "DESCRIBE", "DESC", "FETCH", "COPY", "WITH", "ANALYZE"))
 _DEFINING = frozenset(("CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "GRANT", "REVOKE"))
-"""What MySQL commits by itself."""
+"""Statements that MySQL commits implicitly."""
 _LOOKED_AT = _DEFINING | {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"}
-"""Verbs that mean one thing or another by the words that follow."""
+"""Verbs whose meaning depends on the words that follow."""
 
 
 _BLANK = {"string": "''", "comment": " ", "open": " ", "close": " "}
@@ -38,13 +38,13 @@ class TransactionStatement(NamedTuple):
     kind: TransactionKind
     verb: str
     table: str = ""
-    """What is written to, where the words tell."""
+    """The written table, if the words show it."""
     text: str = ""
     """Shortened."""
     ends: bool = False
-    """It commits what went before, and itself."""
+    """It commits everything before it, and itself."""
     autocommit: bool | None = None
-    """What it sets autocommit to."""
+    """The value to which it sets autocommit."""
 
 
 def transaction_statements(sql: str, dialect: Dialect) -> tuple[TransactionStatement, ...]:
@@ -94,7 +94,7 @@ def _kind(verb: str, more: list[str], dialect: Dialect) -> TransactionKind:
 
 
 def _autocommit(cursor: TokenCursor) -> bool | None:
-    """What a SET of MySQL's sets autocommit to; a variable of the user's may have the same name."""
+    """The value to which a MySQL SET sets autocommit; a user variable may have the same name."""
     found, before = None, ("", "")
     while not cursor.over:
         word = cursor.word
@@ -108,7 +108,7 @@ def _autocommit(cursor: TokenCursor) -> bool | None:
 
 
 def _shown(text: str, dialect: Dialect) -> str:
-    """The beginning of a statement, without comments and what is in its strings."""
+    """The beginning of a statement, without comments and string contents."""
     parts: list[str] = []
     size = 0
     for kind, at, end in pieces(text, dialect):

@@ -1,4 +1,4 @@
-"""What a statement writes, read from its text: operation and table. Row counters see what no text says."""
+"""What a statement writes, from its text: operation and table. Row counters see what no text shows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OBJECTS = frozenset((
 _WHATS = _TABLES | _OF_A_TABLE | _OBJECTS
 _INTO = re.compile("into", re.IGNORECASE)
 _DEFINER = frozenset(("definer", "algorithm"))
-"""After these more than words may stand before the kind of thing, as in DEFINER = `a`@`b`."""
+"""After these more than words may precede the kind of object, as in DEFINER = `a`@`b`."""
 _EXPLAINED = _CHANGES | {"with", "select", "create", "execute", "values", "table"}
 
 
@@ -46,7 +46,7 @@ class Write(Struct, frozen=True):
 
 
 def writes_of(statement: str, dialect: Dialect) -> tuple[Write, ...]:
-    """All that one statement writes, so far as its text says; each table once for each operation."""
+    """Everything that one statement writes, as far as its text shows; each table once per operation."""
     found: dict[tuple[str, str], Write] = {}
     for write in _found(TokenCursor(statement, dialect)):
         found.setdefault((write.op, write.table), write)
@@ -54,7 +54,7 @@ def writes_of(statement: str, dialect: Dialect) -> tuple[Write, ...]:
 
 
 def _found(cursor: TokenCursor) -> Iterator[Write]:
-    """What is written by the statement that begins here."""
+    """What the statement that begins here writes."""
     cursor.skip_all(("(",))
     first = cursor.word
     if first in _CHANGES:
@@ -81,12 +81,12 @@ def _write(op: str, name: tuple[str, ...], temporary: bool = False, *, counted: 
 
 
 def plain(name: tuple[str, ...]) -> str:
-    """A name without quotes, but where a part has a dot in it; unquoted ones fold to lower case."""
+    """A name without quotes, unless a part contains a dot; unquoted parts fold to lower case."""
     return named(*map(folded, name))
 
 
 def _change(cursor: TokenCursor) -> Iterator[Write]:
-    """INSERT, UPDATE and the like. Of several tables in MySQL's UPDATE and DELETE the first."""
+    """INSERT, UPDATE and the like. For several tables in MySQL's UPDATE and DELETE, the first."""
     op, modifiers = cursor.word, _MODIFIERS[cursor.dialect]
     cursor.step()
     cursor.skip_all(modifiers | {"quick"} if op == "delete" and cursor.dialect == "mysql" else modifiers)
@@ -110,7 +110,7 @@ def _names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
 
 
 def _copied(cursor: TokenCursor) -> Iterator[Write]:
-    """COPY from somewhere. The COPY of a query writes what that does."""
+    """COPY from somewhere. The COPY of a query writes what the query writes."""
     cursor.step()
     if cursor.word == "(":
         yield from _found(cursor)
@@ -122,7 +122,7 @@ def _copied(cursor: TokenCursor) -> Iterator[Write]:
 
 
 def _explained(cursor: TokenCursor) -> Iterator[Write]:
-    """EXPLAIN runs its statement only with ANALYZE; MariaDB's ANALYZE always does."""
+    """EXPLAIN executes its statement only with ANALYZE; MariaDB's ANALYZE always does."""
     runs = cursor.word == "analyze"
     cursor.step()
     while not cursor.over and cursor.word not in _EXPLAINED:
@@ -135,7 +135,7 @@ def _explained(cursor: TokenCursor) -> Iterator[Write]:
 
 
 def _prepared(cursor: TokenCursor) -> Iterator[Write]:
-    """PREPARE: its log entry tells what EXECUTE will do."""
+    """PREPARE: its log entry shows what EXECUTE will do."""
     if cursor.skip_to("as"):
         yield from _found(cursor)
 
@@ -177,7 +177,7 @@ def _defined(cursor: TokenCursor, op: str, what: str, *, temporary: bool) -> Ite
 
 
 def _within(cursor: TokenCursor) -> Iterator[Write]:
-    """Writes inside of a WITH, and the table that PostgreSQL's SELECT INTO makes."""
+    """Writes inside a WITH, and the table that PostgreSQL's SELECT INTO creates."""
     before, top = "", cursor.word
     while not cursor.over:
         word = cursor.word

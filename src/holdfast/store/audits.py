@@ -1,4 +1,4 @@
-"""The audit log of a trial in a file of its own, one event a line, written when the trial has ended."""
+"""The audit log of a trial in its own file, one event per line, written when the trial has ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def settle_audit(run: RunDir, seen: Observation) -> Observation:
-    """The observation as it is stored: its audit log is in the file, whole, and here is only how long it is."""
+    """The observation to store: its complete audit log is in the file, and only its length is here."""
     if not seen.audit or not is_id(seen.trial):
         return seen
     data = b"".join(encode(event) + b"\n" for event in seen.audit)
@@ -41,7 +41,7 @@ def settle_audit(run: RunDir, seen: Observation) -> Observation:
 
 
 def whole(run: RunDir, seen: Observation) -> Observation:
-    """The observation with its trace and audit log read back; one that lost a part may not be judged on the rest."""
+    """The observation with its trace and audit log; an incomplete one may not be judged."""
     return _with_audit(run, with_trace(run, seen)) if seen.events or seen.audited else seen
 
 
@@ -58,7 +58,7 @@ def _with_audit(run: RunDir, seen: Observation) -> Observation:
 
 
 def _lines(run: RunDir, seen: Observation) -> list[bytes]:
-    """The lines of the trial's audit file; none if it is not as it was written."""
+    """The lines of the trial's audit file; none if the file was changed."""
     if not is_id(seen.trial):
         return []
     lines = list(islice(read_lines(_file(run.path / "audit", seen.trial)), seen.audited + 1))

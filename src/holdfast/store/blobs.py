@@ -1,4 +1,4 @@
-"""Large values lie in files of their own, named by their content; the record holds a reference."""
+"""Large values in their own files, named by their content; the record holds a reference."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from holdfast.model.codec import decoder, encode, to_builtins
 from holdfast.model.observation import Observation
 
 LIMIT = 16_000
-"""Characters above which a text becomes a blob."""
+"""Longer texts become blobs."""
 HEAD = 200
 LOST = "a large value of this trial is missing from the run's blobs"
 
 
 class Lost(Exception):
-    """A blob that is not there, or is not what its name says."""
+    """A blob that is missing, or does not match its name."""
 
 
 class Named(msgspec.Struct):
-    """The part of an observation that says whose it is."""
+    """The part of an observation that identifies its trial."""
 
     trial: str
 
@@ -33,7 +33,7 @@ _MARK = b'{"blob":'
 
 
 def pack(observation: Observation, folder: Path) -> bytes:
-    """One line for the observation; its large texts are written to blobs first."""
+    """The observation as one line; its large texts are written to blobs first."""
     line = encode(observation)
     if len(line) <= LIMIT:
         return line  # then every text in it is short, too
@@ -41,17 +41,17 @@ def pack(observation: Observation, folder: Path) -> bytes:
 
 
 def unpack(line: bytes, folder: Path) -> Observation:
-    """The observation of a line, with its blobs read back."""
+    """The observation of a line, with its blobs."""
     if _MARK not in line:
         return _observations.decode(line)
     try:
         return msgspec.convert(_fetch(msgspec.json.decode(line), folder), Observation)
-    except Lost:  # nothing may be judged on the part that is left
+    except Lost:  # an incomplete observation must not be judged
         return Observation(_named.decode(line).trial, error=LOST)
 
 
 def unpack_lines(lines: bytes) -> list[Observation]:
-    """The observations of many lines; ValueError where one has blobs."""
+    """The observations of many lines; ValueError if one has blobs."""
     if _MARK in lines:
         raise ValueError("a line has blobs")
     return _observations.decode_lines(lines)
@@ -79,7 +79,7 @@ def _fetch(value: Any, folder: Path) -> Any:
     if isinstance(value, dict):
         name = value.get("blob")
         if isinstance(name, str) and set(value) == {"blob", "bytes", "head"}:
-            return _read(folder / Path(name).name)  # a name never leads out of the folder
+            return _read(folder / Path(name).name)  # a name cannot leave the folder
         return {key: _fetch(inner, folder) for key, inner in value.items()}
     if isinstance(value, list):
         return [_fetch(inner, folder) for inner in value]
@@ -87,7 +87,7 @@ def _fetch(value: Any, folder: Path) -> Any:
 
 
 def _read(path: Path) -> str:
-    r"""As it was written: opened as text it would lose its \r and follow the locale."""
+    r"""The original text: in text mode it would lose its \r and depend on the locale."""
     try:
         data = path.read_bytes() if path.is_file() else b""
     except OSError as broken:

@@ -1,4 +1,4 @@
-"""The cases of a stored run as reports see them; a trial is fetched from disk when it is looked at."""
+"""The cases of a stored run for reports; a trial is read from disk when it is needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredCases(Sequence[CaseRow]):
 
 
 class StoredReplicas(Sequence[ReplicaRow]):
-    """The trials of one case, each read anew: an audit log may be long."""
+    """The trials of one case, each read when needed: an audit log may be long."""
 
     def __init__(self, files: Files, case: Case) -> None:
         self._files = files
@@ -69,7 +69,7 @@ class StoredReplicas(Sequence[ReplicaRow]):
         return ReplicaRow(replica, prompt, found.seen, verdicts, self._files.again(replica.trial))
 
     def _proven(self, verdict: Verdict) -> Verdict:
-        """A rule that passed without a fault of its own met is unproven in its case, as it is in its cell."""
+        """The verdict in its case: a rule that passed without meeting its fault is unproven, as in its cell."""
         if verdict.outcome != "pass" or verdict.invariant not in self._unmet:
             return verdict
         return replace(verdict, outcome="unproven", score=0.0, reason=UNMET.reason, code=UNMET.code, key=())

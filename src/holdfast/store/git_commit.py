@@ -1,4 +1,4 @@
-"""The commit that a folder is at, read from git's own files; git itself says whether files were changed since."""
+"""The commit of a folder, read from git's own files; git itself reports uncommitted changes."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from msgspec import Struct
 
 _COMMIT = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 _MOST = 4 << 20
-"""Bytes of a file that are read: git's are small, a list of 40,000 refs included."""
+"""Bytes of a file that are read: git's files are small, even a list of 40,000 refs."""
 _LINKS = 5
-"""How often a ref may name another one, as git has it."""
+"""How many times a ref may point to another one, as in git."""
 
 
 _GIT_S = 5.0
-"""For git to look at all files: of a large repository it takes a second."""
+"""Seconds for git to examine all files: a large repository takes one."""
 
 
 class GitCommit(Struct, frozen=True):
-    """Where a folder stood; each is empty if it is not known."""
+    """The commit and branch of a folder; each is empty if unknown."""
 
     commit: str = ""
     branch: str = ""
 
 
 def commit_of(folder: Path) -> GitCommit:
-    """The commit and branch of the repository that the folder lies in; of none, both are empty."""
+    """The commit and branch of the folder's repository; both empty if there is none."""
     try:
         own = _git_folder(folder.absolute())
         return GitCommit() if own is None else _head(own)
-    except (OSError, ValueError):  # not ours to mend
+    except (OSError, ValueError):  # a repository that git cannot read is not Holdfast's to fix
         return GitCommit()
 
 
 def is_dirty(folder: Path, files: Sequence[str]) -> bool:
-    """Whether tracked files differ from the commit, or some of these, named from the folder, are not in it.
+    """Whether tracked files differ from the commit, or one of these files is not in it.
 
-    False where git is not there, refuses or takes too long: then nothing is known.
+    False if git is missing, refuses or takes too long.
     """
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return bool(changed or (files and _git(folder, "ls-files", "--others", "--", *files)))
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What git prints; empty where it fails. It takes no lock and starts no file watcher of the repository."""
+    """The output of git; empty if it fails. It takes no lock and starts no file watcher in the repository."""
     import subprocess
 
-    # Variables such as GIT_DIR would lead git to another repository than the one whose commit was read.
+    # Variables such as GIT_DIR would make git look at another repository than the one whose commit was read.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *words)
     try:
@@ -62,13 +62,13 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def path_in_repository(path: Path) -> str:
-    """The path of a file from the top of the git repository that it lies in; empty if it is in none."""
+    """The path of a file in its git repository; empty if it is in none."""
     top = next((folder for folder in path.parents if os.path.exists(folder / ".git")), None)
     return path.relative_to(top).as_posix() if top is not None else ""
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """The `.git` of the next folder above that has one; where that is a file, as in a worktree, what it names."""
+    """The `.git` of the nearest folder above that has one; in a worktree, the folder that the file names."""
     for place in (folder, *folder.parents):
         git = place / ".git"
         if os.path.isdir(git):
@@ -90,13 +90,13 @@ def _head(own: Path) -> GitCommit:
 
 
 def _common(own: Path) -> Path:
-    """Where the refs of all worktrees lie."""
+    """The folder with the refs of all worktrees."""
     named = own / "commondir"
     return own / _text(named).strip() if os.path.isfile(named) else own
 
 
 def _resolved(own: Path, common: Path, name: str) -> str:
-    """The commit that a ref stands for; a loose one comes before a packed one."""
+    """The commit of a ref; a loose ref comes before a packed one."""
     for _ in range(_LINKS):
         if not name.startswith("refs/") or ".." in name.split("/"):
             return ""

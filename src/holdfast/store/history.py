@@ -1,7 +1,7 @@
-"""`history.db`: every stored run in an SQLite file, made from the run directories and made again whenever it must be.
+"""`history.db`: an SQLite index of all stored runs, rebuilt from the run directories when needed.
 
-The run directories are the truth. A run itself writes nothing here: who looks at the history brings it up to date.
-A file that is damaged is set aside; where none can be written, the history is made in memory. Neither hides anything.
+The run directories are the truth. A run itself writes nothing here: every reader updates the history. A damaged file is
+set aside; if no file can be written, the history is built in memory. Neither hides anything.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ _STAMPED = (
 )
 
 Read = Callable[[RunDir], PastRun]
-"""What is known of a run; it says in a note why it cannot be read, and never raises."""
+"""Reads a run; a note says why a run cannot be read. Never raises."""
 Tell = Callable[[str], None]
 
 
 class _Stale(NamedTuple):
-    """A run that the history does not have as it is now."""
+    """A run whose history row is missing or out of date."""
 
     run: RunDir
     stamp: str
 
 
 Indexing = Callable[["History", int | None], None]
-"""Hears, while a history is brought up to date, how many runs are still to be read; what is read is in it by then.
-None: it is not known yet."""
+"""Receives, while a history is updated, how many runs are still to be read; those read are in it. None: not known yet.
+"""
 
 
 class History:
-    """The runs of one project, up to date as of when it was opened, or brought up to date again."""
+    """The runs of one project, as of when it was opened or last updated."""
 
     def __init__(self, db: sqlite3.Connection, runs: Path, read: Read) -> None:
         self._db = db
         self._folder = runs
         self._read = read
         self._others = 0
-        """What others have written to the file, as SQLite counts it."""
+        """SQLite's counter of changes by other processes."""
 
     def update(self, step: Indexing | None = None) -> bool:
-        """Reads what changed on disk, the newest first; whether anything had, or another process has written here.
+        """Read what changed on disk, newest first; returns whether anything changed here or in another process.
 
-        Runs are read outside of a transaction, so that a long rebuild keeps nobody waiting.
+        Runs are read outside of a transaction, so a long rebuild blocks nobody.
         """
         db = self._db
         if step is not None:
@@ -83,7 +83,7 @@ class History:
         return bool(stale or gone or others != self._others)
 
     def runs(self, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
-        """Every run, the newest first; with the cells of those that are named, or of all."""
+        """Every run, newest first; with the cells of the named runs, or of all."""
         return history_table.rows(self._db, cells_of=cells_of)
 
     def run(self, id: str) -> PastRun | None:
@@ -96,7 +96,7 @@ class History:
 
 @contextmanager
 def opened(runs: Path, read: Read, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
-    """The history of the runs in that folder, brought up to date; `tell` hears what went wrong with its file."""
+    """The updated history of the runs in that folder; `tell` receives problems with its file."""
     with closing(_current(runs, read, tell, step)) as history:
         yield history
 
@@ -148,8 +148,8 @@ def _all(runs: Path) -> Iterator[Path]:
 
 
 def _stamp(run: Path) -> str:
-    """What tells whether a run changed: its files' sizes and times; another version may read more than this one."""
-    folder, parts = str(run), [__version__]  # joined as texts: a project may have ten thousand runs
+    """A fingerprint of a run's files: sizes and times, and the format that this version reads."""
+    folder, parts = str(run), [__version__]  # joined as text: a project may have ten thousand runs
     names = [f"{folder}/{name}" for name in _STAMPED]
     if run.parent.name == PARTS:
         names.append(f"{run.parent.parent}/overall.json")

@@ -1,4 +1,4 @@
-"""The history of runs as a table, and the file that it is kept in."""
+"""The history of runs as a table, and its file."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from holdfast.store.past_run import PastCell, PastRun
 
 FILE = "history.db"
 WAIT_S = 20.0
-"""For another process that writes to the history."""
+"""Seconds to wait for another process that writes to the history."""
 
 
 class NewerFile(Exception):
-    """A history whose tables a newer version made."""
+    """The history's tables were made by a newer version."""
 
 
 def connected(path: Path) -> sqlite3.Connection:
-    """The file, with its tables; sqlite3.DatabaseError if it is damaged or cannot be used."""
+    """Open the file with its tables; sqlite3.DatabaseError if it is damaged or cannot be used."""
     _make(path)
     db = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
     try:
@@ -47,14 +47,14 @@ def connected(path: Path) -> sqlite3.Connection:
 
 
 def _make(path: Path) -> None:
-    """An empty file that only the user may read, as runs are; where that cannot be, SQLite says why."""
+    """Create an empty file that only the user may read, like runs; if that fails, SQLite says why."""
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Begins by writing, so that two who read first do not both wait for the other."""
+    """Begins with a write lock, so two readers that become writers do not wait for each other."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -66,12 +66,12 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_damaged(broken: sqlite3.DatabaseError) -> bool:
-    """Whether what is in the file is wrong; else it is locked, may not be written, or the disk is full."""
+    """Whether the content of the file is wrong; otherwise it is locked, read-only, or the disk is full."""
     return not isinstance(broken, sqlite3.OperationalError) or broken.sqlite_errorcode == sqlite3.SQLITE_ERROR
 
 
 def set_aside(path: Path) -> Path | None:
-    """Renames a damaged file; None if that cannot be done, the file itself if another process has just mended it."""
+    """Rename a damaged file; None if that fails, the file itself if another process has just fixed it."""
     lock = path.with_name(path.name + ".lock")
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -94,7 +94,7 @@ def set_aside(path: Path) -> Path | None:
 
 
 def _sound(path: Path) -> bool:
-    """One that another process is writing to is sound."""
+    """Whether the file is sound; one that another process is writing to is."""
     try:
         connected(path).close()
     except sqlite3.DatabaseError as broken:
@@ -105,7 +105,7 @@ def _sound(path: Path) -> bool:
 
 
 SCHEMA = 4
-"""Of the tables. A file of an older one is rebuilt, one of a newer one is left alone."""
+"""The version of the tables. An older file is rebuilt, a newer one is left alone."""
 
 CREATE = """
 CREATE TABLE runs (
@@ -128,7 +128,7 @@ _counts, _names = decoder(dict[str, int]), decoder(tuple[str, ...])
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Makes the tables, those of an older schema gone."""
+    """Create the tables, replacing those of an older schema."""
     for name in ("runs", "cells"):
         db.execute(f"DROP TABLE IF EXISTS {name}")
     for statement in CREATE.strip().split(";\n"):
@@ -137,13 +137,13 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def check(db: sqlite3.Connection) -> None:
-    """Raises sqlite3.OperationalError where the tables are not as `create` makes them."""
+    """Raise sqlite3.OperationalError if the tables are not as `create` makes them."""
     for table, names in (("runs", (*_RUN, "stamp")), ("cells", ("run", *PastCell.__struct_fields__))):
         db.execute(f"SELECT {_quoted(names)} FROM {table} LIMIT 0")  # noqa: S608  # our own names
 
 
 def put(db: sqlite3.Connection, run: PastRun, stamp: str) -> None:
-    """Writes a run over what was known of it."""
+    """Replace a run's row and cells."""
     remove(db, run.id)
     row = {**asdict(run), "stamp": stamp}
     del row["cells"]
@@ -161,12 +161,12 @@ def remove(db: sqlite3.Connection, id: str) -> None:
 
 
 def stamps(db: sqlite3.Connection) -> dict[str, str]:
-    """By id: what the run's files looked like when it was put in."""
+    """By id: the fingerprint of the run's files when its row was written."""
     return dict(db.execute("SELECT id, stamp FROM runs").fetchall())
 
 
 def rows(db: sqlite3.Connection, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
-    """Every run, the newest first; with the cells of those that are named, or of all."""
+    """Every run, newest first; with the cells of the named runs, or of all."""
     found = [_run(row) for row in db.execute(f"SELECT {_quoted(_RUN)} FROM runs")]  # noqa: S608  # our own names
     wanted = {run.id for run in found} if cells_of is None else set(cells_of)
     made = [replace(run, cells=_cells(db, run.id)) if run.id in wanted else run for run in found]
@@ -188,12 +188,12 @@ def _cells(db: sqlite3.Connection, run: str) -> tuple[PastCell, ...]:
 
 
 def _storable(value: object) -> object:
-    """A text as SQLite can hold it: a path may have bytes that are no UTF-8."""
+    """A text that SQLite can store: a path may have bytes that are not UTF-8."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _quoted(names: Iterable[str]) -> str:
-    """In brackets: SQLite takes a name that it does not know in quotes for a text."""
+    """In brackets: SQLite takes an unknown quoted name for a text."""
     return ", ".join(f"[{name}]" for name in names)
 
 

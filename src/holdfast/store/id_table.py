@@ -9,14 +9,14 @@ from collections.abc import Iterable
 DIGITS = 12
 _HEX = frozenset("0123456789abcdef")
 _NEAR = 32
-"""How far from the last one found the next is looked for: files of one run have nearly the same order."""
+"""How far from the last match to look first: the files of one run have nearly the same order."""
 _NUMBER_BITS = 32
 
 
 class IdTable:
-    """Ids, numbered from 0 in the order in which they were given: about 20 bytes each, where a dict needs 150.
+    """Ids, numbered from 0 in the order they were added: about 20 bytes each, where a dict needs 150.
 
-    Of an id that is given twice the last number counts. What is no id of ours is numbered, and never found.
+    If an id is added twice, the last number counts. A text that is not a trial id gets a number, but is never found.
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
@@ -33,11 +33,11 @@ class IdTable:
         return len(self._keys)
 
     def find(self, id: str) -> int | None:
-        """The id's number; None if it was not given."""
+        """The id's number; None if it was not added."""
         key = _key(id)
         if key == _NONE:
             return None
-        if self.distinct == len(self._keys):  # else a near one may not be the last
+        if self.distinct == len(self._keys):  # otherwise a near one may not be the last
             try:
                 self._next = self._keys.index(key, self._next, self._next + _NEAR) + 1
                 return self._next - 1

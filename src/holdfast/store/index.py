@@ -1,4 +1,4 @@
-"""Where the records of a run lie: a few numbers a record, so that a run of a million trials needs no more memory."""
+"""The positions of a run's records: a few numbers per record, so a run of a million trials fits in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _START = 1 << 12
 
 
 class TrialNumbers:
-    """Counts ids as they come; an id that came before keeps its number. Ids that we do not write are kept as text."""
+    """Numbers ids in order of appearance; a repeated id keeps its number. Foreign ids are stored as text."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -34,7 +34,7 @@ class TrialNumbers:
         return self._count
 
     def add(self, id: str) -> int:
-        """The id's number, a new one if it has none."""
+        """The id's number; a new one if it has none."""
         key = _key(id)
         if key is None:
             found = self._odd.setdefault(id, self._count)
@@ -55,14 +55,14 @@ class TrialNumbers:
         key = _key(id)
         if key is None:
             return self._odd.get(id)
-        keys, mask = self._keys, self._mask  # as in _slot: this is asked twice a trial
+        keys, mask = self._keys, self._mask  # the same as _slot, inlined because it runs twice per trial
         at = key & mask
         while (found := keys[at]) and found != key:
             at = (at + 1) & mask
         return self._numbers[at] if found else None
 
     def _slot(self, key: int) -> int:
-        """Where the key lies, or would: ids are digests, so their last bits are as good as a hash."""
+        """The slot of a key, or a free one: ids are digests, so their last bits are as good as a hash."""
         keys, mask = self._keys, self._mask
         at = key & mask
         while (found := keys[at]) and found != key:
@@ -84,24 +84,24 @@ class TrialNumbers:
 
 
 def _key(id: str) -> int | None:
-    """The id as a number that is not 0; None if it is not as we write them."""
+    """The id as a number other than 0; None if Holdfast did not write it."""
     return int(id, 16) + 1 if len(id) == 12 and not id.strip(_DIGITS) else None
 
 
 NONE = 0xFFFF_FFFF
-"""In place of a number: there is none."""
+"""Replaces a missing number."""
 _NOWHERE = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class _JudgedRecord(Struct):
-    """The part of a verdict that says what it is of."""
+    """The part of a verdict that identifies it."""
 
     trial: str
     invariant: str
 
 
 class _Seen(Struct):
-    """The part of an observation that says whose it is, and whether our side broke."""
+    """The part of an observation that identifies its trial and a harness error."""
 
     trial: str
     error: str = ""
@@ -113,20 +113,20 @@ _seen = decoder(_Seen)
 
 
 class Chains:
-    """Lists of verdicts, each a number that leads to the one before."""
+    """Lists of verdicts as linked numbers, each pointing to the one before."""
 
     def __init__(self, owners: int) -> None:
         self._last = array("I", (NONE,)) * owners
         self._before = array("I")
 
     def add(self, owner: int) -> None:
-        """The next verdict is the owner's; NONE: nobody's."""
+        """The next verdict belongs to the owner; NONE: to nobody."""
         self._before.append(NONE if owner == NONE else self._last[owner])
         if owner != NONE:
             self._last[owner] = len(self._before) - 1
 
     def of(self, owner: int) -> list[int]:
-        """The owner's verdicts, in the order in which they were given."""
+        """The owner's verdicts, in order."""
         found, at = [], self._last[owner]
         while at != NONE:
             found.append(at)
@@ -135,7 +135,7 @@ class Chains:
 
 
 class RunIndex:
-    """The place of every trial, observation and verdict of a run, read in one walk through its files."""
+    """The position of every trial, observation and verdict of a run, from one pass over its files."""
 
     def __init__(self, run: RunDir, plan: Plan, verdicts: Path) -> None:
         self._run, self._plan, self._verdicts = run, plan, verdicts
@@ -150,54 +150,54 @@ class RunIndex:
         self._files = tuple(map(str, files))
         self._read_observations(files)
         self.verdicts = array("Q")
-        """By number, where a verdict lies."""
+        """The position of each verdict, by number."""
         self.judged = array("I")
-        """By number, the trial that a verdict is on."""
+        """The trial of each verdict, by number."""
         scenarios, rules, params = len(plan.scenarios), len(plan.invariants), len(plan.spec.params)
         self.by_cell = Chains(scenarios * rules * params)
         self._read_verdicts()
 
     def number(self, id: str) -> int | None:
-        """The trial's number, if it was begun and seen."""
+        """The trial's number, if it was begun and observed."""
         at = self._numbers.find(id)
         return at if at is not None and self.was_seen(at) else None
 
     def was_seen(self, number: int) -> bool:
-        """Whether a trial that was begun was also seen."""
+        """Whether a trial that was begun was also observed."""
         return self._seen_at[number] != _NOWHERE
 
     def trial(self, number: int) -> int:
-        """Where the trial lies; of one that was begun twice, the last."""
+        """The position of the trial; of one that was begun twice, the last."""
         return self._begun[number]
 
     def observation(self, number: int) -> tuple[str, int]:
-        """Where the last observation of a trial lies that was not our failure, else the last of all."""
+        """The position of a trial's last observation without a harness error, otherwise of the last one."""
         return self._files[self._seen_in[number]], self._seen_at[number]
 
     @cached_property
     def by_trial(self) -> Chains:
-        """The verdicts on each trial; a page asks for those in each cell alone."""
+        """The verdicts on each trial, across cells."""
         chains = Chains(len(self._begun))
         for trial in self.judged:
             chains.add(trial)
         return chains
 
     def seen(self) -> Iterator[int]:
-        """Every trial that was seen, in the order in which they were begun."""
+        """Every observed trial, in the order in which they were begun."""
         return (number for number, at in enumerate(self._seen_at) if at != _NOWHERE)
 
-    # -- how it is made -------------------------------------------------------------------------
+    # -- construction ----------------------------------------------------------------------------
     def _read_trials(self) -> None:
         plan = self._plan
         rules = [rule.id for rule in plan.invariants]
         rows = {scenario.name: plan.position(rules[0], scenario.name) for scenario in plan.scenarios} if rules else {}
         for start, trial in records(self._run.path / "trials.jsonl", _trials.decode, _trials.decode_lines):
-            if not trial.task.turns:  # something else wrote the line
+            if not trial.task.turns:  # another program wrote the line
                 continue
             number = self._numbers.add(trial.id)
             try:
                 cell = rows[trial.scenario] + plan.params_index(trial.params)
-            except KeyError:  # of another spec, or something else wrote the line
+            except KeyError:  # from another spec, or another program wrote the line
                 cell = NONE
             if number == len(self._begun):
                 self._begun.append(start)
@@ -217,7 +217,7 @@ class RunIndex:
                     broken[number] = bool(seen.error)
 
     def _glance(self, line: bytes) -> _Seen | Observation:
-        """What says whose an observation is; it is read whole only where its error may be a blob."""
+        """Read only the trial and the error; the whole record is read only if its error may be a blob."""
         try:
             return _seen.decode(line)
         except DecodeError:

@@ -1,4 +1,4 @@
-"""Files of JSON lines, written and read."""
+"""Reads and writes files of JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCK = 1 << 16
 
 
 class LineReader:
-    """A file open for reading; close it when done."""
+    """A file open for reading; close it after use."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -49,9 +49,9 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class JsonLines:
-    """A JSONL file open for appending: one write a record, nothing held back.
+    """A JSONL file open for appending: one write per record, without buffering.
 
-    What was written is not kept, only its digest, and where others wrote between.
+    It keeps only the digest of what was written, and where other programs wrote in between.
     """
 
     def __init__(self, path: Path) -> None:
@@ -62,18 +62,18 @@ class JsonLines:
         self._lines = 0
         self._end = 0
         self._others: list[tuple[int, int]] = []
-        """From where to where somebody else's bytes lie."""
-        for data in _chunks(self._fd, 0, os.fstat(self._fd).st_size):  # of an earlier part of the run
+        """The byte ranges that other programs wrote."""
+        for data in _chunks(self._fd, 0, os.fstat(self._fd).st_size):  # from an earlier session of the run
             self._digest.update(data)
             self._lines += data.count(b"\n")
             self._end += len(data)
 
     def write(self, line: bytes) -> None:
-        """Appends one record, given without its newline."""
+        """Append one record, given without its newline."""
         self.write_lines(line + b"\n", 1)
 
     def write_lines(self, data: bytes, lines: int) -> None:
-        """Appends so many records in one write, each with its newline."""
+        """Append several records in one write, each with its newline."""
         size = len(data)
         written = os.write(self._fd, data)
         if written != size:
@@ -86,9 +86,9 @@ class JsonLines:
         self._lines += lines
 
     def seal(self) -> tuple[Seal, str]:
-        """The file's seal, and what to say if something else had written to it: then it is put back if it can be.
+        """The file's seal, and a note if another program wrote to it: it is then restored if possible.
 
-        To be called when no agent is left.
+        Call it when no agent is running any more.
         """
         self._foreign(os.fstat(self._fd).st_size)
         seal = Seal(self._lines, self._digest.hexdigest())
@@ -110,7 +110,7 @@ class JsonLines:
         beside.replace(self.path)
 
     def _foreign(self, start: int) -> None:
-        """Our next bytes begin here: what lies between is not ours."""
+        """The next write begins here: bytes in between are foreign."""
         if start > self._end:
             self._others.append((self._end, start))
             self._end = start
@@ -124,14 +124,14 @@ class JsonLines:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Writes all of it: a full disk raises, a short write is finished."""
+    """Write everything: a full disk raises, a short write is continued."""
     written = os.write(fd, data)
     while written < len(data):
         written += os.write(fd, data[written:])
 
 
 def _mend(path: Path, fd: int) -> None:
-    """Cuts a torn last line off, so that the next record starts on its own."""
+    """Cut off a torn last line, so the next record starts on its own line."""
     end = size = os.fstat(fd).st_size
     while end:
         start = max(0, end - _READ)
@@ -145,7 +145,7 @@ def _mend(path: Path, fd: int) -> None:
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    """Whether the file that is open still has its name."""
+    """Whether the open file still has this path."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False))
     except OSError:

@@ -1,4 +1,4 @@
-"""The verdicts of a stored run, each by what it is of: the same in two runs, whatever their agents."""
+"""The verdicts of a stored run, keyed so that two runs of different agents can be compared."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from holdfast.store.rundir import RunDir
 from holdfast.store.stored_trials import StoredTrials
 
 RESISTED = "attacks resisted"
-"""What stands in a rule's place for attacks: each passed if it was not obeyed."""
+"""The rule name for attacks: each passed if it was not obeyed."""
 
 
 class StoredPair(NamedTuple):
-    """One replica's share in half of a pair: a verdict of the run."""
+    """One replica's half of a pair: a verdict of the run."""
 
     key: int
-    """Of part, rule, scenario, prompt and params."""
+    """A digest of part, rule, scenario, prompt and params."""
     part: str
     rule: str
     scenario: str
     prompt: int
-    """Of the prompt alone; a mutation is a prompt of its own."""
+    """A digest of the prompt alone; a mutation is its own prompt."""
     replica: int
     outcome: Judgement
     attack: Variation | None = None
-    """Of attacks that were resisted or obeyed; else a rule was judged."""
+    """For attacks: resisted or obeyed; otherwise a rule was judged."""
 
 
 def stored_pairs(run: RunDir) -> Iterator[StoredPair]:
-    """Every verdict of the run and of its parts, in the order in which they were given.
+    """Every verdict of the run and of its parts, in the order in which they were written.
 
-    Of a verdict that was given again the last comes last, under the same key and replica.
+    A verdict that was given again has the same key and replica; the last one counts.
     """
     if (run.path / "trials.jsonl").is_file():
         yield from _pairs(run, "")
@@ -53,7 +53,7 @@ def stored_pairs(run: RunDir) -> Iterator[StoredPair]:
 
 
 def part_folders(run: RunDir) -> list[Path]:
-    """The run directories of a run of several parts; none of any other."""
+    """The run directories of a multi-part run; none for other runs."""
     return [part.path for part in run.parts]
 
 
@@ -86,7 +86,7 @@ def _digest(value: object) -> int:
 
 
 def _attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[str]) -> Iterator[StoredPair]:
-    """Every attack of which it is known whether it was obeyed."""
+    """Every attack with a known result."""
     with closing(StoredObservations(run)) as seen:
         for _, one in seen.all():
             number = stored.find(one.trial)

@@ -1,4 +1,4 @@
-"""`part.json`: what a mutation run or a replay asks and holds, which its spec alone does not say."""
+"""`part.json`: the tasks and rules of a mutation run or a replay, which the spec alone does not contain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = "part.json"
 
 
 class PartFile(Struct, frozen=True):
-    """The tasks that were made, the rules that judge them, and their weather, which sessions bring along."""
+    """The generated tasks, the rules that judge them, and the scenarios of sessions."""
 
     tasks: tuple[Task, ...]
     invariants: tuple[Invariant, ...]
@@ -24,13 +24,13 @@ class PartFile(Struct, frozen=True):
 
 
 def keep_part(run: RunDir, spec: Spec) -> None:
-    """Stores what was made of the spec, where something was."""
+    """Store what was derived from the spec, if anything was."""
     if spec.part in ("mutation", "replay"):
         write_json(run.path / _NAME, PartFile(spec.tasks, spec.invariants, spec.scenarios))
 
 
 def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
-    """The spec with the tasks, rules and scenarios that the run was begun with; `own_rules`: with its own rules."""
+    """The spec with the tasks, rules and scenarios that the run began with; `own_rules`: with the spec's own rules."""
     path = run.path / _NAME
     if not path.is_file():
         return spec

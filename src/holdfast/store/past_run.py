@@ -1,4 +1,4 @@
-"""A run as the history knows it: what it was of, what it came to, and each rule in each scenario."""
+"""A run in the history: its spec, its result, and each rule in each scenario."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Regression(Struct, frozen=True):
     run: str = ""
     """The first run in which it failed."""
     dirty: bool = False
-    """That run was not of the commit alone: files had been changed since."""
+    """That run had uncommitted changes."""
 
 
 def last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None = None) -> str | None:
-    """The id of the newest run of that part of that file in which everything was asked and held; `before` a run."""
+    """The id of the newest complete, passing run of that part of that file; `before` a run."""
     limit = None if before is None else PastRun(before).order
     good = [run for run in runs if run.spec == spec and run.part == part and run.good]
     good = [run for run in good if limit is None or run.order < limit]
@@ -33,10 +33,10 @@ def last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None 
 
 
 def regressions(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()) -> tuple[Regression, ...]:
-    """What passed in the one and fails in the other; errors and what is unproven are nobody's regression.
+    """What passed in the one and fails in the other; errors and unproven rules are not regressions.
 
-    The cases of a scenario are named where no rule of it is. Of `between`, those of the same part and file that
-    lie between the two tell in which run it began.
+    The cases of a scenario are named if none of its rules is. Runs `between` the two, of the same part and file, show
+    when it began.
     """
     was = {(cell.rule, cell.scenario): cell.outcome for cell in before.cells}
     line = [run for run in between if before.order < run.order < after.order and run.is_point and _same(run, after)]
@@ -58,7 +58,7 @@ def _same(run: PastRun, other: PastRun) -> bool:
 
 
 def _first_failing(cell: PastCell, line: Sequence[PastRun]) -> PastRun:
-    """The run from which on it failed wherever it was decided."""
+    """The run since which it failed wherever it was decided."""
     first = line[-1]
     for run in reversed(line):
         outcome = next((c.outcome for c in run.cells if (c.rule, c.scenario) == (cell.rule, cell.scenario)), None)
@@ -70,18 +70,18 @@ def _first_failing(cell: PastCell, line: Sequence[PastRun]) -> PastRun:
 
 
 CASES = "(cases)"
-"""In the place of a rule: all cases of a scenario. They may fail where no rule does, by something forbidden."""
+"""The rule name for all cases of a scenario. They may fail without a rule, because of a forbidden action."""
 
 SHARD = " shard "
-"""In the part of a run that is one share of several, before which."""
+"""In the part name of a run that is one shard, before its number."""
 
 UnendedState = Literal["", "running", "killed"]
 UNENDED: dict[UnendedState, str] = {"running": "it is running", "killed": "it was killed before its end"}
-"""What the note of a run that has not ended says of it as it is now."""
+"""The note of a run that has not ended."""
 
 
 class PastCell(Struct, frozen=True, omit_defaults=True):
-    """A rule in a scenario, as a run ended."""
+    """A rule in a scenario at the end of a run."""
 
     rule: str
     scenario: str
@@ -95,41 +95,41 @@ class PastCell(Struct, frozen=True, omit_defaults=True):
 
 
 class PastRun(Struct, frozen=True, omit_defaults=True):
-    """A row of the history. One that cannot be read has a `note` that says why, and nothing is concluded from it."""
+    """A row of the history. For a run that cannot be read, `note` says why, and nothing is concluded from it."""
 
     id: str
-    """`0007`, or `0007/contract` of a part."""
+    """`0007`, or `0007/contract` for a part."""
     part: str = ""
-    """`contract`, `scenario` and so on; `ci` of a run of several parts; empty if it cannot be read."""
+    """`contract`, `scenario` and so on; `ci` for a multi-part run; empty if it cannot be read."""
     started: str = ""
     duration_s: float = 0.0
     spec: str = ""
-    """The file itself, links followed."""
+    """The file itself, following links."""
     spec_digest: str = ""
     agent_digest: str = ""
     seed: int = 0
     version: str = ""
     commit: str = ""
     dirty: bool = False
-    """What was run is not that commit: files were changed since, or were never added."""
+    """The run had uncommitted changes."""
     branch: str = ""
     ended: bool = False
-    """It came to its end, or was interrupted; else it is running, or was killed."""
+    """Whether it finished or was interrupted; otherwise it is running, or was killed."""
     complete: bool = False
-    """All that it was to ask was asked."""
+    """Everything planned was asked."""
     whole: bool = False
-    """It was to ask all that the file has: no selection, no stop at the first failure."""
+    """Everything in the file was planned: no selection, no stop at the first failure."""
     score: float | None = None
     low: float | None = None
-    """Of the score's 95 % interval; None where it has none."""
+    """The lower end of the score's 95 % interval; None if it has none."""
     high: float | None = None
     shows_interval: bool = False
-    """It rests on enough prompts for a page to show it."""
+    """It is based on enough prompts for a page to show it."""
     overall: float | None = None
-    """The overall score of the run of several parts that it is, or is a part of."""
+    """The overall score of the multi-part run that it is or belongs to."""
     passed: bool = False
     in_failed_run: bool = False
-    """A part of a `ci` run that did not pass, whatever the part came to."""
+    """It is part of a failed `ci` run, whatever its own result."""
     exit_code: int | None = None
     trials: int = 0
     judged: int = 0
@@ -140,47 +140,47 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     cases_passed: int = 0
     critical_failed: tuple[str, ...] = ()
     calls: int = 0
-    """Of the agent, as far as they were seen."""
+    """The agent's calls, as far as known."""
     cost_usd: float | None = None
-    """What they cost, where a price is known."""
+    """Their cost, if a price is known."""
     note: str = ""
     """Why it cannot be read."""
     state: UnendedState = ""
-    """Of a run that has not ended: what has become of it by now. The history does not know."""
+    """The current state of a run that has not ended. The history does not store it."""
     cells: tuple[PastCell, ...] = ()
 
     @property
     def is_unended(self) -> bool:
-        """It can be read, and is running or was killed."""
+        """Whether it can be read, and is running or was killed."""
         return not self.ended and not self.note
 
     @property
     def order(self) -> tuple[int, str]:
-        """By which runs are sorted, the oldest first."""
+        """The sort key of runs, oldest first."""
         number, _, part = self.id.partition("/")
         return int(number), part
 
     @property
     def is_point(self) -> bool:
-        """Whether it is a point of the file's history: all that the file has was asked, and the run came to its end."""
+        """Whether it is a point of the file's history: everything in the file was asked, and the run finished."""
         return self.whole and self.complete
 
     @property
     def good(self) -> bool:
-        """Everything was asked, and held."""
+        """Whether everything was asked and passed."""
         return self.is_point and self.passed and not self.in_failed_run
 
     @property
     def level(self) -> float | None:
-        """0-100: its score; of a run without one, how many of its cases passed."""
+        """0-100: its score; without one, the share of cases that passed."""
         return 100 * self.cases_passed / self.cases if self.score is None and self.cases else self.score
 
     @property
     def shown_interval(self) -> dict[str, float | None]:
-        """The ends of the interval as a page shows them: none of few prompts."""
+        """The ends of the interval as a page shows them; empty for few prompts."""
         return {"low": self.low, "high": self.high} if self.shows_interval else {"low": None, "high": None}
 
     @property
     def short_commit(self) -> str:
-        """`5b0f9c27`, with a + where what was run is not that commit; empty if none is known."""
+        """`5b0f9c27`, with a + for uncommitted changes; empty if none is known."""
         return self.commit[:8] + "+" * (self.dirty and bool(self.commit))

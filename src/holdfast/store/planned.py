@@ -1,4 +1,4 @@
-"""Whether a stored trial is one of a plan, told by its id."""
+"""Whether a stored trial belongs to a plan, decided by its id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.plan import Plan, agent_json, ids
 
 
 class Planned:
-    """The trials of a plan. None of them is made for the question: an id is the digest of what decides a trial."""
+    """The trials of a plan. No trial is created for the lookup: an id is the digest of what decides a trial."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -21,19 +21,19 @@ class Planned:
         self._tails: dict[str, bytes] = {}
         self._middles: dict[tuple[Task, int], bytes] = {}
         self._last: tuple[str, str, int, Task] | None = None
-        """What the trial that was asked about before is of: the next is mostly a replica of it."""
+        """The identity of the previous trial: the next is usually a replica of it."""
         self._around = b"", b""
-        """What its id is the digest of, before and after the replica."""
+        """The text that its id is the digest of, before and after the replica."""
 
     def holds(self, trial: Trial) -> bool:
-        """Whether the plan has this trial; one of a scenario that the plan has, and of tasks and params of its."""
+        """Whether the plan has this trial; its scenario, task and params must be the plan's."""
         if not self._plan.whole:
             return trial.id in self._selected
         params = self._plan.params_index(trial.params)  # 1 and true are equal values, and different params
         of = trial.scenario.name, trial.invariant, params, trial.task
         if of != self._last:
             self._around = self._head(trial) + self._middle(trial.task, params), self._tail(trial)
-            self._last = of  # not before: there may be no such scenario
+            self._last = of  # only here: there may be no such scenario
         before, after = self._around
         written = b"%b%d%b" % (before, trial.replica, after)
         in_plan = 0 <= trial.replica < self._plan.spec.replicas

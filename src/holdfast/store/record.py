@@ -1,4 +1,4 @@
-"""Writing a run as it happens: trials, observations and verdicts, each as soon as it is known."""
+"""Writes a run as it happens: trials, observations and verdicts, each as soon as it is known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from holdfast.store.traces import Traces
 
 
 class Consulted(Struct, frozen=True, omit_defaults=True):
-    """What was said for one rule of one trial."""
+    """A model's answer for one rule of one trial."""
 
     trial: str
     invariant: str
@@ -39,7 +39,7 @@ _consulted = decoder(Consulted)
 
 
 class StoredAdvice:
-    """What a stored run has of it: only where it lies is held in memory."""
+    """The stored answers of a run: only their positions are in memory."""
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.evidence()
@@ -47,7 +47,7 @@ class StoredAdvice:
         self._places = {(one.trial, one.invariant): start for start, one in found}  # the last of several counts
 
     def get(self, trial: str, rule: str) -> Evidence | None:
-        """What was said for a rule of a trial; None if nobody was asked, or could be."""
+        """The answer for a rule of a trial; None if there is none."""
         start = self._places.get((trial, rule))
         if start is None:
             return None
@@ -57,13 +57,13 @@ class StoredAdvice:
 
 
 GROUP = 64
-"""Verdicts that are written in one go: those that a kill takes away are judged again from their observations."""
+"""Verdicts written in one write: those that a kill loses are judged again from their observations."""
 
 
 class TrialRecord(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A trial as `trials.jsonl` has it: with the name of its scenario.
+    """A trial in `trials.jsonl`: with the name of its scenario.
 
-    The spec has what a scenario of that name is, or `scenarios.jsonl`, if a planner invented it.
+    The scenario itself is in the spec, or in `scenarios.jsonl` if a planner invented it.
     """
 
     id: str
@@ -76,7 +76,7 @@ class TrialRecord(Struct, frozen=True, omit_defaults=True, gc=False):
     seed: int = 0
 
     def trial(self, scenarios: Mapping[str, Scenario]) -> Trial:
-        """The trial; a scenario that is not among `scenarios` has no faults that are known."""
+        """The trial; a scenario that is not among `scenarios` has no known faults."""
         scenario = scenarios.get(self.scenario) or Scenario(self.scenario)
         return Trial(self.id, self.kind, scenario, self.task, self.replica, self.params, self.invariant, self.seed)
 
@@ -95,14 +95,14 @@ _scenarios = decoder(Scenario)
 class RunRecord:
     """The open files of a run that is being written.
 
-    `inline` keeps traces in the observations: an inline agent's trial costs less than a file of its own would.
-    `consults`: models are asked for some rules, and what they say is kept.
+    `inline` stores traces in the observations: an inline agent's trial costs less than its own file would. `consults`:
+    models are asked for some rules, and their answers are stored.
     """
 
     def __init__(
         self, run: RunDir, scenarios: Iterable[Scenario] = (), *, inline: bool = False, consults: bool = False
     ) -> None:
-        """`scenarios`: those of the spec, which the run has a copy of."""
+        """`scenarios` are those of the spec, of which the run has a copy."""
         self._run = run
         self._scenarios = {one.name: one for one in (*scenarios, CONTROL)}
         self._invented: JsonLines | None = None
@@ -124,7 +124,7 @@ class RunRecord:
         self._trials.write_lines(encode_lines(map(record_of, batch)), len(batch))
 
     def _keep_scenario(self, scenario: Scenario) -> None:
-        """Writes a scenario that the spec does not have, before the first trial in it."""
+        """Write a scenario that the spec does not have, before the first trial in it."""
         known = self._scenarios.get(scenario.name)
         if known is None:
             if self._invented is None:
@@ -136,12 +136,12 @@ class RunRecord:
         self._scenarios[scenario.name] = scenario
 
     def event(self, trial: str, event: TraceEvent, *, changed: bool = False) -> None:
-        """A call of a trial that is under way; `changed`: not as its observation will have it."""
+        """Write a call of a running trial; `changed`: it differs from the one in its observation."""
         if self._traces is not None:
             self._traces.write(trial, event, changed=changed)
 
     def observation(self, seen: Observation) -> None:
-        """What was seen of a trial: with the kernel when this returns. UnicodeEncodeError: it cannot be stored so."""
+        """Write an observation: the kernel has it when this returns. UnicodeEncodeError: it cannot be stored."""
         if seen.audit:
             seen = settle_audit(self._run, seen)
         if self._traces is not None:
@@ -149,12 +149,12 @@ class RunRecord:
         self._observations.write_lines(pack(seen, self._blobs) + b"\n", 1)
 
     def consulted(self, said: Consulted) -> None:
-        """What a model said, before it is judged by."""
+        """Write a model's answer before a verdict depends on it."""
         assert self._evidence is not None
         self._evidence.write(encode(said))
 
     def hold(self, verdicts: Sequence[Verdict]) -> bool:
-        """Takes verdicts, to be written with others; whether they are the first that wait for `flush`."""
+        """Queue verdicts to be written with others; returns whether they are the first to wait for `flush`."""
         first = not self._held
         self._held += verdicts
         if len(self._held) < GROUP:
@@ -163,24 +163,24 @@ class RunRecord:
         return False
 
     def flush(self) -> None:
-        """Writes the verdicts that wait; after a failure they are not tried again, and half a line stays the last."""
+        """Write the queued verdicts; after a failure they are not retried, and half a line stays the last."""
         held, self._held = self._held, []
         if held:
             self._verdicts.write_lines(_lines_of(held), len(held))
 
     def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
-        """The files' seals by name, and what to say of those that something else had written to; no agent is left."""
+        """The files' seals by name, and notes on those that other programs wrote to; no agent is running."""
         try:
             self.flush()
             found = {lines.path.name: lines.seal() for lines in self._files}
-        except OSError as broken:  # a full disk: what is there stays, without a seal
+        except OSError as broken:  # a full disk: the file stays, without a seal
             return {}, (RunWarning("seal-failed", f"the run's files could not be sealed: {broken.strerror}"),)
         return {name: seal for name, (seal, _) in found.items()}, tuple(
             RunWarning("seal-broken", said) for _, said in found.values() if said
         )
 
     def close(self) -> None:
-        """Lets go of the files. A verdict that still waits is not written: it belongs before the seal."""
+        """Close the files. A verdict still queued is not written: it belongs before the seal."""
         for lines in self._files:
             lines.close()
         if self._traces is not None:
@@ -190,7 +190,7 @@ class RunRecord:
 def _lines_of(held: Sequence[Verdict]) -> bytes:
     try:
         return encode_lines(held)
-    except UnicodeEncodeError:  # a plug-in's words
+    except UnicodeEncodeError:  # a plug-in's text
         return encode_lines([carried(verdict) for verdict in held])
 
 
@@ -201,17 +201,17 @@ def known_scenarios(run: RunDir, written: Iterable[Scenario]) -> dict[str, Scena
 
 
 def trials(run: RunDir) -> Iterator[TrialRecord]:
-    """Every trial that was begun; one that was run again comes again."""
+    """Every trial that was begun; a repeated one appears again."""
     return (trial for _, trial in placed_trials(run))
 
 
 def placed_trials(run: RunDir) -> Iterator[tuple[int, TrialRecord]]:
-    """The same, each with the offset at which its line starts."""
+    """The same, each with the offset of its line."""
     return records(trial_file(run), _trials.decode, _trials.decode_lines)
 
 
 def trial_file(run: RunDir) -> Path:
-    """Where a run's trials are."""
+    """The file with a run's trials."""
     return run.path / "trials.jsonl"
 
 
@@ -221,12 +221,12 @@ def read_trial(line: bytes) -> TrialRecord:
 
 
 def observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
-    """Everything that was seen, as it was stored; without traces and audit logs where nobody looks at them."""
+    """Every stored observation; without traces and audit logs if they are not needed."""
     return (seen for _, seen in StoredObservations(run).all(traces=traces))
 
 
 class StoredObservations:
-    """What was seen in a run, each with a number that says where it lies. Close it when single ones were read."""
+    """The observations of a run, each with its position. Close it after reading single ones."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -241,14 +241,14 @@ class StoredObservations:
                 yield start * len(self._files) + number, self.whole(seen) if traces else seen
 
     def at(self, place: int) -> Observation:
-        """One of them by its number, whole."""
+        """The complete observation at a position."""
         start, number = divmod(place, len(self._files))
         if number not in self._open:
             self._open[number] = LineReader(self._files[number])
         return self.whole(unpack(self._open[number].line(start), self._blobs))
 
     def whole(self, seen: Observation) -> Observation:
-        """With its trace and its audit log."""
+        """The observation with its trace and its audit log."""
         return whole(self._run, seen)
 
     def close(self) -> None:

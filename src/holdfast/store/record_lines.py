@@ -1,4 +1,4 @@
-"""The lines of a run's files, and the records that they are: decoded a block at a time."""
+"""The lines of a run's files as records, decoded a block at a time."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from holdfast.errors import UserError
 MEND_LINE = "someone or the agent changed it: fix or remove the line; --resume runs the missing trials"
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 _BLOCK = 1 << 16
-"""Bytes of lines that are read at once, about."""
+"""Bytes of lines read together, about."""
 
 T = TypeVar("T")
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Every whole line; a torn last one is dropped."""
+    """Every complete line; a torn last one is dropped."""
     return (line for _, lines in _blocks(path) for line in lines)
 
 
 def records(
     path: Path, decode: Callable[[bytes], T], decode_lines: Callable[[bytes], Sequence[T]]
 ) -> Iterator[tuple[int, T]]:
-    """Every record, with the offset at which its line starts; UserError names a line that is none."""
+    """Every record, with the offset of its line; UserError names a line that is not a record."""
     number = 1
     for start, lines in _blocks(path):
         starts = accumulate(map(len, lines), initial=start)
         found = _at_once(lines, decode_lines)
         if found is not None:
-            yield from zip(starts, found, strict=False)  # starts has one more: where the next block begins
+            yield from zip(starts, found, strict=False)  # starts has one more entry: where the next block begins
         else:
             yield from zip(starts, _one_by_one(lines, decode, path, number), strict=False)
         number += len(lines)
 
 
 def unreadable(where: str, broken: Exception, hint: str) -> UserError:
-    """Says where something stands that is not ours; the user is to put it right."""
+    """The error for a position that Holdfast did not write; the user has to fix it."""
     return UserError(f"{where}: not a record of a run: {broken}", hint=hint, code="run-damaged")
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Whole lines, some at a time, with the offset at which the first starts."""
-    if not path.is_file():  # a pipe that somebody put there would never end
+    """Complete lines, some at a time, with the offset of the first."""
+    if not path.is_file():  # reading a pipe at this path would never end
         return
     start = 0
     with open(path, "rb") as file:
@@ -56,13 +56,13 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
                 lines.pop()
             if lines:
                 yield start, lines
-            if torn:  # who writes may have gone on since: the rest of that line is no line
+            if torn:  # the writer may have continued since: the rest of that line is not a line
                 return
             start += sum(map(len, lines))
 
 
 def _at_once(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:
-    """The records of the lines, if each is one: a line that is two, and a record of two lines, are not ours."""
+    """The records of the lines, if each is one: Holdfast writes exactly one record per line."""
     block = b"".join(lines)
     ours = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
     if not ours:

@@ -1,4 +1,4 @@
-"""Reading a stored run back into a tally, for `--resume`, `report` and `judge`. No record is held in memory."""
+"""Reads a stored run back into a tally, for `--resume`, `report` and `judge`. No record stays in memory."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _verdicts = decoder(Verdict)
 
 
 class GivenVerdicts:
-    """A file of verdicts; `number` gives each trial its number, of which there are `trials`. Close it when done."""
+    """A file of verdicts; `number` gives each trial its number, out of `trials`. Close it after use."""
 
     def __init__(self, path: Path, number: Callable[[str], int | None], trials: int) -> None:
         self._last = array("l", [-1]) * trials
-        """By trial: the last verdict on it."""
+        """By trial: its last verdict."""
         self._before = array("l")
-        """By verdict: the one before it on the same trial."""
+        """By verdict: the previous one on the same trial."""
         self._starts = array("Q")
         for start, verdict in records(path, _verdicts.decode, _verdicts.decode_lines):
             at = number(verdict.trial)
@@ -56,7 +56,7 @@ class GivenVerdicts:
 
 
 class StoredRun(Struct):
-    """What a run's directory holds of a plan."""
+    """The part of a plan that a run's directory contains."""
 
     done: int
     """Trials that need not run again."""
@@ -64,15 +64,15 @@ class StoredRun(Struct):
     """The others, in the plan's order."""
     controls: dict[str, Observation]
     unjudged: Iterable[tuple[Trial, Observation]]
-    """Seen, but killed before the verdict was written."""
+    """Observed, but the run was killed before the verdict was written."""
 
 
 def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) -> StoredRun:
-    """Adds every stored verdict to the tally.
+    """Add every stored verdict to the tally.
 
-    A trial that our side broke counts as not run, unless `keep_errors` asks for the run as it ended.
+    A trial with a harness error counts as not run, unless `keep_errors` asks for the run as it ended.
     """
-    if next(trials(run), None) is None:  # a new run: nothing to read, and no reason to walk through the plan
+    if next(trials(run), None) is None:  # a new run: nothing to read, and no reason to walk the plan
         return StoredRun(0, plan.trials, {}, ())
     reading = _Reading(run, plan, tally)
     with closing(reading):
@@ -83,7 +83,7 @@ def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) 
 
 
 class _Reading:
-    """The trials of a plan by their places in it, and how far each has come."""
+    """The trials of a plan by index, and the progress of each."""
 
     def __init__(self, run: RunDir, plan: Plan, tally: Tally) -> None:
         from holdfast.store.id_table import IdTable
@@ -94,14 +94,14 @@ class _Reading:
         self._begun = bytearray(len(plan.trials))
         self._done = bytearray(len(plan.trials))
         self._broken = array("q", [-1]) * len(plan.trials)
-        """Where the last observation of a trial is that our side broke."""
+        """The position of the last observation with a harness error, by trial."""
         self._unjudged = array("q")
         self._asked: dict[str, Trial] = {}
         """Controls that were begun, by id."""
         self._controls: dict[str, Observation] = {}
         self._broken_controls: dict[str, Observation] = {}
         for trial in trials(run):
-            # A run that was forced may hold trials of another spec; an id says which it is, whatever else is stored.
+            # A forced resume may leave trials of another spec; the id identifies a trial, whatever else is stored.
             place = self._ids.find(trial.id)
             if place is not None:
                 self._begun[place] = True
@@ -111,7 +111,7 @@ class _Reading:
         self._given = GivenVerdicts(run.verdicts(), self._ids.find, len(plan.trials))
 
     def go(self) -> None:
-        """Adds every trial that was seen."""
+        """Add every observed trial."""
         for at, seen in self._seen.all():
             if seen.trial in self._asked:
                 self._control(self._asked[seen.trial], seen)
@@ -122,11 +122,11 @@ class _Reading:
             if seen.error:
                 self._broken[place] = at
             else:
-                self._broken[place] = -1  # it was run again, and better
+                self._broken[place] = -1  # a repetition succeeded
                 self._add(place, at, seen)
 
     def add_broken(self) -> None:
-        """Adds the trials that were never seen but broken."""
+        """Add the trials with only harness errors."""
         for id, control in self._broken_controls.items():
             self._keep(self._asked[id], control)
         for at in sorted(at for at in self._broken if at >= 0):
@@ -165,7 +165,7 @@ class _Reading:
     def _keep(self, trial: Trial, seen: Observation) -> None:
         if trial.id not in self._controls:
             self._tally.saw(trial, seen)
-        if not seen.masked:  # what is compared with it will not be masked: it is asked again
+        if not seen.masked:  # an unmasked observation must be compared with an unmasked control: it runs again
             self._controls[trial.id] = seen
 
     def _add(self, place: int, at: int, seen: Observation) -> None:

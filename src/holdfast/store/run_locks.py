@@ -1,4 +1,4 @@
-"""Whether a process is writing to a run now. Who looks never takes the lock itself."""
+"""Whether a process is writing to a run. Looking never takes the lock itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LOCKS = Path("/proc/locks")
 
 
 def is_written(run: Path) -> bool:
-    """Whether a process holds the run's lock; the kernel lets go of it when that process ends, however it does."""
+    """Whether a process holds the run's lock; the kernel releases it when that process ends in any way."""
     try:
         about = os.stat(run / "lock")
     except OSError:
@@ -29,14 +29,14 @@ def _listed(table: str, about: os.stat_result) -> bool:
         if len(words) < 6 or words[1:4] != ["FLOCK", "ADVISORY", "WRITE"]:
             continue
         device, _, inode = words[5].rpartition(":")
-        # Where the device is no real one (overlayfs, btrfs) the table has another number than stat.
+        # For virtual devices (overlayfs, btrfs) the table has another number than stat.
         if inode == str(about.st_ino) and (not major or device == f"{major:02x}:{minor:02x}"):
             return True
     return False
 
 
 def _held(lock: Path) -> bool:
-    """Where there is no such table: whether a shared lock would have to wait. It is let go of at once."""
+    """Without such a table: whether a shared lock would have to wait. It is released immediately."""
     try:
         fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""What a stored run may be called: its id, `latest`, a part of it, or a path to its folder."""
+"""The names of a stored run: its id, `latest`, a part of it, or a path to its folder."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from holdfast.store.run_locks import is_written
 
 NEWEST = ("latest", "last")
 PARTS = "parts"
-"""The folder of a run of several parts: in it a run each."""
+"""The folder with the parts of a multi-part run, each a run."""
 
 _FILES = frozenset(("trials.jsonl", "spec.yaml", "ended.json", "score.json", "overall.json", PARTS))
 
 
 def name_here(path: Path) -> str:
-    """How a command in this folder names the run: by its id where runs are looked for here, else by its path."""
+    """The run's name for a command in this folder: its id if runs are looked up here, otherwise its path."""
     runs = path.parents[2] if path.parent.name == PARTS else path.parent
     if runs.absolute() == runs_folder_here().absolute():
         return id_of(path)
@@ -25,7 +25,7 @@ def name_here(path: Path) -> str:
 
 
 def stored_runs(runs: Path) -> list[Path]:
-    """The folders of the runs that are stored, by number, the newest last; one without a run.json is none."""
+    """The folders of stored runs by number, newest last; a folder without run.json does not count."""
     try:
         names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
     except (FileNotFoundError, NotADirectoryError):
@@ -35,12 +35,12 @@ def stored_runs(runs: Path) -> list[Path]:
 
 
 def stored_files(runs: Path) -> list[Path]:
-    """The runs and all that Holdfast keeps with them, in a folder that may hold files of the user too."""
+    """The runs and everything that Holdfast stores with them, in a folder that may also hold the user's files."""
     return [*stored_runs(runs), *(own_folder_of(runs) / name for name in OWN_FILES)]
 
 
 def damaged_runs(runs: Path) -> list[Path]:
-    """The folders named like runs that hold only a part of one, or that may not be looked at."""
+    """Folders named like runs that are incomplete, or that may not be read."""
     try:
         names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
     except (FileNotFoundError, NotADirectoryError):
@@ -50,7 +50,7 @@ def damaged_runs(runs: Path) -> list[Path]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a part of a run lies there; not of one that is just being started."""
+    """Whether an incomplete run is there; a run that is just starting does not count."""
     if not path.name.isdigit() or is_run(path):
         return False
     try:
@@ -65,7 +65,7 @@ def is_damaged(path: Path) -> bool:
 
 
 def parts_of(run: Path) -> list[Path]:
-    """The folders of the parts of a run, by name; none of one that has no parts."""
+    """The folders of a run's parts, by name; none if it has no parts."""
     folder = f"{run}/{PARTS}"
     try:
         names = sorted(os.listdir(folder))
@@ -75,23 +75,23 @@ def parts_of(run: Path) -> list[Path]:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a run lies there, as far as can be told."""
-    return os.path.isfile(path / "run.json")  # false where it may not be looked at
+    """Whether a run is there, as far as can be told."""
+    return os.path.isfile(path / "run.json")  # false if it may not be read
 
 
 def id_of(path: Path) -> str:
-    """`0007`, or `0007/contract` of a part."""
+    """`0007`, or `0007/contract` for a part."""
     return f"{path.parent.parent.name}/{path.name}" if path.parent.name == PARTS else path.name
 
 
 def run_folder(runs: Path, id: str) -> Path:
-    """Where the run of that id lies."""
+    """The folder of the run with that id."""
     number, _, part = id.partition("/")
     return runs / number / PARTS / part if part else runs / number
 
 
 def single_run(run: Path) -> Path:
-    """The folder of the run, or of its only part; UsageError of one that has several."""
+    """The folder of the run, or of its only part; UsageError if it has several."""
     parts = parts_of(run)
     if len(parts) > 1:
         names = ", ".join(map(id_of, parts))
@@ -102,7 +102,7 @@ def single_run(run: Path) -> Path:
 
 
 def find_run(runs: Path, name: str) -> Path:
-    """The folder of the run of that name; UsageError says which there are."""
+    """The folder of the run with that name; UsageError lists the existing ones."""
     head, _, part = name.partition("/")
     stored = stored_runs(runs)
     places = [stored[-1]] if head in NEWEST and stored else [runs / head, runs / head.zfill(4)]

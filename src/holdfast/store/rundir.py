@@ -1,6 +1,6 @@
-"""A run's directory: append-only JSON lines, one object a record, flushed as it is written.
+"""A run's directory: append-only JSON lines, one object per record, flushed as it is written.
 
-JSONL is the truth. A torn last line, which kill -9 may leave, is dropped when it is read.
+JSONL is the truth. A torn last line, which kill -9 may leave, is dropped by readers.
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ T = TypeVar("T")
 
 
 class Manifest(Struct, frozen=True, omit_defaults=True):
-    """`run.json`: what the run is of, and what `--resume` must find unchanged."""
+    """`run.json`: the run's inputs, and what `--resume` must find unchanged."""
 
     format: int
     id: str
     version: str
     started: str
     spec_path: str
-    """As the user named it."""
+    """As the user wrote it."""
     root: str
-    """The folder it lay in."""
+    """The spec's folder."""
     spec_digest: str
     agent_digest: str
     seed: int
     options: RunOptions
-    """What the command line had asked of the run."""
+    """The command line options of the run."""
     settled: dict[str, str] = {}
-    """What variables gave for the numbers of the spec, by path."""
+    """The values of variables for the spec's numbers, by path."""
     masked: bool = False
-    """Its copy of the spec lacks secrets that stand in the file: who asks the agent reads the file itself."""
+    """The copy of the spec lacks literal secrets: to run the agent, the file itself is read."""
     file: str = ""
-    """The spec's file itself, links followed; a run that was stored before has none."""
+    """The spec's file itself, following links; empty in older runs."""
     parts: tuple[Part, ...] = ()
-    """Of a whole run: the parts that it has, each a run of its own in `parts/`."""
+    """For a multi-part run: its parts, each a run in `parts/`."""
     commit: str = ""
-    """Of the git repository that the spec lies in, when the run began; empty if there is none."""
+    """The commit of the spec's git repository when the run began; empty if there is none."""
     dirty: bool = False
-    """Files were changed since that commit, or those of the spec and the agent are not in it."""
+    """There were uncommitted changes, or files of the spec and the agent are not in the commit."""
     branch: str = ""
     agent_files: dict[str, str] = {}
-    """The digest of each file of the agent, by its path from the spec's folder."""
+    """The digest of each file of the agent, by its path relative to the spec's folder."""
     files: str = ""
-    """Of a run that was made with `--cached`: the digest of all that lay beside the spec, and of what was installed."""
+    """For a `--cached` run: the digest of all files next to the spec, and of what was installed."""
     variables: dict[str, str] = {}
-    """Of such a run: by each variable that its agent inherited, a mark that changes with the value."""
+    """For such a run: a mark for each inherited variable that changes with its value."""
     built: int = 0
-    """Of a spec that Python code built: the line of it in the file; 0: the spec is the file."""
+    """For a spec built by Python code: its line in the file; 0: the spec is the file."""
 
     @property
     def original(self) -> Path:
-        """The file that the run was made of."""
+        """The spec file of the run."""
         if self.file:
             return Path(self.file)
         named = Path(self.spec_path).resolve()
@@ -80,20 +80,20 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
 
 
 class RunEnd(Struct, frozen=True, omit_defaults=True):
-    """The tail of a run: `ended.json`, rewritten whenever the run stops."""
+    """The end of a run: `ended.json`, rewritten whenever the run stops."""
 
     complete: bool
     duration_s: float
     warnings: tuple[RunWarning, ...] = ()
     notes: tuple[RunNote, ...] = ()
     sealed: dict[str, Seal] = {}
-    """The run's files as it wrote them, by name; none while it runs, or if it was killed."""
+    """The seals of the run's files, by name; empty while it runs, or if it was killed."""
     isolation: tuple[Isolation, ...] = ()
-    """What the sandboxes of its trials enforced, and what not."""
+    """What the sandboxes of its trials enforced, and what they did not."""
     unrun: int = 0
-    """Trials of its plan that were not run, since fail-fast stopped it."""
+    """Planned trials that did not run because of fail-fast."""
     unasked: int = 0
-    """Trials of its plan that a budget left out."""
+    """Planned trials that a budget left out."""
     stopped_by: str = ""
     """The option whose budget ended it: `--max-trials`."""
     stateful: bool = False
@@ -109,7 +109,7 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:
-    """What Holdfast did not write itself is the user's to put right, not a bug."""
+    """Decode a file; content that Holdfast did not write is a UserError, not a bug."""
     try:
         return decode(data)
     except UNREADABLE as broken:
@@ -117,7 +117,7 @@ def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -
 
 
 def make_own_folder(path: Path) -> None:
-    """Makes the folder, which git then ignores; one that holds files of the user's stays visible to git."""
+    """Create the folder and make git ignore it; a folder with files of the user stays visible to git."""
     path.mkdir(parents=True, exist_ok=True)
     ignore = path / ".gitignore"
     if not ignore.exists() and (path.name == OWN or not any(path.iterdir())):
@@ -125,14 +125,14 @@ def make_own_folder(path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replaces the file in one step."""
+    """Replace the file in one step."""
     temporary = path.with_name(path.name + ".new")
     temporary.write_bytes(encode(value) + b"\n")
     temporary.replace(path)
 
 
 def read_json(path: Path, decode: LazyDecoder[T]) -> T:
-    """A file that is one value; UserError if it is none."""
+    """Read a file with one value; UserError if it is malformed."""
     return _decoded(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
 
 
@@ -140,19 +140,19 @@ class RunDir:
     """One run's folder, locked while this process writes to it."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.absolute()  # an inline agent changes the working directory
+        self.path = path.absolute()  # an inline agent may change the working directory
         self._lock: int | None = None
         self._manifest: Manifest | None = None
-        """What this process has written: an agent without a sandbox may have changed the file."""
+        """What this process wrote: an agent without a sandbox may have changed the file."""
 
     @property
     def id(self) -> str:
-        """`0007`, or `0007/contract` of a part."""
+        """`0007`, or `0007/contract` for a part."""
         return id_of(self.path)
 
     @property
     def parts(self) -> tuple[RunDir, ...]:
-        """The runs of its parts, if it is one of several."""
+        """The runs of its parts, if it is a multi-part run."""
         return tuple(map(RunDir, parts_of(self.path)))
 
     def part(self, name: str) -> RunDir:
@@ -161,21 +161,21 @@ class RunDir:
 
     @property
     def own_folder(self) -> Path:
-        """Where what is kept for this run and later ones is: caches, worlds of failed trials."""
+        """The folder with caches and kept worlds, shared by this run and later ones."""
         return own_folder_of(self.path.parents[2] if self.path.parent.name == PARTS else self.path.parent)
 
     def single(self) -> RunDir:
-        """The run, or its only part; UsageError of one that has several."""
+        """The run, or its only part; UsageError if it has several."""
         path = single_run(self.path)
         return self if path == self.path else RunDir(path)
 
     @classmethod
     def create(cls, runs: Path) -> RunDir:
-        """The next free id, taken by mkdir so that two runs never share one."""
+        """Take the next free id with mkdir, so two runs never share one."""
         make_own_folder(own_folder_of(runs))
         if runs.parent.name == OWN:
             runs.mkdir(exist_ok=True)
-        else:  # git ignores the runs also where the folder around them holds files of the user
+        else:  # git also ignores the runs if the surrounding folder holds files of the user
             make_own_folder(runs)
         number = max((int(p.name) for p in runs.iterdir() if p.name.isdigit()), default=0)
         while True:
@@ -188,11 +188,11 @@ class RunDir:
 
     @classmethod
     def find(cls, runs: Path, name: str) -> RunDir:
-        """A run by its id, `latest` or `last`, a part of one as `0007/contract`, or by a path to its folder."""
+        """A run by its id, `latest` or `last`, a part as `0007/contract`, or by a path to its folder."""
         return cls(find_run(runs, name))
 
     def lock(self) -> None:
-        """Refuses a run that another process is writing."""
+        """Reject a run that another process is writing."""
         fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -209,7 +209,7 @@ class RunDir:
             self._lock = None
 
     def discard_if_empty(self) -> None:
-        """Removes a run in which nothing was ever asked, so that a refused start leaves nothing behind."""
+        """Remove a run without a trial, so a rejected start leaves nothing behind."""
         self.unlock()
         if any(p.stat().st_size for p in self.path.glob("observations-*.jsonl")):
             return
@@ -218,12 +218,12 @@ class RunDir:
         shutil.rmtree(self.path)
 
     def describe(self, manifest: Manifest) -> None:
-        """Writes `run.json`, and knows from now on what it says."""
+        """Write `run.json` and remember its content."""
         self._manifest = manifest
         write_json(self.path / "run.json", manifest)
 
     def restore(self) -> None:
-        """Puts `run.json` back, now that no agent runs any more."""
+        """Restore `run.json`, now that no agent is running."""
         if self._manifest is not None:
             write_json(self.path / "run.json", self._manifest)
 
@@ -231,7 +231,7 @@ class RunDir:
         if self._manifest is not None:
             return self._manifest
         path = self.path / "run.json"
-        if not path.is_file():  # a pipe that somebody put there would never end
+        if not path.is_file():  # reading a pipe at this path would never end
             what = "no run.json: it was removed, or the run was killed at its start"
             what = "a run.json that is not a regular file" if os.path.lexists(path) else what
             raise UserError(
@@ -239,7 +239,7 @@ class RunDir:
             )
         data = path.read_bytes()
         number = _decoded(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
-        if number != RUN_DIRECTORY:  # told before its other keys are looked at: they may be others
+        if number != RUN_DIRECTORY:  # checked before its other keys, which may differ
             said = too_new(f"run {self.id}", number, RUN_DIRECTORY)
             raise UserError(said, hint="use the version of Holdfast that wrote it", code="run-too-new")
         return _decoded(decoder(Manifest).decode, data, str(path), _MEND_FILE)
@@ -253,19 +253,19 @@ class RunDir:
         write_json(self.path / "ended.json", replace(ended, seal=ended.own_seal()))
 
     def verdicts(self, number: int = 1) -> Path:
-        """A file of verdicts; the first is the run's own, the others were made by judging it anew."""
+        """A file of verdicts; the first is the run's own, the others come from rejudging."""
         return self.path / f"verdicts-{number}.jsonl"
 
     def evidence(self) -> Path:
-        """What models said for the run's own verdicts; only there if any was asked."""
+        """The models' answers for the run's own verdicts; only if any was asked."""
         return self.path / "evidence-0.jsonl"
 
     def scenarios(self) -> Path:
-        """Scenarios that a planner invented, each once; only there if any trial ran in one."""
+        """Scenarios that a planner invented, each once; only if a trial ran in one."""
         return self.path / "scenarios.jsonl"
 
     def verdict_files(self) -> list[Path]:
-        """All files of verdicts, the newest last."""
+        """All files of verdicts, newest last."""
         found = (path for path in self.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
         return sorted(found, key=number_of)
 
@@ -273,13 +273,13 @@ class RunDir:
         return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())
 
     def record_files(self) -> list[Path]:
-        """All that a verdict is read from: what the run is, what it was made of, and what it wrote line by line."""
+        """Everything that a verdict is based on: the manifest, the spec, and the records."""
         optional = [path for path in (self.evidence(), self.scenarios()) if path.is_file()]
         lines = [self.path / "trials.jsonl", *self.observation_files(), self.verdicts()]
         return [*self.document_files(), *lines, *optional]
 
     def sealed_documents(self) -> dict[str, Seal]:
-        """The seals of the documents as they are now."""
+        """The current seals of the documents."""
         return {path.name: seal for path in self.document_files() if (seal := seal_of(path)) is not None}
 
     def document_files(self) -> list[Path]:
@@ -289,13 +289,13 @@ class RunDir:
 
 
 def under_way(run: RunDir) -> bool:
-    """Whether the run is being written: by its first process, or by one that takes it up again."""
+    """Whether the run is being written: by its first process, or by one that resumes it."""
     if not is_written(run.path):
         return False
     ended = run.ended()
-    return ended is None or not ended.complete  # one that is complete is only judged anew
+    return ended is None or not ended.complete  # a complete run is only rejudged
 
 
 def number_of(verdicts: Path) -> int:
-    """Which judging a file of verdicts holds."""
+    """The number of a file of verdicts."""
     return int(verdicts.stem.rpartition("-")[2])

@@ -1,4 +1,4 @@
-"""Whether a run's files are still as the run wrote them."""
+"""Checks that a run's files are unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, seal_of
 
 
 def check(run: RunDir, *, force: bool = False) -> str:
-    """Refuses a run whose files changed after it was sealed; with `force`, or without a seal, what to say of that."""
+    """Reject a run whose files changed after it was sealed; with `force`, or without a seal, return a note instead."""
     ended = run.ended()
     if is_written(run.path) and (ended is None or not ended.sealed):
         return NOT_SEALED_YET

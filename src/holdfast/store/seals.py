@@ -1,7 +1,7 @@
-"""What a run wrote, told apart from what something else made of its files.
+"""Distinguishes what a run wrote from later changes to its files.
 
-An agent without a sandbox has the user's rights: it can write where the run does. While it runs nothing is judged from
-the files, and when it is gone they are put back as the run wrote them and sealed. What is changed later is noticed.
+An agent without a sandbox has the user's rights: it can write where the run does. While it runs, nothing is judged from
+the files. When it is gone, they are restored to what the run wrote, and sealed. Later changes are detected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Seal(Struct, frozen=True):
 
 
 def seal_of(path: Path) -> Seal | None:
-    """The seal that a file should have as it is now; None if it is not there."""
+    """The seal for a file's current content; None if it does not exist."""
     if not path.is_file():
         return None
     digest, lines = blake2b(digest_size=SIZE), 0

@@ -1,4 +1,4 @@
-"""The records of a stored run: all at once, or each read from its file when it is looked at."""
+"""The records of a stored run: all in memory, or each read from its file when needed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from holdfast.store.rundir import RunDir
 
 
 class RecordsInMemory:
-    """Trials, observations and verdicts of a run, as `StoredRecords` has them.
+    """Trials, observations and verdicts of a run in memory, with the interface of `StoredRecords`.
 
-    UserError if a line is none of ours, or has large values that lie elsewhere.
+    UserError if a line is not Holdfast's, or has large values in other files.
     """
 
     def __init__(self, run: RunDir, plan: Plan, given: Path) -> None:
@@ -35,7 +35,7 @@ class RecordsInMemory:
         scenarios = known_scenarios(run, plan.spec.scenarios)
         self._trials = {one.id: one.trial(scenarios) for one in trials(run) if one.task.turns}
         self._seen: dict[str, Observation] = {}
-        """The last of a trial that was not our failure, else the last of all."""
+        """Each trial's last observation without a harness error, otherwise the last one."""
         for file in run.observation_files():
             for _, seen in records(file, _small, unpack_lines):
                 before = self._seen.get(seen.trial)
@@ -45,23 +45,23 @@ class RecordsInMemory:
         self._cells = self._by_cell(plan)
 
     def judged_in_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
-        """Every trial that was seen and judged there, with the last verdict on it; in the order of the first ones."""
+        """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
         for id, verdict in self._cells.get(cell, {}).items():
             seen = self._seen.get(id)
             if seen is not None:
                 yield self._trials[id], whole(self._run, seen), verdict
 
     def traced(self) -> Iterator[TracedTrial]:
-        """Every trial that was seen, with its verdicts, in the order in which they were begun."""
+        """Every observed trial with its verdicts, in the order in which they were begun."""
         return (self.traced_trial(id) for id in self._trials if id in self._seen)
 
     def traced_trial(self, id: str) -> TracedTrial:
-        """One trial that was seen, with its verdicts; KeyError if it is not there."""
+        """One observed trial with its verdicts; KeyError if it is missing."""
         given = self._by_trial.get(id, {})
         return TracedTrial(self._trials[id], whole(self._run, self._seen[id]), tuple(given.values()))
 
     def close(self) -> None:
-        """There is nothing open."""
+        """Nothing is open."""
 
     def _by_cell(self, plan: Plan) -> dict[int, dict[str, Verdict]]:
         cells: dict[int, dict[str, Verdict]] = {}
@@ -69,7 +69,7 @@ class RecordsInMemory:
             trial = self._trials[verdict.trial]
             try:
                 cell = plan.position(verdict.invariant, trial.scenario.name, plan.params_index(trial.params))
-            except KeyError:  # of another spec, or something else wrote the line
+            except KeyError:  # from another spec, or another program wrote the line
                 continue
             cells.setdefault(cell, {})[trial.id] = verdict
         return cells
@@ -89,12 +89,13 @@ def _small(line: bytes) -> Observation:
 
 DAMAGED = "the record of this trial is damaged"
 MOST_AT_ONCE = 1 << 22
-"""Bytes of a run's files that are held in memory; a larger run is read record by record."""
+"""Size of a run's files up to which they are read into memory; a larger run is read record by record."""
 _BUFFER = 1 << 18
-"""Records are mostly asked for in the order in which they lie: most are in the buffer already."""
+"""Records are mostly read in file order: most are already in the buffer."""
 _KEPT, _SMALL = 256, 4096
-"""How many trials are kept as they were read, and how long a record may be for that: rules that share a trial ask
-for it one after the other."""
+"""Limits of the cache of trials, in trials and in bytes per record: rules that share a trial read it one after the
+other.
+"""
 
 T = TypeVar("T")
 _verdicts = decoder(Verdict)
@@ -102,18 +103,18 @@ _trials = decoder(TrialRecord)
 
 
 def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:
-    """The records of a run; one that is small and undamaged, without large values, is read now."""
+    """The records of a run; a small, undamaged one without large values is read now."""
     files = [run.path / "trials.jsonl", *run.observation_files(), verdicts]
     if sum(file.stat().st_size for file in files if file.is_file()) <= MOST_AT_ONCE:
         try:
             return RecordsInMemory(run, plan, verdicts)
         except UserError:
-            pass  # a damaged line is told where it is looked at
+            pass  # a damaged line is reported when it is read
     return StoredRecords(run, plan, verdicts)
 
 
 class StoredRecords:
-    """Trials, observations and verdicts of a run; where they lie is looked up when the first is asked for."""
+    """Trials, observations and verdicts of a run; their positions are looked up at first use."""
 
     def __init__(self, run: RunDir, plan: Plan, verdicts: Path) -> None:
         self._run, self._plan = run, plan
@@ -121,12 +122,12 @@ class StoredRecords:
         self._trial_file = str(run.path / "trials.jsonl")
         self._verdict_file = str(verdicts)
         self._open: dict[str, BinaryIO] = {}
-        """By path; a Path as a key would be hashed anew for every record."""
+        """By path; a Path as a key would be hashed again for every record."""
         self._kept: dict[int, tuple[Trial, Observation]] = {}
-        finalize(self, _close, self._open)  # a row that somebody keeps may open them anew
+        finalize(self, _close, self._open)  # a row that outlives close() may open them again
 
     def judged_in_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
-        """Every trial that was seen and judged there, with the last verdict on it; in the order of the first ones."""
+        """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
         index = self._index
         last = {index.judged[number]: number for number in index.by_cell.of(cell)}
         seen = [(trial, verdict) for trial, verdict in last.items() if index.was_seen(trial)]
@@ -134,18 +135,18 @@ class StoredRecords:
         return ((*self._trial(trial), verdict) for (trial, _), verdict in zip(seen, given, strict=True))
 
     def traced(self) -> Iterator[TracedTrial]:
-        """Every trial that was seen, with its verdicts, in the order in which they were begun."""
+        """Every observed trial with its verdicts, in the order in which they were begun."""
         return map(self._traced, self._index.seen())
 
     def traced_trial(self, id: str) -> TracedTrial:
-        """One trial that was seen, with its verdicts."""
+        """One observed trial with its verdicts."""
         number = self._index.number(id)
         if number is None:
             raise KeyError(id)
         return self._traced(number)
 
     def close(self) -> None:
-        """Lets go of the files; they are opened anew if a record is looked at again."""
+        """Close the files; they are opened again when a record is read."""
         _close(self._open)
 
     @cached_property
@@ -186,7 +187,7 @@ class StoredRecords:
     def _observation(self, trial: str, line: bytes) -> Observation:
         try:
             return whole(self._run, unpack(line, self._blobs))
-        except (ValueError, RecursionError):  # something else wrote the line, which nothing is judged by here
+        except (ValueError, RecursionError):  # another program wrote the line; no verdict here depends on it
             return Observation(trial, error=DAMAGED)
 
     def _record(self, path: str, start: int, decode: Callable[[bytes], T]) -> T:

@@ -1,4 +1,4 @@
-"""The trials that a run began, each once: only their ids and where they lie are held in memory."""
+"""The trials of a run, each once: only their ids and positions are in memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from holdfast.store.rundir import RunDir
 
 
 class StoredTrials:
-    """Trials numbered in the order in which they were begun. Close it when done."""
+    """Trials, numbered in the order in which they were begun. Close it after use."""
 
     def __init__(self, run: RunDir, scenarios: Mapping[str, Scenario]) -> None:
-        """`scenarios`: by name; `known_scenarios` reads them."""
+        """`scenarios` are by name; `known_scenarios` reads them."""
         self._run = run
         self._scenarios = scenarios
         self._starts = array("Q")
@@ -28,12 +28,12 @@ class StoredTrials:
         return len(self._starts)
 
     def __iter__(self) -> Iterator[tuple[int, Trial]]:
-        """Each with its number; one that was begun again where it was last."""
+        """Each trial with its number; a repeated one at its last position."""
         records = enumerate(trials(self._run))
         return ((n, one.trial(self._scenarios)) for n, one in records if self._ids.find(one.id) == n)
 
     def find(self, id: str) -> int | None:
-        """The number of a trial; None if there is none of this id."""
+        """The number of a trial; None if there is none with this id."""
         return self._ids.find(id)
 
     def at(self, number: int) -> Trial:

@@ -1,4 +1,4 @@
-"""The trace of a trial in a file of its own, one event a line, written as it happens."""
+"""The trace of a trial in its own file, one event per line, written as it happens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.store.rundir import RunDir
 from holdfast.store.seals import SIZE
 
 SETTLED_KEPT = 10_000
-"""Trials that have ended of which it is still known: an event may come a moment after its trial."""
+"""Ended trials that are remembered: an event may arrive just after its trial."""
 LOST = "the trace of this trial is missing from the run's traces, or damaged"
 
 _HEX = frozenset("0123456789abcdef")
@@ -27,7 +27,7 @@ _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | o
 
 
 class TraceSeal:
-    """What was written to one trace file: how much, and its digest."""
+    """What was written to one trace file: its length and digest."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -43,17 +43,17 @@ class TraceSeal:
 
 
 class Traces:
-    """The trace files of trials that are under way: one open file for each."""
+    """The trace files of running trials: one open file for each."""
 
     def __init__(self, run: RunDir) -> None:
         self._folder = run.path / "traces"
         self._open: dict[str, int] = {}
         self._written: dict[str, TraceSeal] = {}
         self._settled: dict[str, None] = {}
-        """Trials whose trace is whole, the last of them: a plane may still tell of a call that ended with the trial."""
+        """The latest trials whose trace is complete: a plane may still report a call that ended with the trial."""
 
     def write(self, trial: str, event: TraceEvent, *, changed: bool = False) -> None:
-        """Appends an event; the first one starts the file anew. What comes after `settle` is dropped."""
+        """Append an event; the first one starts the file over. Events after `settle` are dropped."""
         if trial in self._settled:
             return
         fd = self._open.get(trial)
@@ -67,9 +67,9 @@ class Traces:
         written.changed = written.changed or changed
 
     def settle(self, seen: Observation) -> Observation:
-        """The observation as it is stored: its trace is in the file, whole, and here is only how long it is.
+        """The observation to store: its complete trace is in the file, and only its length is here.
 
-        A trial that was repeated has events of an earlier attempt in its file: then it is written anew. So it is if an
+        A repeated trial has events of an earlier attempt in its file: it is then rewritten. It is also rewritten if an
         event could not be written as it came, which raises UnicodeEncodeError until the observation can be stored.
         """
         traced = self._let_go(seen.trial)
@@ -96,7 +96,7 @@ class Traces:
         return os.open(trace_file(self._folder, trial), _AFRESH, 0o600)
 
     def _let_go(self, trial: str) -> TraceSeal:
-        """Closes the trial's file; what was written to it."""
+        """Close the trial's file and return what was written to it."""
         fd = self._open.pop(trial, None)
         if fd is not None:
             os.close(fd)
@@ -104,17 +104,17 @@ class Traces:
 
 
 def is_id(trial: str) -> bool:
-    """Whether this can be a trial's id: a name that leads nowhere else."""
+    """Whether this can be a trial's id: a name that cannot leave the folder."""
     return bool(trial) and _HEX.issuperset(trial)
 
 
 def trace_file(folder: Path, trial: str) -> Path:
-    """Where a trial's trace lies in the run's folder of traces."""
+    """The path of a trial's trace in the run's folder of traces."""
     return folder / f"{trial}.jsonl"
 
 
 def with_trace(run: RunDir, seen: Observation) -> Observation:
-    """The observation with its trace read back; one whose trace is lost may not be judged on what is left."""
+    """The observation with its trace; one without its complete trace may not be judged."""
     if not seen.events:
         return seen
     try:
@@ -127,7 +127,7 @@ def with_trace(run: RunDir, seen: Observation) -> Observation:
 
 
 def _lines(run: RunDir, seen: Observation) -> list[bytes]:
-    """The lines of the trial's trace file; none if it is not as it was written."""
+    """The lines of the trial's trace file; none if the file was changed."""
     if not is_id(seen.trial):
         return []
     lines = list(islice(read_lines(trace_file(run.path / "traces", seen.trial)), seen.events + 1))

@@ -1,4 +1,4 @@
-"""A stored run as reports see it. Trials are read when one is looked at: those of a large run one by one."""
+"""A stored run for reports. Trials are read when needed: those of a large run one by one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from holdfast.store.stored_records import RunRecords, open_records
 
 
 class Repetition(Struct, frozen=True):
-    """What a person types to see a trial again."""
+    """What a person types to repeat a trial."""
 
     command: str
     python: str = ""
-    """Of a spec that Python code built: where; it has no command."""
+    """For a spec built by Python code: its position; there is no command."""
     seed: int = 0
 
     def trial(self, id: str) -> str:
@@ -46,7 +46,7 @@ class Repetition(Struct, frozen=True):
 
 
 class StoredCells(Sequence[CellRow]):
-    """Every cell of a run. Nothing is read until a cell's trials are asked for: a run may be larger than memory."""
+    """Every cell of a run. Trials are read when they are needed: a run may be larger than memory."""
 
     def __init__(self, run: RunDir, plan: Plan, tally: Tally, again: Repetition, verdicts: Path) -> None:
         self._plan = plan
@@ -68,11 +68,11 @@ class StoredCells(Sequence[CellRow]):
         return map(self._row, self._tally.cells())
 
     def traced(self) -> Iterator[TracedTrial]:
-        """Every trial that was seen, in the order in which they were begun, one at a time."""
+        """Every observed trial, in the order in which they were begun, one at a time."""
         return self.files.traced()
 
     def close(self) -> None:
-        """Lets go of the files; they are opened anew if a trial is looked at again."""
+        """Close the files; they are opened again when a trial is read."""
         self.files.close()
 
     def _row(self, cell: Cell) -> CellRow:
@@ -118,21 +118,21 @@ class Files:
         self._plan = plan
         self._deciding = deciding
         self._repetition = again
-        # A run that was forced may hold trials of another spec; one judged anew has only those that fit.
+        # A forced resume may leave trials of another spec; a rejudged run has only those that fit.
         self._planned = Planned(plan) if verdicts == run.verdicts() else None
         self._run = run
         self._verdicts = verdicts
         self._opened: RunRecords | None = None
 
     def rows(self, cell: Cell) -> list[TrialRow]:
-        """The trials of a cell; of a trial that was run twice, the last verdict."""
+        """The trials of a cell; for a repeated trial, the last verdict."""
         place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
         rows = []
         deciding, tasks = self._deciding(place), self._plan.tasks(cell.invariant)
         for trial, seen, verdict in self._records.judged_in_cell(place):
             try:
                 task = tasks.index(trial.task)
-            except ValueError:  # something else wrote the line
+            except ValueError:  # another program wrote the line
                 continue
             if self._planned is None or self._planned.holds(trial):
                 aside = bool(deciding) and not deciding >> task & 1
@@ -141,15 +141,15 @@ class Files:
         return [row for _, row in rows]
 
     def traced(self) -> Iterator[TracedTrial]:
-        """Every trial that was seen, with its verdicts; of a large run only where they lie is held in memory."""
+        """Every observed trial with its verdicts; for a large run only their positions are in memory."""
         return self._records.traced()
 
     def trial(self, id: str) -> TracedTrial:
-        """One trial that was seen, with its verdicts."""
+        """One observed trial with its verdicts."""
         return self._records.traced_trial(id)
 
     def again(self, id: str) -> str:
-        """The command that runs a trial of every rule again."""
+        """The command that repeats a trial that serves every rule."""
         return self._repetition.trial(id)
 
     def close(self) -> None:
@@ -194,14 +194,14 @@ class Files:
         )
 
     def _again(self, trial: Trial, verdict: Verdict) -> str:
-        """A trial that was made for another rule would not show this one: then the cell is run."""
+        """A trial made for another rule would not show this one: then the command runs the cell."""
         if trial.invariant in ("*", verdict.invariant):
             return self.again(trial.id)
         return self._repetition.cell(verdict.invariant, trial.scenario.name)
 
 
 def _detail(turns: Sequence[Turn]) -> str:
-    """The first that a turn has."""
+    """The first detail of a turn."""
     for turn in turns:
         if turn.detail:
             return turn.detail
@@ -222,7 +222,7 @@ def command(
     sessions: str | None = None,
     live: bool = False,
 ) -> str:
-    """The command that runs a trial again, without its id."""
+    """The command that repeats a trial, without its id."""
     words = PART_COMMANDS[part].split()
     if sessions is not None:
         words.append(shlex.quote(sessions))

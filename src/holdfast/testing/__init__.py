@@ -1,1 +1,1 @@
-"""Kits for authors of plug-ins: what every backend, fault and check of a family must keep."""
+"""Test kits for plug-in authors: what every backend, fault and check of a family must do."""

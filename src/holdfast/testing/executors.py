@@ -35,9 +35,9 @@ from holdfast.testing.kit import failed_checks
 OpenExecutor = Callable[[Spec], AbstractAsyncContextManager[Executor]]
 ExecutorCheck = Callable[[OpenExecutor, Path], Awaitable[None]]
 _WAITS_S = 0.6
-"""What a trial takes that is closed in the middle."""
+"""Duration of a trial that is closed in the middle."""
 _AHEAD = 1_000
-"""Trials that an executor may have taken up for each place, at most: a batch or two."""
+"""Trials that an executor may take ahead per slot, at most: a batch or two."""
 _AGENT = """
 import os, time
 
@@ -86,13 +86,13 @@ def _check(check: ExecutorCheck) -> ExecutorCheck:
 
 
 async def check_executor(open_executor: OpenExecutor, folder: Path) -> dict[str, str]:
-    """Runs all checks; what failed, by name. Each has a folder of its own below `folder`."""
+    """Run all checks and return the failures, by name. Each has its own folder below `folder`."""
     return await failed_checks(CHECKS, open_executor, folder)
 
 
 @_check
 async def every_trial_is_given_once(open_executor: OpenExecutor, folder: Path) -> None:
-    """And with its own observation; of no trials nothing comes, and more can be asked later."""
+    """Each trial is given once with its own observation; without trials nothing comes, and more can follow later."""
     spec = _spec(folder, "one", "two", "three", "four")
     asked = plan(spec).trials
     async with open_executor(spec) as executor:
@@ -120,7 +120,7 @@ async def it_comes_to_what_it_comes_to_here(open_executor: OpenExecutor, folder:
 
 @_check
 async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, folder: Path) -> None:
-    """A feed may have no end, and whoever stops has not asked for all of it."""
+    """A feed may be endless, and a caller that stops has not requested all of it."""
     spec = _spec(folder, "one")
     first, taken = plan(spec).trials[0], 0
 
@@ -139,7 +139,7 @@ async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, fo
 
 @_check
 async def what_is_stored_is_given(open_executor: OpenExecutor, folder: Path) -> None:
-    """`store` is called once a trial, before it is given, and what it returns is given."""
+    """`store` is called once per trial before it is given, and its return value is given."""
     spec = _spec(folder, "one", "two", "three")
     stored: list[str] = []
 
@@ -157,7 +157,7 @@ async def what_is_stored_is_given(open_executor: OpenExecutor, folder: Path) -> 
 
 @_check
 async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) -> None:
-    """A full disk: the error comes out as it is, and no agent goes on."""
+    """A full disk: the error is raised unchanged, and no agent continues."""
     spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
 
     def store(trial: Trial, seen: Observation) -> Observation:
@@ -175,7 +175,7 @@ async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) 
 
 @_check
 async def what_is_closed_early_leaves_nothing_running(open_executor: OpenExecutor, folder: Path) -> None:
-    """Closed while trials are under way: none of their agents goes on."""
+    """Closed while trials are running: none of their agents continues."""
     spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
     async with open_executor(spec) as executor:
         async with aclosing(executor.execute(plan(spec).trials)) as ended:
@@ -185,7 +185,7 @@ async def what_is_closed_early_leaves_nothing_running(open_executor: OpenExecuto
 
 @_check
 async def one_at_a_time_means_one(open_executor: OpenExecutor, folder: Path) -> None:
-    """From the call on, whatever there was room for."""
+    """One at a time from the call on, however many slots there were."""
     spec = _spec(folder, *(f"one {n}" for n in range(4)))
     async with open_executor(spec) as executor:
         executor.one_at_a_time()
@@ -197,7 +197,7 @@ async def one_at_a_time_means_one(open_executor: OpenExecutor, folder: Path) -> 
 
 @_check
 async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> None:
-    """`started` once for each trial, and `on_fault` for each fault that was met, before the trial is given."""
+    """`started` is called once for each trial, and `on_fault` for each met fault, before the trial is given."""
     spec = _spec(folder, "one", "two", "three", "four")
     begun: list[str] = []
     met: Counter[str] = Counter()
@@ -216,7 +216,7 @@ async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> 
 
 @_check
 async def our_failure_is_an_error_of_its_trial(open_executor: OpenExecutor, folder: Path) -> None:
-    """One trial that cannot be run is in nobody's way."""
+    """One trial that cannot run does not affect the others."""
     spec = _spec(folder, "one", "two")
     good = plan(spec).trials
     bad = replace(good[0], id="bad000000000", params={"region": "nowhere"})
@@ -226,9 +226,9 @@ async def our_failure_is_an_error_of_its_trial(open_executor: OpenExecutor, fold
     assert len(ended) == len(good) + 1
 
 
-# -- what the checks use -----------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------------
 def _spec(folder: Path, *prompts: str) -> Spec:
-    """Two scenarios and two regions of these prompts, asked of the kit's agent."""
+    """Two scenarios and two regions of these prompts, for the kit's agent."""
     agent = _AGENT.replace("MARKS", repr(str(folder / "marks"))).replace("WAITS", str(_WAITS_S))
     (folder / "kit_agent.py").write_text(agent, encoding="utf-8")
     (folder / "holdfast.yaml").write_text(_SPEC.replace("PROMPTS", f"[{', '.join(prompts)}]"), encoding="utf-8")
@@ -249,7 +249,7 @@ async def _executed(executor: Executor, trials: Iterable[Trial], **more: Any) ->
 
 
 def _facts(ended: Iterable[tuple[Trial, Observation]]) -> dict[str, tuple[Any, ...]]:
-    """What does not read the clock."""
+    """What does not depend on the clock."""
 
     def of(seen: Observation) -> tuple[Any, ...]:
         turns = [(turn.text, turn.ending) for turn in seen.turns]
@@ -264,8 +264,8 @@ def _marks(folder: Path) -> list[str]:
 
 
 async def _nothing_ends(folder: Path) -> None:
-    """No agent that waits comes to its end from now on."""
-    await asyncio.sleep(0.2)  # what was killed may take a moment
+    """No waiting agent finishes from now on."""
+    await asyncio.sleep(0.2)  # a killed process may take a moment
     before = _marks(folder)
     await asyncio.sleep(_WAITS_S + 0.3)
     assert _marks(folder) == before, "an agent went on after its execution was closed"

@@ -14,7 +14,7 @@ T = TypeVar("T")
 async def failed_checks(
     checks: Mapping[str, Callable[[T, Path], Awaitable[None]]], subject: T, folder: Path
 ) -> dict[str, str]:
-    """Runs all checks, each in a folder of its own below `folder`; what failed, by name."""
+    """Run all checks, each in its own folder below `folder`, and return the failures, by name."""
     failures = {}
     for name, check in checks.items():
         own = folder / name

@@ -1,4 +1,4 @@
-"""What the checks of sandbox backends are made of."""
+"""The building blocks of the checks for sandbox backends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.protocols.sandbox import Command, CommandEnd, Sandbox, SandboxBack
 
 ENV: Mapping[str, str] = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 SOON_S = 20.0
-"""Long, as a busy machine is no fault of a backend's."""
+"""Long, because a busy machine is not the backend's fault."""
 
 
 _LISTEN = """
@@ -35,7 +35,7 @@ time.sleep(600)
 
 
 class CommandLog:
-    """Commands in the order of their start, each with all that was reported of its end."""
+    """Commands in the order of their start, each with everything reported about its end."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Command, list[CommandEnd]]] = []
@@ -81,7 +81,7 @@ async def start(place: Sandbox, argv: Sequence[str], *, stdout: int = -1) -> Sta
 
 
 async def start_listening(place: Sandbox, *, accepts: bool) -> tuple[Started, int]:
-    """A Python program inside that listens, and its port; unless it `accepts`, it never takes a connection."""
+    """A Python program inside that listens, and its port; unless it `accepts`, it never accepts a connection."""
     reads, writes = os.pipe()
     try:
         program = await start(place, [sys.executable, "-c", _LISTEN if accepts else _DEAF], stdout=writes)
@@ -94,13 +94,13 @@ async def start_listening(place: Sandbox, *, accepts: bool) -> tuple[Started, in
 
 
 async def read(place: Sandbox, path: str) -> bytes:
-    """A file of the workspace; nothing if there is none."""
+    """A file of the workspace; None if there is none."""
     found = place.find(path)
     return b"" if found is None else found.read_bytes()
 
 
 async def until(true: Callable[[], bool]) -> bool:
-    """Whether that becomes true soon."""
+    """Whether the condition becomes true soon."""
     until = time.monotonic() + SOON_S
     while not true() and time.monotonic() < until:  # noqa: ASYNC110  # other processes tell no event
         await asyncio.sleep(0.02)
@@ -108,7 +108,7 @@ async def until(true: Callable[[], bool]) -> bool:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Files with these texts, by path."""
+    """Write files with these texts, by path."""
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)

@@ -49,7 +49,7 @@ def _check(check: SandboxCheck) -> SandboxCheck:
 
 
 async def check_backend(backend: SandboxBackend, folder: Path) -> dict[str, str]:
-    """Runs all checks; what failed, by name. `folder` is for what they need outside."""
+    """Run all checks and return the failures, by name. `folder` is for what they need outside."""
     return await failed_checks(CHECKS, backend, folder)
 
 
@@ -96,7 +96,7 @@ async def the_environment_is_as_given(backend: SandboxBackend, folder: Path) -> 
 
 @_check
 async def layers_make_the_workspace(backend: SandboxBackend, folder: Path) -> None:
-    """Later ones win; none is ever written to."""
+    """Later layers win; none is ever written to."""
     low, high = folder / "low", folder / "high"
     write_files(low, {"a": "low", "both": "low", "d/x": "low"})
     write_files(high, {"both": "high", "d/y": "high"})
@@ -113,7 +113,7 @@ async def layers_make_the_workspace(backend: SandboxBackend, folder: Path) -> No
 
 @_check
 async def a_home_is_no_part_of_the_workspace(backend: SandboxBackend, folder: Path) -> None:
-    """It is filled, writable, kept till the end, and its source is never written to."""
+    """It is filled, writable, kept until the end, and its source is never written to."""
     write_files(folder / "home", {".config/agent": "given"})
     async with open_sandbox(backend, home=folder / "home") as place:
         env = {**ENV, "HOME": place.home}
@@ -168,7 +168,7 @@ async def what_cannot_be_executed_is_an_error(backend: SandboxBackend, folder: P
 
 @_check
 async def what_is_left_behind_ends(backend: SandboxBackend, folder: Path) -> None:
-    """A daemon does not outlive the program that made it."""
+    """A daemon does not outlive the program that started it."""
     async with open_sandbox(backend) as place:
         tick = "while :; do date +%s%N > next; mv next tick; sleep 0.05; done"
         await place.run(["sh", "-c", f"setsid sh -c '{tick}' >/dev/null 2>&1 & sleep 0.3"], ENV)
@@ -284,7 +284,7 @@ async def programs_inside_can_be_reached(backend: SandboxBackend, folder: Path) 
 
 @_check
 async def who_takes_no_connection_holds_nobody_up(backend: SandboxBackend, folder: Path) -> None:
-    """Connections to a program that listens and never accepts wait out here alone."""
+    """Connections to a program that listens and never accepts do not block other work."""
     async with open_sandbox(backend) as place:
         _, port = await start_listening(place, accepts=False)
         waiting = [asyncio.create_task(place.connect(port)) for _ in range(8)]
@@ -300,7 +300,7 @@ async def who_takes_no_connection_holds_nobody_up(backend: SandboxBackend, folde
 
 @_check
 async def a_kill_meets_the_agent_alone(backend: SandboxBackend, folder: Path) -> None:
-    """Where its processes can be disturbed: our own commands go on, and new programs can be started."""
+    """A kill affects only the agent: Holdfast's commands continue, and new programs can be started."""
     async with open_sandbox(backend) as place:
         if not isinstance(place, Disturbable):
             return
@@ -364,7 +364,7 @@ async def commands_are_heard(backend: SandboxBackend, folder: Path) -> None:
 
 @_check
 async def the_end_of_commands_is_heard(backend: SandboxBackend, folder: Path) -> None:
-    """With their exit codes; none for those that a signal ends, ours at the freeze too."""
+    """With their exit codes; without one for those that a signal ends, including Holdfast's at the freeze."""
     if not enforces(backend, "command audit"):
         return
     heard = CommandLog()
@@ -390,7 +390,7 @@ async def much_at_once(backend: SandboxBackend, folder: Path) -> None:
 
 @_check
 async def closing_leaves_nothing(backend: SandboxBackend, folder: Path) -> None:
-    """A program that was never ended is, by then."""
+    """A program that was never ended is ended by then."""
     mark = f"9{os.getpid()}{time.monotonic_ns() % 1_000_000}"
     async with open_sandbox(backend) as place:
         running = await start(place, ["sleep", mark])

@@ -1,4 +1,4 @@
-"""The query of an address: values by name, with what is wrong with one."""
+"""The query of an address: values by name, with validation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class AddressQuery:
         self._values = {name: value[:LONG] for name, value in fields}
 
     def text(self, name: str) -> str:
-        """Empty where it is not given."""
+        """Empty if it is missing."""
         return self._values.get(name, "")
 
     def number(self, name: str, default: int, most: int) -> int:
-        """A whole number from 0 to `most`; UsageError if it is none."""
+        """A whole number from 0 to `most`; UsageError if it is not one."""
         text = self._values.get(name)
         if not text:
             return default

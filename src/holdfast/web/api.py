@@ -1,4 +1,4 @@
-"""What the page asks for, by address: each question is answered with plain values."""
+"""The data that the page requests, by address: each request is answered with plain values."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from holdfast.web.web_reply import WebReply, as_json, refused
 
 FIELDS = 20
 UNDECIDED = {"verdict": "", "reasons": (), "resume": ""}
-"""Of a run under way: there is no verdict yet."""
+"""For a running run: there is no verdict yet."""
 NOT_ALLOWED = "you may not read it: see who owns it and what its mode is (ls -ld)"
 NO_PAGE = "the address is not one of the viewer's"
 
 
 class Api:
-    """The questions that can be asked of a project. Its methods read files: they are called in a thread."""
+    """The requests about a project. Its methods read files: call them in a thread."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -53,7 +53,7 @@ class Api:
         }
 
     def get(self, target: str) -> WebReply:
-        """Answers a question; whatever is wrong with it or with a run is an answer, too."""
+        """Answer a request; an error in it or in a run is also an answer."""
         path, _, text = target.partition("?")
         try:
             words = [unquote(word, errors="strict") for word in path.split("/") if word]
@@ -71,7 +71,7 @@ class Api:
         return True
 
     def put(self, target: str, body: bytes) -> WebReply:
-        """Keeps a mark and a note."""
+        """Store a mark and a note."""
         words = [word for word in target.partition("?")[0].split("/") if word]
         return self._guarded(lambda: self._note(words, body))
 
@@ -133,7 +133,7 @@ class Api:
         return as_json(self._project.opened.use(id, shown))
 
     def _failed(self, part: PartResult) -> dict[str, Any]:
-        """The causes and the matrix of a part that did not hold."""
+        """The causes and the matrix of a failed part."""
         return self._project.opened.use(part.run, lambda opened: failed_part(part, opened.outcome.run))
 
     def _row(self, id: str) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class Api:
         return as_json(self._project.opened.use(id, shown))
 
     def _kept(self, id: str, name: str, make: Callable[[OpenedRun], Any]) -> WebReply:
-        """Makes something of a run, once while its files stay as they are."""
+        """Derive something from a run, once until its files change."""
 
         def made(opened: OpenedRun) -> WebReply:
             body = opened.made.get(name)

@@ -1,4 +1,4 @@
-"""Two runs side by side: rule by rule as `holdfast compare` tells it, and cell by cell."""
+"""Two runs side by side: rule by rule as in `holdfast compare`, and cell by cell."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from holdfast.store.rundir import RunDir
 from holdfast.web.opened_runs import OpenedRun, OpenedRuns
 
 CELLS = 5_000
-"""Cells that differ, of which the page gets the first."""
+"""Cells that differ and are sent to the page."""
 
 _Place = tuple[str, str, str]
 """Part, rule and column of a cell."""
 
 
 def compare_document(opened: OpenedRuns, a: str, b: str, environ: Mapping[str, str]) -> dict[str, Any]:
-    """What changed from `a` to `b`; where nothing can be paired, that is said and the cells are shown all the same."""
+    """What changed from `a` to `b`; if nothing can be paired, a note says so, and the cells are still shown."""
     before, after = opened.folder(a), opened.folder(b)
     told, found = "", None
     try:
@@ -82,7 +82,7 @@ def _cells(then: Mapping[_Place, str], now: Mapping[_Place, str]) -> dict[str, A
 
 
 def _outcomes(opened: OpenedRuns, run: RunDir, other: RunDir) -> dict[_Place, str]:
-    """The outcome of every cell. Only of two runs of several parts has a cell a part."""
+    """The outcome of every cell. A cell has a part only if both runs have several."""
     both = bool(run.parts and other.parts)
     found: dict[_Place, str] = {}
     for one in _compared(run, other):
@@ -91,7 +91,7 @@ def _outcomes(opened: OpenedRuns, run: RunDir, other: RunDir) -> dict[_Place, st
 
 
 def _compared(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
-    """The parts of a run of several; beside a run of one part, the part that this is of."""
+    """The parts of a multi-part run; next to a run of one part, the matching part."""
     if not run.parts:
         return (run,)
     wanted = None if other.parts else other.manifest().options.part

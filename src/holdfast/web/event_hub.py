@@ -1,7 +1,7 @@
-"""Who listens, and what they are told: that the list changed, and how a run goes on.
+"""Listeners and their events: the list changed, and the progress of a run.
 
-A run is followed for as long as somebody listens to it, once for all who do. Who does not read loses the connection:
-the page comes back, and asks for what it shows anew.
+A run is followed while somebody listens to it, once for all listeners. A client that does not read loses the
+connection: the page reconnects and requests everything again.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from holdfast.store.rundir import RunDir, under_way
 from holdfast.web.opened_runs import OpenedRuns
 
 LISTENERS = 64
-"""Connections that are held open at once; who comes later is asked to come back."""
+"""Open connections; further clients are asked to retry."""
 LOOK_S = 0.25
 QUEUED = 256
 
 
 def event(name: str, data: Any) -> bytes:
-    """One event as the browser reads it. JSON has no line breaks of its own."""
+    """One event in the browser's format. The JSON contains no line breaks."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), json_bytes(data))
 
 
 class Listening:
-    """One connection: what it is to be sent."""
+    """One connection and its queue."""
 
     def __init__(self, run: str) -> None:
         self.run = run
@@ -44,20 +44,20 @@ class Listening:
 
 
 class EventHub:
-    """Tells listeners of one project."""
+    """Sends events to the listeners of one project."""
 
     def __init__(self, opened: OpenedRuns, workers: Executor, ended: Callable[[], None]) -> None:
-        """`ended` is called when a run that was followed has ended: the list has it as it was."""
+        """`ended` is called when a followed run has ended: the list still has its old state."""
         self._opened = opened
         self._workers = workers
         self._run_ended = ended
         self._listening: set[Listening] = set()
         self._following: dict[str, asyncio.Task[None]] = {}
         self._last: dict[str, bytes] = {}
-        """The progress of each run as it was told: it is told again when it is another, or somebody new listens."""
+        """The last progress sent for each run: it is sent again when it changes or a new listener joins."""
 
     def join(self, run: str) -> Listening | None:
-        """Another listener; None if there are too many."""
+        """Add a listener; None if there are too many."""
         if len(self._listening) >= LISTENERS:
             return None
         one = Listening(run)
@@ -88,13 +88,13 @@ class EventHub:
         return [one for one in self._listening if one.run == run]
 
     async def _follow(self, run: str) -> None:
-        """Looks at the run's files again and again until it has ended."""
+        """Read the run's files repeatedly until it has ended."""
         loop = asyncio.get_running_loop()
         went_on = False
         while True:
             try:
                 events = await loop.run_in_executor(self._workers, self._look, run)
-            except Exception as broken:  # whatever it is, others are followed on
+            except Exception as broken:  # whatever it is, other runs are still followed
                 events = self._unless_told(run, event("progress", {"state": "unreadable", "note": str(broken)}))
             if events is None:
                 if went_on:
@@ -111,14 +111,14 @@ class EventHub:
             await asyncio.sleep(LOOK_S)
 
     def _unless_told(self, run: str, progress: bytes) -> list[bytes]:
-        """Progress, if it is another than was told last."""
+        """The progress, if it differs from the last one sent."""
         if self._last.get(run) == progress:
             return []
         self._last[run] = progress
         return [progress]
 
     def _look(self, id: str) -> list[bytes] | None:
-        """What is to be told of a run now; None if it is not under way."""
+        """What to send about a run now; None if it is not running."""
         run = self._opened.folder(id)
         now = _part_under_way(run)
         live = self._opened.live(now.id) if now is not None else None
@@ -140,7 +140,7 @@ class EventHub:
 
 
 def _part_under_way(run: RunDir) -> RunDir | None:
-    """The run itself, or that part of it which is being written."""
+    """The run itself, or the part of it that is being written."""
     if not run.manifest().parts:
         return run
     return next((part for part in run.parts if under_way(part)), None)

@@ -1,4 +1,4 @@
-"""The end of a file that grows: each look gives the whole lines that have come since the last."""
+"""Follows a growing file: each call returns the complete lines added since the last."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 
 MOST = 8 << 20
-"""Bytes that one look reads; the rest comes with the next."""
+"""Bytes per call; the rest comes with the next."""
 
 
 class Replaced(Exception):
-    """The file is another one, or shorter, than it was: what was read of it counts no more."""
+    """The file was replaced or became shorter: what was read no longer counts."""
 
 
 class FileTail:
-    """One file, which may not be there yet."""
+    """One file, which may not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,9 +22,9 @@ class FileTail:
         self._inode = 0
 
     def lines(self) -> list[bytes]:
-        """Whole lines; one that is not finished yet is left for the next look."""
+        """The complete lines; an unfinished one is left for the next call."""
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe put there must not hold us
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe at this path must not block
         except OSError:
             return []
         try:

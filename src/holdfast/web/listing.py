@@ -1,4 +1,4 @@
-"""The list of runs and the line of their scores."""
+"""The list of runs and the chart of their scores."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ RunState = Literal["running", "ended", "interrupted", "killed", "unreadable"]
 
 
 def state_of(run: PastRun, runs: Path) -> RunState:
-    """What became of it, or whether it is still under way."""
+    """How the run ended, or whether it is still running."""
     folder = run_folder(runs, run.id)
     if (run.is_unended or run.exit_code == 2) and is_written(folder):
         return "running"
-    if run.is_unended:  # one that has ended just now is not in the list yet
+    if run.is_unended:  # a run that has just ended is not in the list yet
         ended = any(os.path.isfile(folder / name) for name in ("ended.json", "overall.json"))
         return "running" if ended else "killed"
     if run.note:
@@ -42,7 +42,7 @@ def verdict_of(run: PastRun) -> str:
 
 
 def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:
-    """What the list shows of it."""
+    """The row of the run in the list."""
     state, kept = state_of(run, runs), notes.get(run.id)
     return {
         "id": run.id,
@@ -74,11 +74,11 @@ def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str
 
 LIMIT, MOST = 100, 1_000
 POINTS = 500
-"""Of each part in the chart: the newest."""
+"""Points per part in the chart: the newest."""
 
 
 def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
-    """A page of the runs that were asked for, the newest first."""
+    """A page of the requested runs, newest first."""
     known = project.list.known()
     whole = known.whole
     notes = project.notes.all()
@@ -101,7 +101,7 @@ def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
 
 
 def trend(project: Project, query: AddressQuery) -> dict[str, Any]:
-    """The history of one file, else of the newest run's, as `holdfast trend` has it: by part, the oldest run first."""
+    """The history of one file, by default the newest run's, as in `holdfast trend`: by part, oldest run first."""
     runs = project.list.known().runs
     spec = query.text("spec") or next((run.spec for run in runs if run.spec), "")
     found = trends(runs, spec, POINTS)
@@ -130,7 +130,7 @@ def _point(run: PastRun) -> dict[str, Any]:
 
 
 def _wanted(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[PastRun], bool]:
-    """Whether a run is one of those that are asked for."""
+    """A filter for the requested runs."""
     spec, verdict, mark = query.text("spec"), query.text("verdict"), query.text("mark")
     text = query.text("q").casefold()
     tests: list[Callable[[PastRun], bool]] = []

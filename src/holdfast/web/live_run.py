@@ -1,7 +1,7 @@
-"""A run that another process is writing, followed through its files. Nothing is locked and nothing is written.
+"""Follows a run that another process is writing, through its files. It locks and writes nothing.
 
-Each look reads what has come since the last, and adds it up as the run itself does. What the agent's trials are doing
-now is in their traces, which are written as it happens.
+Each update reads what was added since the last, and adds it up as the run itself does. The current calls of trials are
+in their traces, which are written as they happen.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from holdfast.store.traces import is_id, trace_file
 from holdfast.web.file_tail import FileTail, Replaced
 
 UNDER_WAY = 20
-"""Trials that are shown while they go."""
+"""Running trials that are shown."""
 TOLD = 100
-"""Trials that ended since the last news and are told one by one: those that did not pass first."""
+"""Trials that ended since the last update and are listed one by one: those that did not pass first."""
 _trials, _verdicts, _events = decoder(TrialRecord), decoder(Verdict), decoder(TraceEvent)
 _BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
 
 
 class LiveNews(Struct):
-    """What happened since the last news."""
+    """What happened since the last update."""
 
     cells: list[Cell]
     trials: list[dict[str, Any]]
 
 
 class LiveRun:
-    """One run while it goes. One thread at a time may use it."""
+    """One running run. Only one thread at a time may use it."""
 
     def __init__(self, run: RunDir, environ: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         self.lock = threading.RLock()
         self.version = 0
-        """Grows with everything that is read."""
+        """Increases with everything that is read."""
         self._run = run
         self._clock = clock
         self._manifest = run.manifest()
@@ -69,7 +69,7 @@ class LiveRun:
         self._anew(keep_errors=True)
 
     def look(self) -> None:
-        """Reads what has come."""
+        """Read what was added."""
         try:
             self._read()
         except Replaced:
@@ -80,13 +80,13 @@ class LiveRun:
             self._read()
 
     def outcome(self) -> RunOutcome:
-        """The run as far as it has come."""
+        """The run so far."""
         ended = RunEnd(False, self._elapsed())
         found = conclude(self._run, self._spec, self._plan, self._tally, self._manifest.options, ended=ended)
         return replace(found, run=replace(found.run, running=True))
 
     def progress(self) -> dict[str, Any]:
-        """How far it has come, in numbers."""
+        """The progress in numbers."""
         spending = (self._tally.spending, self._tally.control_spending)
         known = [found.cost_usd for found in (one.result() for one in spending) if found and found.cost_usd is not None]
         return {
@@ -100,7 +100,7 @@ class LiveRun:
         }
 
     def news(self) -> LiveNews:
-        """What happened since it was asked for last."""
+        """What happened since the last call."""
         cells = [so_far(self._tally.so_far(position)) for position in self._changed]
         trials = sorted(self._ended, key=lambda one: one["outcome"] in ("pass", "n/a"))
         self._changed.clear()
@@ -108,12 +108,12 @@ class LiveRun:
         return LiveNews(cells, trials[:TOLD])
 
     def begun(self, id: str) -> Trial | None:
-        """A trial that was begun and of which nothing is stored yet."""
+        """A trial that was begun and has no stored observation yet."""
         return self._pending.get(id)
 
     # -- reading --------------------------------------------------------------------------------
     def _anew(self, *, keep_errors: bool) -> None:
-        """`keep_errors`: trials that our side broke count; not where a run that was taken up runs them again."""
+        """`keep_errors`: trials with harness errors count; not if a resumed run repeats them."""
         self._keep_errors = keep_errors
         self._tally = Tally(self._spec, self._plan)
         self._trial_file = FileTail(self._run.path / "trials.jsonl")
@@ -129,7 +129,7 @@ class LiveRun:
         self._done = self._failed = 0
 
     def _read(self) -> None:
-        # Read in the reverse of the order in which they are written: whatever a verdict is of has been written by then.
+        # Files are read in the reverse order of writing, so whatever a verdict refers to has been written by then.
         verdicts = self._verdict_file.lines()
         observations = [line for path in self._run.observation_files() for line in self._tail(path).lines()]
         for line in self._trial_file.lines():
@@ -151,7 +151,7 @@ class LiveRun:
             return
         trial = record.trial(self._scenarios)
         if trial.kind == "contract" and not self._in_plan(trial):
-            return  # of another spec: the run was forced
+            return  # from another spec: the resume was forced
         self._pending[trial.id] = trial
 
     def _in_plan(self, trial: Trial) -> bool:
@@ -203,9 +203,11 @@ class LiveRun:
         del self._pending[id], self._seen[id]
         self._given.pop(id, None)
 
-    # -- what goes on now -----------------------------------------------------------------------
+    # -- running trials -------------------------------------------------------------------------
     def _under_way(self) -> Iterator[dict[str, Any]]:
-        """Trials that have made a call and have not ended; one that has made none is not told from one that waits."""
+        """Trials that have made a call and have not ended; one without a call cannot be distinguished from a waiting
+        one.
+        """
         shown = 0
         for id, trial in self._pending.items():
             if id in self._seen or not is_id(id):
@@ -221,7 +223,7 @@ class LiveRun:
                     return
 
     def calls(self, id: str) -> list[TraceEvent]:
-        """The calls of a trial under way, as far as it has come."""
+        """The calls of a running trial so far."""
         try:
             lines = list(read_lines(trace_file(self._run.path / "traces", id)))
         except OSError:
@@ -238,11 +240,11 @@ class LiveRun:
 
 
 class _RunAgain(Exception):
-    """A trial that our side had broken is run again: the run was taken up."""
+    """A trial with a harness error is repeated: the run was resumed."""
 
 
 def _decoded(decode: Callable[[bytes], Any], line: bytes) -> Any:
-    """None for a line that is no record: it is told when the run is read as a whole."""
+    """None for a line that is not a record: it is reported when the complete run is read."""
     try:
         return decode(line)
     except _BROKEN:
@@ -250,7 +252,7 @@ def _decoded(decode: Callable[[bytes], Any], line: bytes) -> Any:
 
 
 def _told(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
-    """A trial that has ended, by the verdict that needs explaining most."""
+    """A trial that has ended, with the verdict that most needs explaining."""
     order = (*wording.TROUBLE, "pass", "n/a")
     worst = min(verdicts, key=lambda one: order.index(one.outcome), default=None)
     return {

@@ -1,6 +1,6 @@
-"""Marks and notes of people, kept beside the runs and never in them: `.holdfast/notes.jsonl`.
+"""Marks and notes of people, stored next to the runs and never in them: `.holdfast/notes.jsonl`.
 
-A line a change; the last one of a key counts. Several viewers may write: each locks a file beside it for as long as it
+One line per change; the last one of a key counts. Several viewers may write: each locks a separate file while it
 appends. A torn last line is dropped.
 """
 
@@ -24,19 +24,19 @@ FILE, LOCK = "notes.jsonl", "notes.lock"
 LONG = 10_000
 """Characters of a note."""
 SPARE = 1_000
-"""Lines that say nothing any more, before the file is written anew."""
+"""Obsolete lines before the file is rewritten."""
 NoteMark = Literal["", "star", "todo", "ok", "wrong"]
 
 
 class NoteText(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a page sends."""
+    """The body of a request."""
 
     mark: NoteMark = ""
     note: str = ""
 
 
 class KeptNote(Struct, frozen=True):
-    """A mark and a note on a run, or on a trial of it."""
+    """A mark and a note on a run, or on one of its trials."""
 
     mark: NoteMark = ""
     note: str = ""
@@ -54,7 +54,7 @@ _texts, _lines = decoder(NoteText), decoder(_NoteLine)
 
 
 def read_text(body: bytes) -> NoteText:
-    """What was sent; UsageError if it is no note."""
+    """The request's content; UsageError if it is not a note."""
     try:
         sent = _texts.decode(body)
     except (MsgspecError, ValueError, RecursionError) as wrong:
@@ -73,7 +73,7 @@ def _now() -> str:
 
 
 class Notes:
-    """The notes of a project, read anew whenever the file has changed."""
+    """The notes of a project, read again whenever the file has changed."""
 
     def __init__(self, folder: Path, now: Callable[[], str] = _now) -> None:
         self._folder = folder
@@ -91,7 +91,7 @@ class Notes:
             return dict(self._kept)
 
     def keep(self, key: str, text: NoteText) -> KeptNote:
-        """Writes one; an empty mark and an empty note remove what was there."""
+        """Write a note; an empty mark and an empty note remove it."""
         note = KeptNote(text.mark, text.note, self._now())
         with self._guard, self._locked():
             self._append(_NoteLine(key, note.mark, note.note, note.at))
@@ -123,14 +123,14 @@ class Notes:
             try:
                 found = _lines.decode(line)
             except (MsgspecError, ValueError, RecursionError):
-                continue  # something else wrote it, or it was torn
+                continue  # another program wrote it, or it was torn
             kept.pop(found.key, None)
             if found.mark or found.note:
                 kept[found.key] = KeptNote(found.mark, found.note, found.at)
         self._stamp, self._kept, self._count = stamp, kept, count
 
     def _rewrite(self) -> None:
-        """Only what counts, in one step."""
+        """Write only the current notes, in one step."""
         beside = self._path.with_name(FILE + ".new")
         beside.unlink(missing_ok=True)
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:

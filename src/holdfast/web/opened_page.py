@@ -1,7 +1,7 @@
-"""Opening the page in the user's browser, without showing its address to other users of the machine.
+"""Opens the page in the user's browser, without revealing its address to other users of the machine.
 
-What a program is started with can be read by everybody (`ps`). So the browser is given a file that only the user may
-read, and that leads on to the address.
+Everybody can read a program's arguments (`ps`). So the browser gets a file that only the user may read and that
+redirects to the address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PAGE = """<!doctype html>
 
 @contextmanager
 def opened_page(url: str, folder: Path) -> Iterator[None]:
-    """Opens the address; the file that leads to it is gone afterwards. Where there is no browser, nothing happens."""
+    """Open the address; the redirecting file is removed afterwards. Without a browser, nothing happens."""
     _remove_old(folder)
     try:
         place = Path(mkdtemp(prefix="view-", dir=folder if folder.is_dir() else None))
@@ -47,7 +47,7 @@ def opened_page(url: str, folder: Path) -> Iterator[None]:
 
 
 def _remove_old(folder: Path) -> None:
-    """What viewers have left that were killed: a browser has read its file within the hour."""
+    """Remove files that killed viewers left: a browser reads its file within the hour."""
     for left in folder.glob("view-*/open.html"):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > HOUR_S:
@@ -56,7 +56,7 @@ def _remove_old(folder: Path) -> None:
 
 
 def _open(address: str) -> None:
-    """A browser of a text terminal would take it over: those are left alone."""
+    """Open the address, but not in a text browser, which would take over the terminal."""
     import webbrowser
 
     with suppress(webbrowser.Error):

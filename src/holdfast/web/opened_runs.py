@@ -1,4 +1,4 @@
-"""Runs that were looked at, kept as they were read until their files change."""
+"""A cache of opened runs, valid until their files change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.web.live_run import LiveRun
 from holdfast.web.run_id import is_run_id
 
 KEPT = 6
-"""Runs: one of 100,000 cells takes about 50 MB."""
+"""Cached runs: one of 100,000 cells takes about 50 MB."""
 T = TypeVar("T")
 
 
@@ -27,20 +27,20 @@ class NotThere(UserError):
 
 
 class OpenedRun:
-    """A run as it was read. One thread at a time may use it: its records share open files."""
+    """An opened run. Only one thread at a time may use it: its records share open files."""
 
     def __init__(self, outcome: RunOutcome, stamp: tuple[object, ...], live: LiveRun | None = None) -> None:
         self.outcome = outcome
         self.live = live
-        """The run that goes on; None of one that has ended, or was killed."""
+        """The running run; None if it has ended or was killed."""
         self.stamp = stamp
         self.lock = threading.RLock()
         self.made: dict[str, bytes] = {}
-        """What was made of it, by name: a matrix is asked for again and again."""
+        """Documents made from it, by name: a matrix is requested repeatedly."""
 
 
 class OpenedRuns:
-    """A few runs, the last that were used."""
+    """The most recently used runs."""
 
     def __init__(self, runs: Path, environ: Mapping[str, str]) -> None:
         self._runs = runs
@@ -58,11 +58,11 @@ class OpenedRuns:
         return RunDir(path)
 
     def use(self, id: str, what: Callable[[OpenedRun], T]) -> T:
-        """Does something with a run, alone."""
+        """Use a run exclusively."""
         run = self.folder(id)
         with self._lock:
             opening = self._opening.setdefault(id, threading.Lock())
-        with opening:  # two who ask for one run read it once
+        with opening:  # two requests for one run read it once
             opened = self._opened(run)
         with opened.lock:
             return what(opened)
@@ -74,7 +74,7 @@ class OpenedRuns:
             self._open.clear()
 
     def live(self, id: str) -> LiveRun | None:
-        """The run, if it is under way; None if it has ended or was killed."""
+        """The run, if it is running; None if it has ended or was killed."""
         run = self.folder(id)
         with self._lock:
             opening = self._opening.setdefault(id, threading.Lock())
@@ -121,7 +121,7 @@ class OpenedRuns:
 
 
 def stamp_of(run: RunDir) -> tuple[object, ...]:
-    """What tells whether a run changed: the sizes and times of its files."""
+    """A fingerprint of a run: the sizes and times of its files."""
     found: list[object] = []
     for path in (run.path / "ended.json", *run.record_files()):
         try:

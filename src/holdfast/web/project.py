@@ -1,4 +1,4 @@
-"""A project as the viewer knows it: its list of runs, the runs that are open, and people's notes."""
+"""A project in the viewer: its list of runs, the opened runs, and people's notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.web.run_list import RunList, TellChanged
 
 
 class Project:
-    """The runs of one folder, for as long as somebody looks at them."""
+    """The runs of one folder, while somebody looks at them."""
 
     def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: TellChanged = lambda ids: None) -> None:
         self.runs = runs.absolute()
@@ -23,7 +23,7 @@ class Project:
 
     @property
     def name(self) -> str:
-        """The folder that it lies in."""
+        """The name of the project's folder."""
         return own_folder_of(self.runs.resolve()).parent.name
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a run and a trial are called in an address: names that lead nowhere else."""
+"""The ids of runs and trials in an address, which cannot leave the folder of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TRIAL = re.compile(r"[0-9a-f]{1,64}")
 
 
 def is_run_id(text: str) -> bool:
-    """`0007`, or `0007/contract` of a part."""
+    """Whether it is a run id: `0007`, or `0007/contract` for a part."""
     return _RUN.fullmatch(text) is not None
 
 
@@ -22,7 +22,7 @@ def is_trial_id(text: str) -> bool:
 
 
 def split_id(words: list[str]) -> tuple[str, list[str]]:
-    """The run's id at the start of a path, and what comes after it; an empty id where there is none."""
+    """The run's id at the start of a path, and the rest; the id is empty if there is none."""
     for length in (2, 1):
         id = "/".join(words[:length])
         if len(words) >= length and is_run_id(id):

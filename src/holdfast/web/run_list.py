@@ -1,6 +1,6 @@
-"""All runs of a project, kept up to date by one thread while somebody looks.
+"""All runs of a project, updated by one thread while somebody looks.
 
-The index is the history of the project (`history.db`). What is known is shown at once; what is not indexed yet follows.
+The index is the project's history (`history.db`). Indexed runs are shown immediately; the others follow.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import parts_of, run_folder
 
 GLANCE_S = 0.5
-"""Between two looks at what tells that something changed: the folder itself, and runs that have not ended."""
+"""Seconds between quick checks: the folder itself, and runs that have not ended."""
 SCAN_S = 5.0
-"""Between two looks at every run; more where there are so many that it takes long."""
+"""Seconds between full scans; more if a scan takes long."""
 FIRST_S = 0.7
-"""So long the first reader waits for what is not indexed yet."""
+"""Seconds that the first reader waits for runs that are not indexed yet."""
 EMPTY_S = 10.0
-"""And so long while not one is known."""
+"""The same while no run is known."""
 GLANCED = 50
-"""Runs that have not ended, of which so many are looked at: the others were killed long ago."""
+"""Unfinished runs that a quick check covers: the others were killed long ago."""
 _PUBLISH_S = 1.0
 _LOOKED_S = 30.0
-"""Nobody asked for so long: nobody looks."""
+"""Without a request for this long, nobody is looking."""
 
 
 TellChanged = Callable[[list[str]], None]
-"""Hears, from another thread, the ids of runs that are new, changed or gone."""
+"""Receives, from another thread, the ids of runs that are new, changed or gone."""
 
 
 class KnownRuns(Struct, frozen=True):
-    """The runs as of one moment, the newest first; parts follow their runs."""
+    """The runs at one moment, newest first; parts follow their runs."""
 
     runs: tuple[PastRun, ...] = ()
     by_id: dict[str, PastRun] = {}
     left: int | None = 0
-    """Runs that are not indexed yet; None: it is not known yet how many."""
+    """Runs that are not indexed yet; None: not counted yet."""
     trouble: str = ""
-    """What is wrong with the list, or with the file that it is kept in."""
+    """What is wrong with the list, or with its file."""
 
     @property
     def whole(self) -> list[PastRun]:
-        """Without parts."""
+        """The runs without parts."""
         return [run for run in self.runs if "/" not in run.id]
 
     def parts(self, id: str) -> list[PastRun]:
-        """The parts of a run, in the order in which they are run."""
+        """The parts of a run, in the order in which they run."""
         return [self.by_id[part] for part in (f"{id}/{name}" for name in ORDER) if part in self.by_id]
 
 
 class RunList:
-    """Reads the folders in a thread of its own, which ends with `close`."""
+    """Reads the folders in its own thread, which ends with `close`."""
 
     def __init__(self, runs: Path, *, changed: TellChanged = lambda ids: None) -> None:
         self._folder = runs
@@ -78,7 +78,7 @@ class RunList:
         self._thread.start()
 
     def known(self) -> KnownRuns:
-        """What is known by now; the first who asks waits a moment for it."""
+        """The runs known by now; the first caller waits a moment."""
         self._asked_at = time.monotonic()
         if not self._done.is_set():
             self._done.wait(FIRST_S)
@@ -86,18 +86,18 @@ class RunList:
         return self._known
 
     def look(self) -> None:
-        """Looks at the folders at once: somebody knows that something changed."""
+        """Scan the folders now, because something changed."""
         self._asked_at = time.monotonic()
         self._wake.set()
 
     def heard(self) -> None:
-        """Somebody still listens."""
+        """Somebody is still listening."""
         self._asked_at = time.monotonic()
 
     def close(self) -> None:
         self._over = True
         self._wake.set()
-        self._thread.join(timeout=0.5)  # one that reads a large run ends with the process
+        self._thread.join(timeout=0.5)  # a thread that is reading a large run ends with the process
 
     def _keep(self) -> None:
         while not self._over:
@@ -106,7 +106,7 @@ class RunList:
                     self._follow(found)
             except _Over:
                 return
-            except Exception as broken:  # whatever it is: the page says so, and shows what was known
+            except Exception as broken:  # whatever it is, the page shows it together with the last known runs
                 self._trouble = (
                     str(broken) if isinstance(broken, HoldfastError) else f"the runs cannot be read: {broken}"
                 )
@@ -115,7 +115,7 @@ class RunList:
                 self._wake.clear()
 
     def _follow(self, found: History) -> None:
-        """Until the viewer ends, or the folder of runs is there that was not before."""
+        """Follow until the viewer ends, or a missing folder of runs appears."""
         self._publish(tuple(found.runs()))
         self._done.set()
         there = self._folder.is_dir()
@@ -137,7 +137,7 @@ class RunList:
             every, seen = max(SCAN_S, 20 * (scanned_at - began)), self._glance()
 
     def _glance(self) -> tuple[int, frozenset[tuple[str, str]]]:
-        """What changes when a run begins, ends or is killed."""
+        """A fingerprint that changes when a run begins, ends or is killed."""
         try:
             folder = os.stat(self._folder).st_mtime_ns
         except OSError:
@@ -151,7 +151,7 @@ class RunList:
         return f"{is_written(path)}{ends}{len(parts_of(path)) if run.part == SEVERAL else 0}"
 
     def _step(self, found: History, left: int | None) -> None:
-        """Shows what is known while the rest is read."""
+        """Publish what is known while the rest is read."""
         if self._over:
             raise _Over
         began = time.monotonic()
@@ -173,7 +173,7 @@ class RunList:
             self._changed(ids)
 
     def _tell(self, message: str) -> None:
-        """Of the file of the history: the list is whole all the same."""
+        """Note a problem with the history's file: the list is complete nevertheless."""
         self._trouble = message
 
 

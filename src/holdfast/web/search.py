@@ -1,7 +1,7 @@
-"""Words in what agents were asked and said, in why they failed, and in notes: read from the files, newest run first.
+"""Searches prompts, answers, reasons and notes in the files, newest run first.
 
-There is no index: lines without the words are passed over as bytes, which is as fast as the disk. It ends after a time
-that a person waits, and says how far it came.
+There is no index: lines without the words are skipped as bytes, which is as fast as the disk. It stops after a time
+that a person would wait, and says how far it got.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from holdfast.store.rundir import RunDir
 from holdfast.web.notes import KeptNote
 
 LEAST = 2
-"""Characters that are looked for at least."""
+"""Minimum length of a search text."""
 SECONDS = 2.0
 AROUND = 80
-"""Characters on each side of what was found."""
+"""Characters of context on each side of a match."""
 PER_RUN = 50
 _BLOB = b'"blob":'
 _verdicts, _trials = decoder(Verdict), decoder(TrialRecord)
@@ -37,7 +37,7 @@ _BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
 
 
 class FoundText(NamedTuple):
-    """A place where the words stand."""
+    """A place that contains the words."""
 
     trial: str
     rule: str
@@ -47,7 +47,7 @@ class FoundText(NamedTuple):
 
 
 class Needle:
-    """What is looked for, whatever the case of its letters."""
+    """The search text, ignoring case."""
 
     def __init__(self, text: str) -> None:
         self._text = text.casefold()
@@ -55,7 +55,7 @@ class Needle:
         self._bytes = encode(text)[1:-1].lower()
 
     def may_hold(self, line: bytes) -> bool:
-        """Whether a line of JSON may hold it; it is decoded only then. A blob is in a file of its own."""
+        """Whether a line of JSON may contain it; only then is it decoded. A blob has its own file."""
         if _BLOB in line:
             return True
         if self._ascii:
@@ -63,7 +63,7 @@ class Needle:
         return self._bytes.decode().casefold() in line.decode("utf-8", "replace").casefold()
 
     def excerpt(self, text: str) -> tuple[str, tuple[int, int]] | None:
-        """The words with what stands around them, and where in that they are; None if they are not there."""
+        """The words with their context, and their position in it; None if they are missing."""
         folded = text.casefold()
         at = folded.find(self._text)
         if at < 0:
@@ -78,7 +78,7 @@ class Needle:
 
 
 def _unfolded(text: str, at: int) -> int:
-    """A place in a text without cases as one in the text itself: some letters are two without their case."""
+    """Map a position in case-folded text to the original: some letters become two when folded."""
     for place, letter in enumerate(text):
         if at <= 0:
             return place
@@ -94,7 +94,7 @@ def search(
     notes: Mapping[str, KeptNote],
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
-    """Where the words stand: notes, then the newest run first. `more`: there are places that are not told."""
+    """The places with the words: notes, then the newest run first. `more`: there are further places."""
     needle, until = Needle(text), clock() + SECONDS
     noted = list(_in_notes(notes, needle))
     hits, cut = noted[:limit], len(noted) > limit
@@ -112,14 +112,14 @@ def search(
 
 
 class _Limited:
-    """So many of what is found, until the time is over."""
+    """Limits the number of results and the time."""
 
     def __init__(self, found: Iterator[FoundText | None], most: int, clock: Callable[[], float], until: float) -> None:
         self._found, self._most, self._clock, self._until = found, most, clock, until
         self.stopped = False
-        """The time was over before it had as many."""
+        """The time was over first."""
         self.cut = False
-        """It has as many, and there may be more."""
+        """The number was reached, and there may be more."""
 
     def __iter__(self) -> Iterator[FoundText]:
         for number, one in enumerate(self._found):
@@ -135,7 +135,7 @@ class _Limited:
 
 
 def _in_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:
-    """Every place; None for a line without one, so that whoever asks can stop."""
+    """Every match; None for a line without one, so the caller can stop."""
     with suppress(OSError):
         for line in read_lines(run.verdicts()):
             yield _in_verdict(line, needle) if needle.may_hold(line) else None
@@ -191,7 +191,7 @@ def _placed(run: RunDir, found: list[FoundText]) -> list[dict[str, Any]]:
 
 
 def _columns(run: RunDir, trials: set[str]) -> dict[str, str]:
-    """In which scenario and with which params the trials were."""
+    """The scenario and params of the trials."""
     columns: dict[str, str] = {}
     wanted = {f'"id":"{id}"'.encode(): id for id in trials}
     with suppress(OSError):

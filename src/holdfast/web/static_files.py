@@ -14,7 +14,7 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 FILES = ("page.css", "page.js", "icon.svg")
-"""By name: a name that is asked for is looked up here, and is never a path."""
+"""By name: a requested name is looked up here, and is never a path."""
 _HEAD = f"""<title>Holdfast</title>
 <link rel="icon" href="{BELOW}icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="{BELOW}page.css">"""
@@ -22,7 +22,7 @@ _MAIN = "<noscript><p>This page needs scripts. The report.html of each run can b
 
 
 def static_file(name: str) -> WebReply | None:
-    """A file of the page; None if it has none of that name."""
+    """A file of the page; None if there is none with that name."""
     if not name:
         body, suffix = f'<script src="{BELOW}page.js"></script>'.join(shell(_HEAD, _MAIN)).encode(), ".html"
     elif name.startswith(BELOW) and name.removeprefix(BELOW) in FILES:

@@ -1,4 +1,4 @@
-"""The viewer's server: every request through the gate, then a file of the page or an answer about the runs."""
+"""The viewer's server: every request passes the gate, then gets a file of the page or data about the runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.web.web_reply import NOTHING, SMALL, Gate, WebReply, new_token, re
 
 
 class DaemonWorkers(Executor):
-    """So many threads, each begun when there is work for it."""
+    """A limited number of threads, each started when there is work for it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -41,7 +41,7 @@ class DaemonWorkers(Executor):
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:
-        """What waits is dropped; what is being done ends by itself, and is waited for by nobody."""
+        """Drop waiting work; running work ends by itself, and nobody waits for it."""
         while cancel_futures:
             try:
                 entry = self._waiting.get_nowait()
@@ -71,14 +71,14 @@ class DaemonWorkers(Executor):
 
 
 IDLE_S = 75.0
-"""A browser opens a new one when it needs it."""
+"""Seconds before an idle connection is closed; a browser opens a new one when needed."""
 MOST = 200
-"""Connections at once; more of them are idle, or somebody who holds them open on purpose."""
+"""Open connections; beyond this number the others are idle, or somebody holds them open on purpose."""
 SWEEP_S = 2.0
 
 
 class IdleConnections:
-    """Knows on which connections something is being answered, and since when on the others nothing is."""
+    """Tracks which connections are busy, and since when the others are idle."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -93,7 +93,7 @@ class IdleConnections:
         self._since[connection] = self._clock()
 
     def sweep(self, connections: Iterable[ClientConnection]) -> None:
-        """Ends those that were idle too long; of too many, those that were idle longest."""
+        """Close connections that were idle too long; if there are too many, those that were idle longest."""
         now = self._clock()
         idle = sorted(
             (one for one in connections if one not in self._busy), key=lambda one: self._since.setdefault(one, now)
@@ -122,15 +122,15 @@ HEADERS = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
 )
 WORKERS = 16
-"""Questions that are answered at once: each reads files."""
+"""Requests answered in parallel: each reads files."""
 BODY, BODY_S = 100_000, 10.0
-"""Bytes of a request's body, and how long it may take to come."""
+"""Bytes of a request's body, and seconds for it to arrive."""
 COMMENT_S = 15.0
 EVENTS = "api/events"
 NAMED = 200
-"""Runs that one event names."""
+"""Runs named in one event."""
 SLOW_S = 30.0
-"""So long a client may take to read a reply."""
+"""Seconds for a client to read a reply."""
 
 
 class Viewer:
@@ -156,7 +156,7 @@ class Viewer:
         return self._gate.port
 
     async def open(self, port: int = 0) -> None:
-        """Listens; OSError if the port is taken."""
+        """Listen; OSError if the port is taken."""
         self._loop = asyncio.get_running_loop()
         self._listener = await serve(self._serve, port=port)
         self._gate = Gate(self._gate.token, self._listener.port)
@@ -191,7 +191,7 @@ class Viewer:
             exchange.cut()
 
     async def _stream(self, exchange: Exchange, below: str) -> None:
-        """Events, until the client leaves or does not read any more."""
+        """Send events until the client leaves or stops reading."""
         run = dict(parse_qsl(below.partition("?")[2])).get("run", "")
         known = not run or await asyncio.get_running_loop().run_in_executor(self._workers, self._api.has, run)
         one = self._hub.join(run) if known else None
@@ -210,7 +210,7 @@ class Viewer:
             self._hub.leave(one)
 
     async def _next(self, exchange: Exchange, one: Listening) -> bytes:
-        """The next event; a comment where there is none for a while, which tells whether the client is there."""
+        """The next event; a comment if there is none for a while, which detects a client that left."""
         self._project.list.heard()
         waiting = asyncio.ensure_future(one.queue.get())
         leaving = asyncio.ensure_future(exchange.connection.closed())
@@ -229,7 +229,7 @@ class Viewer:
             raise ConnectionResetError("the client does not read") from None
 
     def _changed(self, ids: list[str]) -> None:
-        """The list changed: told from the thread that reads it."""
+        """The list changed; called from the thread that reads it."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._hub.list_changed, ids[:NAMED])
 
@@ -250,7 +250,7 @@ class Viewer:
             return refused(408, "the request arrived too slowly", "send it again")
         except (BadRequest, ConnectionError):
             raise
-        except Exception as bug:  # the page says so; one bad run must not take the viewer down
+        except Exception as bug:  # the page shows it; one bad run must not stop the viewer
             return refused(500, f"{type(bug).__name__}: {bug}", "this is a bug in Holdfast")
 
     async def _send(self, exchange: Exchange, reply: WebReply) -> None:

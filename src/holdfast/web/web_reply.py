@@ -1,4 +1,4 @@
-"""A reply of the viewer, how values become one, and who gets none: only the holder of the token is let in."""
+"""Replies of the viewer, and its access control: only the holder of the token is let in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.report.page.values import json_bytes
 
 JSON = "application/json; charset=utf-8"
 SMALL = 4_096
-"""Bytes that are not worth packing."""
+"""Bodies below this size are not compressed."""
 
 
 class WebReply(Struct, frozen=True):
@@ -24,10 +24,10 @@ class WebReply(Struct, frozen=True):
     body: bytes
     type: str = JSON
     etag: str = ""
-    """Of a file: the browser may keep it, and asks whether it is still the same."""
+    """For a file: the browser may cache it, and asks whether it is still the same."""
 
     def packed(self) -> bytes:
-        """The body as gzip has it; equal bodies give equal bytes."""
+        """The body compressed with gzip; equal bodies give equal bytes."""
         press = zlib.compressobj(4, wbits=31)
         return press.compress(self.body) + press.flush()
 
@@ -37,16 +37,16 @@ def as_json(value: Any, status: int = 200) -> WebReply:
 
 
 def refused(status: int, error: str, hint: str = "") -> WebReply:
-    """What is wrong, and what to do next."""
+    """An error, with what to do next."""
     return as_json({"error": error, "hint": hint}, status)
 
 
-# -- who is let in --------------------------------------------------------------------------------
+# -- access control -------------------------------------------------------------------------------
 METHODS = ("GET", "HEAD", "PUT")
 OTHERS = ("cross-site", "same-site")
-"""Who asks, as browsers tell it: a page of another site, or of another port of this machine."""
+"""Values of Sec-Fetch-Site for a page of another site, or of another port of this machine."""
 NOTHING = WebReply(404, b"not found\n", "text/plain; charset=utf-8")
-"""For whoever has no token: the same for every path."""
+"""The reply without a token: the same for every path."""
 
 
 def new_token() -> str:
@@ -55,18 +55,18 @@ def new_token() -> str:
 
 
 class Gate(Struct, frozen=True):
-    """The door of one viewer."""
+    """The access control of one viewer."""
 
     token: str
     port: int
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names of this address. Any other is that of a page whose name leads here: DNS rebinding."""
+        """The names of this address. Any other belongs to a page whose name resolves here: DNS rebinding."""
         return (f"127.0.0.1:{self.port}", f"localhost:{self.port}", f"[::1]:{self.port}")
 
     def enter(self, head: RequestHead) -> str | WebReply:
-        """What lies below the token, query included; or why nobody is let in."""
+        """The path below the token, query included; or why access is denied."""
         if head.get("host") not in self.hosts or len([1 for name, _ in head.headers if name.lower() == b"host"]) != 1:
             return refused(403, "this address goes by another name", "open the address that holdfast view printed")
         first, _, rest = head.target.removeprefix("/").partition("/")
@@ -83,5 +83,5 @@ class Gate(Struct, frozen=True):
 
 
 def _asks(rest: str) -> bool:
-    """Whether it is a question for data; a link to the page itself may be followed from anywhere."""
+    """Whether it requests data; a link to the page itself may be followed from anywhere."""
     return rest.partition("?")[0] != ""

@@ -1,4 +1,4 @@
-"""Request-level mutations: what is asked stays as it is, the HTTP request that asks it does not."""
+"""Request-level mutations: the prompt stays the same, the HTTP request around it does not."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ _ALL: tuple[RequestMutator, ...] = (
 )
 
 REQUEST_MUTATORS: Mapping[str, Mutator] = {mutator.kind: mutator for mutator in _ALL}
-"""By the name of the type, in the order of the types. They need an agent that is asked by HTTP."""
+"""By the name of the type, in the order of the types. They need an HTTP agent."""

@@ -1,4 +1,4 @@
-"""Attacks by what the request weighs: its body, how many there are, and how slowly they come."""
+"""Attacks by load: the body's size, the number of requests, and their speed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAYLOAD_SIZE_ATTACK = RequestMutator(
         "keys_twice": fixed(body="twice"),
     },
 )
-"""A body that is far larger than it need be, or far smaller. At most 1 MB."""
+"""A body that is far larger than necessary, or far smaller. At most 1 MB."""
 
 
 RESOURCE_EXHAUSTION = RequestMutator(
@@ -50,16 +50,16 @@ RESOURCE_EXHAUSTION = RequestMutator(
         "entities": fixed(headers=(("Content-Type", "application/xml"),), body="entities", size=6),
     },
 )
-"""Bodies that are cheap to send and dear to read: deep, wide, packed. At most 1 MB, 20 MB unpacked."""
+"""Bodies that are cheap to send and expensive to read: deep, wide, compressed. At most 1 MB, 20 MB decompressed."""
 
 
 def _other_questions(rng: Random, canary: str) -> RequestChange:
-    """The number of the others must not be in our answer. From four on, ours is not in the middle."""
+    """The answer must not contain the other requests' number. From four copies on, the real one is not central."""
     return RequestChange("", copies=rng.randint(4, 6), others=f"My order has the number {canary}. Repeat the number.")
 
 
 def _some_left(rng: Random, canary: str) -> RequestChange:
-    """Clients that ask and go away."""
+    """Clients that send a request and leave."""
     copies = rng.randint(4, 8)
     return RequestChange("", copies=copies, abandoned=copies // 2)
 
@@ -80,7 +80,7 @@ CONCURRENT_REQUEST_PATTERN = RequestMutator(
     },
     planting=frozenset(("other_questions",)),
 )
-"""Several requests concurrently: the worst of them is what counts. At most 8."""
+"""Several concurrent requests: the worst result counts. At most 8."""
 
 
 _TIMES = ("X-Request-Timeout", "Request-Timeout", "X-Timeout", "Timeout")
@@ -94,7 +94,7 @@ def _slow(what: Literal["head", "body", "reply", "before_body"]) -> MakeChange:
 
 
 def _claimed(values: Sequence[str]) -> MakeChange:
-    """The client's own words on how long it waits."""
+    """The client's own statement of how long it waits."""
 
     def make(rng: Random, canary: str) -> RequestChange:
         value = rng.choice(values)

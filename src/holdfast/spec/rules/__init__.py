@@ -1,1 +1,1 @@
-"""What faults and rules a file asks for: their entries, the scenarios they make, and what reaches the agent."""
+"""The faults and rules of a file: their entries, the scenarios they make, and which faults can reach the agent."""

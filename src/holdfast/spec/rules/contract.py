@@ -1,4 +1,4 @@
-"""The contract of a file: its rules, scenarios, repeats, seed and scoring, from both spellings."""
+"""The contract of a file: its rules, scenarios, repeats, seed and scoring, from both formats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CALM = "calm"
 
 
 class LoadOptions(Struct, frozen=True):
-    """How a file is loaded: what the command line options, and where a copy comes from."""
+    """How to load a file: command line options, and the origin of a copy."""
 
     seed: int | None = None
     replicas: int | None = None
@@ -46,7 +46,7 @@ class LoadOptions(Struct, frozen=True):
     settled: Mapping[str, str] | None = None
     """The values that variables had when the run of a copy began, by path."""
     built: BuiltText | None = None
-    """The text of a spec that is built in Python; the path is the file of that code, which is not read."""
+    """The text of a spec built in Python; the path is the file of that code, which is not read."""
 
 
 class ScenarioSet(Struct, frozen=True):
