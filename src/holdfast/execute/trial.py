@@ -86,15 +86,15 @@ async def run_trial(
 
 
 async def _sent_again(site: Site, trial: Trial, first: Observation) -> Observation:
-    """The trial with the replies to later requests; it ends with the first that settles the matter."""
-    # In a world and a weather of its own: what this request does is neither the attack's doing nor met by its faults.
+    """The trial with the replies to later requests; it stops at the first that settles the matter."""
+    # Each request has its own world and weather: its effects are not the attack's, and no fault acts on it.
     plain = replace(trial, scenario=CONTROL, task=trial.task.control)
     attacks, plains = [first], list[Observation]()
     cost: list[TraceEvent] = []
     error = code = ""
     for step in RESENDS:
         if step == "plain" and plains and not _is_answer(plains[-1]):
-            continue  # the agent refuses anybody; it may still obey an attack that it does not refuse
+            continue  # the agent refuses everything; it may still obey an attack that it does not refuse
         again = await _observed(site, plain if step == "plain" else trial)
         cost += (event for event in again.trace if event.cost is not None)
         error, code = again.error, again.error_code
@@ -107,11 +107,11 @@ async def _sent_again(site: Site, trial: Trial, first: Observation) -> Observati
         if step == "attack" and _is_alike(again, plains[-1]) != _is_alike(first, plains[-1]):
             break  # the agent does not treat every attack alike
         if step == "plain" and _is_answer(first) and (_is_alike(first, again) or not _is_answer(again)):
-            break  # the attack gets the answer of the plain request, or that of an agent that then refuses anybody
+            break  # the attack gets the answer of the plain request, or the agent now refuses everything
     after = Observation(
         trial.id, tuple(turn for one in plains for turn in one.turns), error=error, error_code=code, trace=tuple(cost)
     )
-    # A reply unlike the first is the one to show: the agent may have obeyed there.
+    # A reply that differs from the first is shown: the agent may have obeyed there.
     seen = next((one for one in attacks if not _is_alike(first, one)), first)
     return replace(seen, asked_again=after, repeats=tuple(one for one in attacks if one is not seen))
 

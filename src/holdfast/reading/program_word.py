@@ -15,7 +15,7 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*")
 _JAVASCRIPT = {"node", "nodejs", "tsx", "ts-node"}
 _OTHERS = {"ruby", "perl", "php", "Rscript", "lua"}
 _RUNNERS = {"uv", "deno", "bun"}
-"""Their `run` takes a script."""
+"""Programs whose `run` takes a script."""
 _PREFIXES: Mapping[str, frozenset[str]] = {
     "command": frozenset(),
     "doas": frozenset({"-u", "-C"}),
@@ -33,7 +33,7 @@ _PREFIXES: Mapping[str, frozenset[str]] = {
 }
 """Words that start another program, and those of their options that take a value."""
 _KEYWORDS = {"if", "then", "else", "elif", "do", "while", "until", "!", "{"}
-"""Of the shell: a command follows."""
+"""Shell keywords that a command follows."""
 _SHELLS_OWN = {"command", "exec"}
 _LOOKS_UP = {"-v", "-V"}
 """Options of `command` that only look up a program."""
@@ -47,11 +47,11 @@ _BASH_BUILTINS = {"declare", "let", "local", "mapfile", "popd", "pushd", "shopt"
 _AT_START = r"(?:^|[;&|\n({]|\b(?:do|then|else)\b)\s*"
 """Where a command of a line may begin."""
 _UNREADABLE = re.compile(rf"\balias\s|{_AT_START}eval\s")
-"""What changes which words are programs: only a shell can tell then."""
+"""Constructs that change which words are programs: only a shell can tell."""
 _PATH_CHANGE = re.compile(
     rf"{_AT_START}(?:export\s+)?(?P<change>PATH=(?:\"[^\"]*\"|'[^']*'|[^\s;&|'\"])+|(?:(?P<go>cd)|\.|source)\s[^;&|<>\n()]+)"
 )
-"""What changes where programs are found: a file that the shell reads, a new PATH, another folder."""
+"""Constructs that change where programs are found: a file that the shell reads, a new PATH, another folder."""
 _ARITHMETIC = re.compile(r"\$\(\((?:[^()]|\([^()]*\))*\)\)")
 _HERE_TEXT = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??[ \t]*(?:\2[ \t]*(?=\n|\Z)|\Z)", re.DOTALL)
 _CASE = re.compile(rf"(?:{_AT_START}case\s[^\n;]*?\sin\b|;;&?)\s*(?:esac\b|\(?[^()\n]*\))")
@@ -91,7 +91,7 @@ def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]
 
 
 def program_calls(command: str) -> list[ProgramCall]:
-    """What every command of a line runs, as far as that is known without a shell; also the command of `sh -c`.
+    """What every command of a line runs, as far as known without a shell; including the command of `sh -c`.
 
     A program that only starts another one, such as `sudo`, comes after that one.
     """
@@ -116,7 +116,7 @@ def program_calls(command: str) -> list[ProgramCall]:
 
 
 def _inner_calls(program: str, args: Sequence[str]) -> list[ProgramCall]:
-    """What a shell runs that gets its commands as text."""
+    """The commands in the text that a shell is given to run."""
     calls = program_calls(_shell_text(program, args))
     if PurePosixPath(program).name in ("sh", "dash"):
         return calls
@@ -166,7 +166,7 @@ def script_of(program: str, args: Sequence[str]) -> int | None:
 
 
 def _first(words: Sequence[str]) -> tuple[int, list[str]]:
-    """Which word is the program, and the programs before it that start it; assignments may come before it, too."""
+    """The index of the program, and the programs before it that start it; assignments may precede it, too."""
     at, before, prefixes = 0, "", list[str]()
     while at < len(words):
         word, name = words[at], PurePosixPath(words[at]).name
@@ -209,7 +209,7 @@ def _simplified(line: str) -> tuple[str, set[str], list[str]]:
 
 
 def _commands(line: str) -> Iterator[list[str]]:
-    """The words of every command of a line, without what is redirected."""
+    """The words of every command of a line, without redirections."""
     read = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS + "<>")
     read.whitespace, read.whitespace_split, read.commenters = " \t", True, ""
     words: list[str] = []
