@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,3 +14,19 @@ from warm_hosts import warm_hosts
 def _warm_hosts() -> Iterator[None]:
     with warm_hosts():
         yield
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Any]:
+    """A gateway whose model is scripted, for the client libraries of the providers."""
+    from gateway_kit import SCRIPTED, site_planes  # only its tests need the server that it imports
+
+    with site_planes(SCRIPTED) as opened:
+        yield opened
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The libraries wait less between their attempts where nobody tells them how long."""
+    for library in ("anthropic", "openai"):
+        monkeypatch.setattr(f"{library}._base_client.INITIAL_RETRY_DELAY", 0.005)

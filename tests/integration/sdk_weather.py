@@ -167,12 +167,6 @@ def incomplete(calls: list[Any]) -> bool:
 
 
 # -- the trial ----------------------------------------------------------------------------------------
-def cases(wants: Wants) -> list[tuple[str, str]]:
-    """Every weather, met by a plain request and by a stream."""
-    assert wants.keys() == WEATHERS.keys()
-    return [(name, how) for name in WEATHERS for how in ("plain", "streamed")]
-
-
 def check(place: Place, voice: Any, name: str, how: str, wants: Wants) -> None:
     """Asks under the weather, and holds client, ledger and trace against what is wanted."""
     weather, found = WEATHERS[name], wants[name]

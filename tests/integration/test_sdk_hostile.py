@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
@@ -13,26 +12,15 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from gateway_kit import FOUND, SCRIPTED, TEXT, Place, site_planes
+from gateway_kit import FOUND, TEXT, Place
 from sdk_conversations import HOWS, say, use
 from sdk_voices import Chat, OllamaChat
 
 from holdfast.model.scenario import Injection, Schedule
 
+pytestmark = pytest.mark.usefixtures("quick_retries")
 QUESTION = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How did ACME do?"}]}
 NOBODY = "no trial is under way"
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
-    with site_planes(SCRIPTED) as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library waits less between its attempts where nobody tells it how long."""
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.005)
 
 
 def test_a_wrong_token_finds_nothing_and_is_in_no_trace(place: Place) -> None:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
-from gateway_kit import FOUND, SCRIPTED, Place, site_planes
+from gateway_kit import FOUND, Place
 from sdk_conversations import say, use
 from sdk_voices import TALKERS
 
 from planes_kit import answer, replay, uses
 
 OTHER = {"city": "Bern", "temperature": -3, "days": []}
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
-    with site_planes(SCRIPTED) as found:
-        yield found
 
 
 @pytest.mark.parametrize("voice", TALKERS)

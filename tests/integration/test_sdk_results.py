@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gateway_kit import FOUND, SCRIPTED, USAGE, Place, provider, site_planes
+from gateway_kit import FOUND, USAGE, Place, provider, site_planes
 from sdk_conversations import say, use
 from sdk_voices import TALKERS, Messages
 
@@ -15,12 +15,6 @@ from holdfast.model.canary import canaries
 from holdfast.model.scenario import Injection, Schedule
 
 OTHER = {"city": "Bern", "temperature": 15, "days": [1, 2, 3, 4]}
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
-    with site_planes(SCRIPTED) as found:
-        yield found
 
 
 def _parses(text: str) -> bool:

@@ -21,15 +21,9 @@ from sdk_voices import VOICES, Chat, Messages, genai
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
 
+pytestmark = pytest.mark.usefixtures("quick_retries")
 JSON = "application/json"
 EVENTS = "text/event-stream"
-
-
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The libraries wait less between their attempts where nobody tells them how long."""
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.005)
-    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0.005)
 
 
 @pytest.fixture
