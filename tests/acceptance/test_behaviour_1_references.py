@@ -14,12 +14,9 @@ from files1 import (
     error_of,
     http_agent,
     project,
-    read,
-    spec_of,
     stored,
     tell,
     text_of,
-    warnings_of,
 )
 
 SECRET = "s3cr3t-value-91"
@@ -52,25 +49,17 @@ def test_references_are_resolved_in_what_is_sent_and_kept_in_what_is_stored(tmp_
     assert SECRET not in stored(tmp_path)
 
 
-def test_a_spec_value_keeps_its_references(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, HTTP.format(url="http://h") + RULES + CALM, {"TOKEN": SECRET})
-    assert spec.agent.headers["Authorization"] == "Bearer ${TOKEN}"
-    assert spec.agent.query_params == {"key": "${TOKEN}", "lang": "${LANG_:-en}"}
-    assert spec.variables == ("TOKEN",)
-    assert SECRET not in repr(spec)
-
-
 def test_the_default_of_a_variable_gives_way_to_its_value(tmp_path: Path) -> None:
     _, asked = _run(tmp_path, TOKEN=SECRET, LANG_="german")
     assert "'lang': 'german'" in asked[0]
 
 
 # -- "Masked by value everywhere" -----------------------------------------------------------------
-@pytest.mark.parametrize("suffix", ["html", "json", "xml", "md"])
-def test_a_secret_that_the_agent_repeats_is_masked_in_every_report(tmp_path: Path, suffix: str) -> None:
-    told, _ = _run(tmp_path, "-o", f"report.{suffix}", "--verbose", TOKEN=SECRET)
+def test_a_secret_that_the_agent_repeats_is_masked_in_every_report(tmp_path: Path) -> None:
+    reports = [f"report.{suffix}" for suffix in ("html", "json", "xml", "md")]
+    told, _ = _run(tmp_path, *[word for report in reports for word in ("-o", report)], "--verbose", TOKEN=SECRET)
     assert SECRET not in told.out + told.err
-    assert SECRET not in text_of(tmp_path / f"report.{suffix}")
+    assert [report for report in reports if SECRET in text_of(tmp_path / report)] == []
     assert SECRET not in stored(tmp_path)
 
 
@@ -118,17 +107,6 @@ def test_the_endpoint_may_come_from_a_variable(tmp_path: Path) -> None:
         assert tell(tmp_path, "contract", "run", WHERE=agent.url).code == 0
 
 
-def test_a_dollar_in_a_prompt_or_pattern_is_a_dollar(tmp_path: Path) -> None:
-    spec = SPEC.replace("What is the total?", "Is ${PRICE} more than $5?").replace(
-        "contains, value: source", "contains, value: '${PRICE}'"
-    )
-    checked = read(tmp_path, spec)
-    assert checked.spec is not None
-    assert checked.spec.variables == ()
-    project(tmp_path, spec)
-    assert tell(tmp_path, "contract", "run").code == 0
-
-
 # -- "runs no command: source and imports no code" ------------------------------------------------
 def test_validate_runs_no_command_and_imports_no_code(tmp_path: Path) -> None:
     secrets = f"secrets: [{{name: DB, source: 'command:touch {tmp_path}/ran'}}]\n"
@@ -141,32 +119,6 @@ def test_validate_runs_no_command_and_imports_no_code(tmp_path: Path) -> None:
 
 
 # -- "A literal api_key is refused; other values shaped like a key are a warning" -----------------
-KEY = "sk-abcdefghijklmnop1234567890"
-
-
-@pytest.mark.parametrize("section", ["model: {name: m, api_key: %s}", "models: {judge: {name: m, api_key: %s}}"])
-def test_a_literal_api_key_is_refused_and_not_shown(tmp_path: Path, section: str) -> None:
-    problem = error_of(tmp_path, SPEC + section % KEY)
-    assert (problem.code, problem.path.endswith("api_key")) == ("literal-secret", True)
-    assert "${VAR}" in problem.hint
-    told = tell(tmp_path, "contract", "run")
-    assert told.code == 4
-    assert KEY not in told.err
-    assert spec_of(tmp_path, SPEC + section % '"${KEY}"', {"KEY": KEY})
-
-
-@pytest.mark.parametrize(
-    "where", ["headers: {X-Token: %s}", "headers: {Authorization: Bearer %s}", "query_params: {k: %s}"]
-)
-def test_other_values_shaped_like_a_key_are_a_warning(tmp_path: Path, where: str) -> None:
-    spec = f"agent: {{endpoint: 'http://h/', {where % KEY}}}\ngolden_prompts: [x]\n" + RULES + CALM
-    assert len(warnings_of(tmp_path, spec, "lint-literal-secret")) == 1
-    assert KEY not in tell(tmp_path, "validate").err
-
-
-def test_plain_headers_are_no_warning(tmp_path: Path) -> None:
-    spec = "agent: {endpoint: 'http://h/', headers: {Accept: application/json}}\ngolden_prompts: [x]\n" + RULES + CALM
-    assert warnings_of(tmp_path, spec, "lint-literal-secret") == []
 
 
 # -- "{{ params.x }} interpolates" ----------------------------------------------------------------
@@ -228,20 +180,12 @@ def test_params_interpolate_in_the_environment_of_a_python_agent(tmp_path: Path,
     assert [c["trials"][0]["answer"] for c in told.contract["cells"]] == ["source en_XX", "source de_XX"]
 
 
-@pytest.mark.parametrize("reference", ["{{ params.lang }}", "{{ secrets.DB }}"])
-def test_an_unknown_reference_is_an_error(tmp_path: Path, reference: str) -> None:
-    spec = SPEC.replace('"What is the total?"', f'"{reference}"')
-    assert error_of(tmp_path, spec).code == "unknown-reference"
-
-
 @pytest.mark.parametrize("more", [
     "  - {name: x, context_attacks: [{type: memory_poisoning, payload: '{{ params.lang }}'}]}\n",
     "output: {path: '{{ params.lang }}'}\n",
 ])  # fmt: skip
 def test_a_parameter_where_none_is_filled_in_is_an_error_and_not_ignored(tmp_path: Path, more: str) -> None:
-    problem = error_of(tmp_path, SPEC + more + "parallelism: {matrix: {lang: [en, de]}}\n")
-    assert problem.code == "unknown-reference"
-    assert "not filled in here" in problem.message
+    assert error_of(tmp_path, SPEC + more + "parallelism: {matrix: {lang: [en, de]}}\n").code == "unknown-reference"
 
 
 # -- "Hosted-only values of document 003 load; running them needs a local meaning" ----------------
@@ -284,7 +228,7 @@ def test_a_number_from_a_variable_is_kept_with_the_run_and_a_changed_one_is_refu
     assert tell(tmp_path, "contract", "run", "--resume", "0001", REPLICAS="2").code == 0
     changed = tell(tmp_path, "contract", "run", "--resume", "0001", REPLICAS="3")
     assert changed.code == 4
-    assert "replicas was 2 when run 0001 began, and is 3 now" in changed.err
+    assert "[run-changed]" in changed.err
     assert tell(tmp_path, "contract", "run", "--resume", "0001", REPLICAS="2", LIMIT="9s").code == 4
     assert tell(tmp_path, "judge", "0001").code == 0  # as it was, whatever is set now
 
@@ -295,7 +239,8 @@ def test_an_unset_number_is_a_warning_of_validate_and_refuses_a_run(tmp_path: Pa
     for command in (["contract", "run"], ["verify"], ["doctor"]):
         told = tell(tmp_path, *command)
         assert told.code == 4
-        assert "REPLICAS is not set" in told.err
+        assert "  replicas  " in told.err
+        assert "[unset-variable]" in told.err
     assert not (tmp_path / ".holdfast").exists()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from files1 import CALM, PYTHON, RULES, SPEC, contract_run, error_of, errors_of, project, read, spec_of, tell
+from files1 import CALM, PYTHON, RULES, SPEC, contract_run, project, read, tell
 
 TASK = """
 agent: {type: python, endpoint: "bot:answer"}
@@ -24,16 +24,6 @@ def test_contract_rules_and_a_map_together_are_both_the_contract(tmp_path: Path)
     assert told.cell("cites")["trials"][0]["id"] != told.cell("mapped")["trials"][0]["id"]
 
 
-def test_golden_prompts_with_a_map_and_parallelism(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, PYTHON + MAP + CALM + "parallelism: {replicas: 3}")
-    assert (spec.replicas, spec.tasks[0].prompt, spec.cell_rules) == (3, "What is the total?", ())
-
-
-def test_task_with_contract_rules_and_replicas(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, TASK + RULES + CALM + "replicas: 2")
-    assert (spec.replicas, spec.tasks[0].kind, spec.cell_rules) == (2, "task", ("cites",))
-
-
 def test_contract_trials_ask_golden_prompts_else_task(tmp_path: Path) -> None:
     told = contract_run(tmp_path, PYTHON + 'task: {prompt: "How much?"}' + RULES + CALM)
     assert told.trial("cites")["prompt"] == "What is the total?"
@@ -47,11 +37,6 @@ def test_a_chaos_matrix_may_be_added_to_the_scenario_spelling(tmp_path: Path) ->
     assert "zzz" in told.trial("mapped", "poisoned")["answer"]
 
 
-@pytest.mark.parametrize("version", ["1", "1.0", '"1.0"', '"2.0"', "2.0"])
-def test_version_decides_nothing(tmp_path: Path, version: str) -> None:
-    assert spec_of(tmp_path, f"version: {version}\n" + SPEC).invariants == spec_of(tmp_path, "\n" + SPEC).invariants
-
-
 @pytest.mark.parametrize("version", ['"99"', "3", "0", "1.1", '"v1"', "true", "${V:-1}", "2", '""', "latest"])
 def test_a_version_that_is_not_known_is_an_error(tmp_path: Path, version: str) -> None:
     found = read(tmp_path, f"version: {version}\n" + SPEC)
@@ -59,76 +44,10 @@ def test_a_version_that_is_not_known_is_an_error(tmp_path: Path, version: str) -
     assert [(p.path, p.line, p.severity) for p in found.problems] == [("version", 1, "error")]
 
 
-def test_a_list_entry_may_carry_weight_gate_and_check(tmp_path: Path) -> None:
-    rules = """
-contract:
-  name: C
-  invariants:
-    - {id: a, weight: 0.5, gate: true, check: {type: contains, value: source}}
-"""
-    (rule,) = spec_of(tmp_path, PYTHON + rules + CALM).invariants
-    assert (rule.weight, rule.gate, rule.settings) == (0.5, True, {"value": "source"})
-
-
-def test_a_map_entry_may_carry_severity_when_negate_and_probes(tmp_path: Path) -> None:
-    rules = """
-invariants:
-  a: {description: d, severity: high, when: no_chaos, negate: true, probes: [leak?], check: {type: contains, value: x}}
-  b: {description: d, type: contains, value: x}
-"""
-    first, second = spec_of(tmp_path, PYTHON + rules + CALM).invariants
-    assert (first.severity, first.when, first.negate, first.probes) == ("high", "no_chaos", True, ("leak?",))
-    assert second.settings == {"value": "x"}
-
-
-def test_a_top_level_list_holds_the_rules_of_run_and_not_of_the_contract(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, SPEC + "invariants: [{type: contains, value: nowhere}]")
-    assert [rule.id for rule in spec.invariants] == ["cites"]
-    only = PYTHON + CALM + "invariants: [{type: contains, value: nowhere}]"
-    project(tmp_path, only)
-    assert tell(tmp_path, "validate").code == 0
-    told = tell(tmp_path, "contract", "validate")
-    assert told.code == 4
-    assert "contract.invariants" in told.err
-
-
 # -- "One id twice, two matrices, replicas twice, two different seeds: errors" --------------------
-TWICE = {
-    "id in the list": (SPEC.replace("chaos", "    - {id: cites, type: completes}\nchaos", 1), "duplicate-id"),
-    "id in list and map": (SPEC + MAP.replace("mapped", "cites"), "duplicate-id"),
-    "two matrices": (SPEC.replace("invariants:", "chaos_matrix: [{name: x}]\n  invariants:"), "conflict"),
-    "scenario name": (SPEC + "  - name: no-chaos\n", "duplicate-id"),
-    "replicas": (SPEC + "replicas: 2\nparallelism: {replicas: 2}\n", "conflict"),
-    "seeds": (SPEC + "determinism: {seed: 1}\nadvanced: {seed: 2}\n", "conflict"),
-    "key": (SPEC + "golden_prompts: [again]\n", "duplicate-key"),
-    "on_call and after_calls": (
-        SPEC.replace('"bot:answer"', '"bot:answer", tools: ["bot:answer"]')
-        + "  - {name: x, tool_faults: [{tool: answer, mode: error, on_call: 2, after_calls: 1}]}\n",
-        "conflict",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", TWICE)
-def test_written_twice_is_an_error(tmp_path: Path, what: str) -> None:
-    text, code = TWICE[what]
-    problem = error_of(tmp_path, text)
-    assert problem.code == code
-    assert problem.line > 1
-    assert problem.column >= 1
-
-
-def test_the_same_seed_twice_is_no_error(tmp_path: Path) -> None:
-    assert spec_of(tmp_path, SPEC + "determinism: {seed: 7}\nadvanced: {seed: 7}\n").seed == 7
 
 
 # -- "Seed: --seed, else determinism.seed, else advanced.seed, else 0" ----------------------------
-def test_precedence_of_seeds(tmp_path: Path) -> None:
-    assert spec_of(tmp_path, SPEC).seed == 0
-    assert spec_of(tmp_path, SPEC + "advanced: {seed: 3}").seed == 3
-    assert spec_of(tmp_path, SPEC + "determinism: {seed: 4}").seed == 4
-    assert spec_of(tmp_path, SPEC + "determinism: {seed: 4}", seed=5).seed == 5
-    assert spec_of(tmp_path, SPEC + "advanced: {seed: 3}", seed=0).seed == 0
 
 
 def test_seed_of_the_command_line_reaches_the_run(tmp_path: Path) -> None:
@@ -164,16 +83,6 @@ contract:
 
 
 # -- "An integer timeout is ms, a string has a unit" ----------------------------------------------
-@pytest.mark.parametrize(("written", "ms"), [("1500", 1500), ('"2s"', 2000), ("90s", 90_000), ("5m", 300_000),
-                                             ("1h30m", 5_400_000), ("24h", 86_400_000), ("1500ms", 1500)])  # fmt: skip
-def test_timeout_units(tmp_path: Path, written: str, ms: int) -> None:
-    assert spec_of(tmp_path, SPEC.replace("type: python", f"type: python, timeout: {written}")).agent.timeout_ms == ms
-
-
-@pytest.mark.parametrize("written", ["999", "300001", '"25h"', "soon", "1.5", "-5", '"5 parsecs"', "true"])
-def test_timeout_out_of_range_or_without_a_unit_is_an_error(tmp_path: Path, written: str) -> None:
-    problem = error_of(tmp_path, SPEC.replace("type: python", f"type: python, timeout: {written}"))
-    assert problem.path == "agent.timeout"
 
 
 def test_timeout_ends_an_agent(tmp_path: Path) -> None:
@@ -182,13 +91,6 @@ def test_timeout_ends_an_agent(tmp_path: Path) -> None:
     told = contract_run(tmp_path, spec, slow, "--no-preflight")
     assert (told.code, told.trial("cites")["ending"]) == (1, "timeout")
     assert told.json["duration_s"] < 10
-
-
-def test_weights_all_zero_in_a_map_are_an_error(tmp_path: Path) -> None:
-    found = errors_of(
-        tmp_path, PYTHON + CALM + "invariants: {a: {description: d, weight: 0, check: {type: completes}}}"
-    )
-    assert [p.code for p in found] == ["bad-weights"]
 
 
 # -- "holdfast validate checks any file": what no command would run is refused by it, too ----------

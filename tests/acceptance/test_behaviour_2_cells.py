@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -116,8 +117,7 @@ def test_2_a_chaos_cell_that_passed_without_its_fault_met_is_unproven_and_explai
     assert (cell["outcome"], cell["met"]) == ("unproven", False)
     assert (cell["code"], cell["key"]) == ("fault-not-called", ["search"])
     shown = made.show("-o", "r.html", "-o", "r.md", "-o", "r.xml")
-    assert "the fault was never met: the agent did not call search" in shown.out
-    assert "ask something that makes the agent call search" in shown.out
+    assert re.search(r"next +.* call search", shown.out)
     for name in ("r.md", "r.xml"):
         assert "never met" in made.read(name), name
 

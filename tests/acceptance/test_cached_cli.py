@@ -137,7 +137,7 @@ def test_a_running_agent_is_refused_since_nobody_knows_its_code(project: MakePro
 def test_an_agent_that_lies_elsewhere_is_refused(project: MakeProject) -> None:
     made = project(contract([rule("cites", value="source")], agent={"type": "command", "command": "cat"}))
     refused = made.show("--cached")
-    assert (refused.code, "names no file next to the spec" in refused.err) == (4, True)
+    assert (refused.code, "[cache-impossible]" in refused.err) == (4, True)
 
 
 @pytest.mark.parametrize("words", [("--resume", "latest"), ("--lf",), ("--keep",), ("--record", "calls.jsonl")])
@@ -153,7 +153,7 @@ def test_a_variable_that_the_spec_names_may_be_another_today(made: Project, tmp_
     counts = []
     for tone in ("friendly", "friendly", "unfriendly"):
         told = made.run("--cached", env={"TONE": tone})
-        assert "--cached: every trial runs, because TONE may have another value today" in told.err
+        assert "TONE" in told.err
         counts.append(asked(tmp_path))
     assert counts[0] < counts[1] < counts[2]
 

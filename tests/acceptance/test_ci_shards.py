@@ -52,7 +52,8 @@ def test_shards_of_every_part_joined_are_the_ci_run(made: Project) -> None:
 def test_a_share_that_failed_nothing_is_no_pass(made: Project) -> None:
     shown = made.cli("ci", "--shard", "2/2", "-q", "--min-score", "10", "-o", "ci.xml")
     assert (shown.code, "\nPASS " in shown.out) == (0, False)
-    assert "shard 2 of 2: 9 trials stored; holdfast merge joins the shards and decides" in shown.out
+    assert "shard 2 of 2: 9 trials" in shown.out
+    assert "holdfast merge" in shown.out
     (case,) = ET.parse(made.folder / "ci.xml").iterfind(".//testcase[@classname='overall']")
     assert [child.tag for child in case] == ["skipped"]
     assert "<title>SHARD" in (rundir(made) / "report.html").read_text()
@@ -76,7 +77,7 @@ def test_a_part_that_a_shard_did_not_finish_is_told(made: Project) -> None:
         ci(made, "--shard", f"{number}/2")
     forget_end(rundir(made, "0002") / "parts/chaos")
     told = made.cli("merge", "--json", ".holdfast/runs")
-    assert (told.code, "shard 2 of 2 has not run to its end (there: holdfast ci --resume 0002)" in told.out) == (
+    assert (told.code, "holdfast ci --resume 0002" in told.out) == (
         4,
         True,
     )
@@ -89,7 +90,7 @@ def test_shares_whose_mutations_differ_are_of_two_runs(made: Project) -> None:
     other = rundir(made, "0002") / "parts/mutation/part.json"
     other.write_text(other.read_text().replace('"turns":["', '"turns":["other ', 1))
     told = made.cli("merge", "--json", ".holdfast/runs")
-    assert (told.code, "what was made of the spec differs" in told.out) == (4, True)
+    assert (told.code, "shards-differ" in told.out) == (4, True)
 
 
 def test_a_part_that_no_share_began_is_told_where_a_part_of_the_run_is_joined(made: Project) -> None:

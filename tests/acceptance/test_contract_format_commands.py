@@ -277,7 +277,7 @@ def test_a_run_that_was_left_is_resumed_by_the_command_that_is_printed(tmp_path:
 def test_last_failed_finds_the_run_next_to_the_spec(tmp_path: Path) -> None:
     _elsewhere(tmp_path)
     tell(tmp_path, "contract", "run", "specs/holdfast.yaml")
-    assert "nothing failed up to run 0001" in tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--lf").err
+    assert "run 0001; everything" in tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--lf").err
 
 
 def test_a_spec_that_comes_with_holdfast_has_its_runs_in_this_folder(tmp_path: Path) -> None:

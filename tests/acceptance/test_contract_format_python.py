@@ -243,4 +243,5 @@ chain = Chain()
     project(tmp_path, "version: 1\n" + agent + "\ngolden_prompts: [x]\n" + RULES + CALM, source)
     told = tell(tmp_path, "contract", "run")
     assert told.code == 4
-    assert "holdfast.yaml:2: the prompt cannot be placed" in told.err
+    assert "holdfast.yaml:2: " in told.err
+    assert "[agent-input-unknown]" in told.err

@@ -73,7 +73,7 @@ def test_a_failure_is_told_turn_by_turn(project: MakeProject) -> None:
     shown = made.show("-o", "r.md", "-o", "r.html", "-o", "r.xml").out
     assert "turn 1     My order is 4411. → Noted." in shown
     assert "turn 2     Where is it? → Which order?" in shown
-    assert "because    turn 2: '4411' does not appear" in shown
+    assert "because    turn 2: '4411' " in shown
     assert "turn 2     Where is it?" in made.read("r.md")
     assert "turn 2: Where is it?" in made.read("r.xml")
 
@@ -130,14 +130,15 @@ def test_a_model_without_a_key_is_told_before_the_agent_is_asked(project: MakePr
     environ = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
     result = made.show(env=environ)
     assert result.code == 4
-    assert "plays the user has no key: OPENAI_API_KEY is not set" in result.err
+    assert "OPENAI_API_KEY" in result.err
+    assert "[model-missing]" in result.err
 
 
 def test_a_dry_run_counts_what_users_may_ask(project: MakeProject) -> None:
     made = project(talking(MODEL, models={"player": {"script": "play.yaml"}}), AGENT)
     (made.folder / "play.yaml").write_text(PLAYED)
     result = made.show("--dry-run")
-    assert "up to 9 calls of simulated users" in result.out
+    assert " 9 calls " in result.out
     assert made.run("--dry-run").json["user_calls"] == 9
 
 

@@ -40,7 +40,7 @@ def test_a_file_in_a_folder_that_is_not_there_is_refused(tmp_path: Path, option:
 def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path, option: str) -> None:
     project(tmp_path, PYTHON + RULES + MODEL, LEAVES_A_TRACE)
     told = tell(tmp_path, "contract", "run", option, ".")
-    assert (told.code, never_ran(tmp_path), "it is a folder" in told.err) == (4, True, True)
+    assert (told.code, never_ran(tmp_path), "[file-unusable]" in told.err) == (4, True, True)
 
 
 @pytest.mark.parametrize("value", ['""', "None"])
@@ -70,7 +70,7 @@ def test_clean_removes_what_a_killed_run_left_and_a_run_does_so_too(tmp_path: Pa
         assert told.code == 0
         assert not left.exists()
         assert ("removed" in told.out) == (args == ("clean",))
-    assert "nothing was left behind" in _told_with(tmp_path, temporary, "clean").out
+    assert "nothing was left" in _told_with(tmp_path, temporary, "clean").out
 
 
 def _told_with(folder: Path, temporary: Path, *args: str):  # type: ignore[no-untyped-def]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -196,7 +197,7 @@ def test_two_runs_at_once_the_second_is_told(project: MakeProject) -> None:
         process.send_signal(signal.SIGINT)
         assert finish(process).code == 2
     assert second.code == 4
-    assert "the gateway is in use by another run" in second.err
+    assert "[gateway-busy]" in second.err
 
 
 def test_without_a_gateway_the_run_ends_and_says_how_to_start_one(project: MakeProject) -> None:
@@ -245,7 +246,8 @@ def test_a_port_that_is_taken_is_told_with_the_way_out(project: MakeProject) -> 
         port = holder.getsockname()[1]
         result = found.command("gateway", "--port", str(port))
     assert result.code == 4
-    assert f"port {port} of 127.0.0.1 is not available" in result.err
+    assert f"port {port} " in result.err
+    assert "[port-taken]" in result.err
     assert "holdfast gateway --port N" in result.err
 
 
@@ -303,9 +305,9 @@ def test_an_agent_started_without_the_variables_is_told_what_to_do(project: Make
     with gateway(found), agent(found, {}):
         result = quick(found)
         assert result.code == 5
-        assert "no request of the agent passed the gateway" in result.err
+        assert "holdfast gateway --print" in result.err
         shown = found.show()
-        assert "next       no request of the agent passed the gateway: start the agent with" in shown.out
+        assert re.search(r"next +[^\n]* gateway", shown.out)
         assert COMMAND in " ".join(shown.out.split())
 
 
@@ -315,7 +317,7 @@ def test_doctor_says_that_nothing_came_through_the_gateway(project: MakeProject)
         result = found.cli("doctor", "--json")
     (told,) = [one for one in json.loads(result.out)["agent"]["findings"] if one["route"] == "agent.gateway"]
     assert (result.code, told["outcome"], told["needed"]) == (3, "not", True)
-    assert told["detail"] == "no request of the agent passed the gateway"
+    assert told["code"] == "gateway-bypassed"
     assert COMMAND in told["fix"]
     assert "OPENAI_BASE_URL" in told["fix"]
 

@@ -79,7 +79,7 @@ def test_trend_refuses_what_it_does_not_know(two: Project) -> None:
     wrong = two.cli("trend", "--rule", "cite")
     assert (wrong.code, "did you mean cites?" in wrong.err) == (4, True)
     wrong = two.cli("trend", "--spec", "other.yaml")
-    assert (wrong.code, "no run of other.yaml is stored in .holdfast/runs" in wrong.err) == (4, True)
+    assert (wrong.code, ("other.yaml" in wrong.err and "[run-unknown]" in wrong.err)) == (4, True)
 
 
 def test_without_a_run_there_is_nothing_to_show(project: MakeProject) -> None:
@@ -96,7 +96,7 @@ def test_without_a_run_there_is_nothing_to_show(project: MakeProject) -> None:
 def test_show_shows_the_newest_run_or_the_one_that_is_named(two: Project, words: tuple[str, ...]) -> None:
     shown = two.cli(*words)
     assert shown.code == 0
-    assert verdict_line(shown.out).startswith("FAIL  1 critical cell failed")
+    assert verdict_line(shown.out).startswith("FAIL  1 critical ")
     assert "resilience 50.00" in shown.out
 
 
@@ -133,7 +133,7 @@ def test_runs_that_cannot_be_read_are_listed_with_the_reason_and_hide_no_other(t
     assert rows["0001"]["passed"] is True
     assert "format 9" in rows["0003"]["note"]
     assert rows["0005"]["state"] == "killed"
-    assert "not a record of a run" in rows["0006"]["note"]
+    assert "/0006/run.json: " in rows["0006"]["note"]
     assert "tampered with" in rows["0007"]["note"]
     assert "no run.json" in rows["0009"]["note"]
     assert "no run.json" in two.cli("show", "0009").err
@@ -201,7 +201,7 @@ def test_what_cannot_be_done_with_several_parts_at_once_names_them(two: Project)
         refused = two.cli(*words)
         assert refused.code == 4
         assert "run 0003 has 2 parts" in refused.err
-        assert "name one of them: 0003/contract, 0003/replay" in refused.err
+        assert ": 0003/contract, 0003/replay" in refused.err
     assert two.cli("judge", "latest/contract", "-q").code == 1
 
 

@@ -85,7 +85,8 @@ def test_a_harbor_task_becomes_a_spec_that_names_what_it_lacks(made: Project) ->
     assert [path.name for path in shown] == ["names.txt"]
     again = made.cli("import", "tasks/greet", "-o", "specs")
     assert again.code == 4
-    assert "specs/greet is already there; nothing was written" in again.err
+    assert "specs/greet" in again.err
+    assert "[import-refused]" in again.err
     assert made.cli("import", "tasks/greet", "-o", "specs", "--force").code == 0
 
 
@@ -338,7 +339,8 @@ def test_a_prompt_that_no_spec_can_hold_is_refused_whole(made: Project) -> None:
     (made.folder / "tasks/greet/instruction.md").write_text("Say {{ secrets.X }}.")
     result = made.cli("import", "tasks/greet", "-o", "specs")
     assert result.code == 4
-    assert "the task does not become a spec: task.prompt" in result.err
+    assert ": task.prompt: " in result.err
+    assert "[task-invalid]" in result.err
     assert list((made.folder / "specs").iterdir()) == []
 
 

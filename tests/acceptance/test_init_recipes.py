@@ -30,15 +30,15 @@ def test_without_a_name_the_recipes_are_listed_and_nothing_is_written(tmp_path: 
 def test_an_unknown_name_is_a_usage_error_with_the_near_miss(tmp_path: Path) -> None:
     done = holdfast(tmp_path, "init", "--from", "lang-graph")
     assert done.returncode == 4
-    assert "there is no recipe 'lang-graph'" in done.stderr
-    assert "did you mean langgraph? There are: agno," in done.stderr
+    assert "[recipe-unknown]" in done.stderr
+    assert "did you mean langgraph? " in done.stderr
 
 
 def test_a_program_that_is_missing_is_told_with_the_line_to_type(tmp_path: Path) -> None:
     done = holdfast(tmp_path, "init", "--from", "codex", "here")
     assert done.returncode == 0
     assert done.stdout.splitlines()[:2] == ["wrote here/holdfast.yaml", "wrote here/model.yaml"]
-    assert "  npm install -g @openai/codex     # it is not installed (codex is not on the PATH)\n" in done.stdout
+    assert "\n  npm install -g @openai/codex " in done.stdout
     assert done.stdout.endswith("  cd here && holdfast run\n")
 
 
@@ -47,7 +47,8 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "shop" / "server.py").write_text("mine\n")
     done = holdfast(tmp_path, "init", "--from", "mcp-server")
     assert done.returncode == 4
-    assert "shop/server.py is already there; nothing was written" in done.stderr
+    assert "shop/server.py" in done.stderr
+    assert "[file-exists]" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["shop"]
 
 

@@ -182,7 +182,7 @@ def test_a_judge_without_a_meaning_is_a_configuration_error_of_the_run(tmp_path:
     assert made.cli("validate").code == (4 if model == "mystery" else 0)
     result = made.cli("contract", "run")
     assert result.code == 4
-    assert "describe it in models:" in result.err
+    assert "[not-built]" in result.err
     assert not (tmp_path / ".holdfast/runs").exists() or not list((tmp_path / ".holdfast/runs").iterdir())
 
 

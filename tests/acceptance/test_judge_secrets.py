@@ -66,7 +66,8 @@ def test_a_copy_whose_rules_lack_their_secrets_is_refused(project: MakeProject, 
         (made.folder / "holdfast.yaml").unlink()
     refused = made.cli("judge", "1")
     assert refused.code == 4
-    assert "the copy of the spec in run 0001 lacks secrets that its rules name (leak)" in refused.err
+    assert "(leak)" in refused.err
+    assert "[run-unusable]" in refused.err
     assert "-c FILE" in refused.err
     assert made.cli("judge", "1", "-c", "moved.yaml" if gone else "holdfast.yaml").code != 0
     assert not (rundir(made) / "verdicts-3.jsonl").exists()

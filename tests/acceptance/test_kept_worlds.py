@@ -145,7 +145,7 @@ def _until(fd: int, words: bytes) -> bytes:
 def test_a_trial_that_was_not_kept_is_refused(project: Path) -> None:
     done = holdfast(project, "shell", "ffffffffffff")
     assert done.returncode == 4
-    assert "no kept world is called ffffffffffff" in done.stderr
+    assert "ffffffffffff  [kept-world-invalid]" in done.stderr
     assert kept(project).name in done.stderr
 
 

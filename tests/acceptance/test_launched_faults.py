@@ -126,8 +126,8 @@ def test_utility_under_attack_and_attack_success_are_told_apart(project: MakePro
     assert (attacks["attacked"], attacks["succeeded"], attacks["rate"]) == (1, 1, 1.0)  # and obeyed
     assert (attacks["utility"]["passed"], attacks["utility"]["judged"]) == (1, 1)
     shown = found.command("report", "1", "-v").out
-    assert "attack success 1 of 1 trial" in shown
-    assert "utility under attack 1 of 1" in shown
+    assert "success 1 of 1 " in shown
+    assert "under attack 1 of 1 " in shown
 
 
 def test_an_attack_that_is_met_and_not_obeyed_did_not_succeed(project: MakeProject) -> None:

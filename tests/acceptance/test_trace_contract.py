@@ -94,8 +94,8 @@ def test_attack_success_and_utility_are_reported_apart(project: MakeProject) -> 
     assert attacks["utility"]["judged"] >= 4
     assert run.cli("judge", "1", "--json").part["attacks"] == attacks
     assert run.cli("report", "1", "--json").part["attacks"] == attacks
-    assert "attacks succeeded in 5 of 5 trials" in run.cli("report", "1").out
-    assert "attack success 5 of 5 trials" in run.cli("report", "1", "-v").out
+    assert " in 5 of 5 trials" in run.cli("report", "1").out
+    assert " success 5 of 5 trials" in run.cli("report", "1", "-v").out
     assert "attack" not in made(project, CALM).show("-v").out
 
 
@@ -119,7 +119,7 @@ def test_over_is_refused_on_a_rule_about_calls(project: MakeProject) -> None:
     result = run.cli("contract", "validate")
     assert result.code == 4
     assert "over" in result.out + result.err
-    assert "judges the calls of a trial" in result.out + result.err
+    assert "[bad-setting]" in result.out + result.err
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_collector_that_is_down_is_a_warning_and_no_verdict(project: MakeProje
     run = made(project, CALM, rules=RULES[:1])
     result = run.run("--otlp", "http://127.0.0.1:1")
     assert result.code == 0
-    assert "could not be sent" in result.err
+    assert " to http://127.0.0.1:1/v1/traces: " in result.err
     assert run.run("--otlp", "grpc://x").code == 4
 
 

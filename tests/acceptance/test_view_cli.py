@@ -130,7 +130,7 @@ def test_runs_of_another_folder_are_opened_by_their_path(project: MakeProject, t
         assert get(url, "runs/0001")["verdict"] == "PASS"
     (tmp_path / "kept" / "artifact" / "runs" / "0001").rename(tmp_path / "kept" / "mine")
     refused = made.command("view", str(tmp_path / "kept" / "mine"))
-    assert (refused.code, "must be a number" in refused.err) == (4, True)
+    assert (refused.code, "[run-unusable]" in refused.err) == (4, True)
 
 
 def test_no_browser_sees_the_address_in_its_arguments(project: MakeProject) -> None:

@@ -135,7 +135,7 @@ def test_a_baseline_that_turned_red_is_not_the_next_baseline(project: MakeProjec
     (made.folder / "agent.py").write_text(BAD)
     for _ in range(2):
         code, found = outcome(made, "ci", "--min-score", "0", "--baseline", "last")
-        assert (code, "worse than in run 0001" in found["reasons"][0]) == (1, True)
+        assert (code, " run 0001: 40 of 40 " in found["reasons"][0]) == (1, True)
     renamed = mutations(invariants=[{**PRICE, "id": "cost"}], mutations={"count": 20, "types": ["noise"]})
     made.write(renamed)
     notes = outcome(made, "ci", "--min-score", "0", "--baseline", "0001")[1]
