@@ -55,12 +55,6 @@ def test_the_default_of_a_variable_gives_way_to_its_value(tmp_path: Path) -> Non
 
 
 # -- "Masked by value everywhere" -----------------------------------------------------------------
-def test_a_secret_that_the_agent_repeats_is_masked_in_every_report(tmp_path: Path) -> None:
-    reports = [f"report.{suffix}" for suffix in ("html", "json", "xml", "md")]
-    told, _ = _run(tmp_path, *[word for report in reports for word in ("-o", report)], "--verbose", TOKEN=SECRET)
-    assert SECRET not in told.out + told.err
-    assert [report for report in reports if SECRET in text_of(tmp_path / report)] == []
-    assert SECRET not in stored(tmp_path)
 
 
 def test_env_values_from_a_variable_are_masked_and_reach_the_agent(tmp_path: Path) -> None:
@@ -76,29 +70,7 @@ def test_env_values_from_a_variable_are_masked_and_reach_the_agent(tmp_path: Pat
     assert SECRET not in told.out + stored(tmp_path)
 
 
-def test_a_secret_under_six_characters_is_refused_without_showing_it(tmp_path: Path) -> None:
-    told, asked = _run(tmp_path, TOKEN="zq9")
-    assert (told.code, asked) == (4, [])
-    assert "TOKEN" in told.err
-    assert "zq9" not in told.err
-
-
 # -- "loading only checks that they resolve (validate warns on unset variables; a run refuses)" ---
-def test_validate_warns_of_an_unset_variable_and_a_run_refuses(tmp_path: Path) -> None:
-    told, asked = _run(tmp_path)
-    assert (told.code, asked) == (4, [])
-    assert "TOKEN" in told.err
-    told = tell(tmp_path, "validate", "--json")
-    assert told.code == 0
-    assert {w["code"] for w in told.json["warnings"]} >= {"unset-variable"}
-    assert not tell(tmp_path, "validate", "--json", TOKEN=SECRET).json["warnings"]
-
-
-def test_an_unset_variable_of_the_endpoint_is_refused(tmp_path: Path) -> None:
-    project(tmp_path, 'agent: {endpoint: "http://${WHERE}/ask"}\ngolden_prompts: [x]\n' + RULES + CALM)
-    told = tell(tmp_path, "contract", "run")
-    assert told.code == 4
-    assert "WHERE" in told.err
 
 
 def test_the_endpoint_may_come_from_a_variable(tmp_path: Path) -> None:
@@ -116,9 +88,6 @@ def test_validate_runs_no_command_and_imports_no_code(tmp_path: Path) -> None:
         assert tell(tmp_path, *command).code == 0
     assert not (tmp_path / "imported").exists()
     assert not (tmp_path / "ran").exists()
-
-
-# -- "A literal api_key is refused; other values shaped like a key are a warning" -----------------
 
 
 # -- "{{ params.x }} interpolates" ----------------------------------------------------------------

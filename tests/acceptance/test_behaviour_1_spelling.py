@@ -44,9 +44,6 @@ def test_a_version_that_is_not_known_is_an_error(tmp_path: Path, version: str) -
     assert [(p.path, p.line, p.severity) for p in found.problems] == [("version", 1, "error")]
 
 
-# -- "One id twice, two matrices, replicas twice, two different seeds: errors" --------------------
-
-
 # -- "Seed: --seed, else determinism.seed, else advanced.seed, else 0" ----------------------------
 
 
@@ -80,17 +77,6 @@ contract:
     - {id: b, type: contains, value: source, severity: critical, weight: 0}
 """
     assert contract_run(tmp_path, PYTHON + rules + CALM, "def answer(p): return 'source'").json["score"] == 75.0
-
-
-# -- "An integer timeout is ms, a string has a unit" ----------------------------------------------
-
-
-def test_timeout_ends_an_agent(tmp_path: Path) -> None:
-    slow = "import time\ndef answer(p):\n    time.sleep(30)\n"
-    spec = SPEC.replace("type: python", "type: python, timeout: 1000")
-    told = contract_run(tmp_path, spec, slow, "--no-preflight")
-    assert (told.code, told.trial("cites")["ending"]) == (1, "timeout")
-    assert told.json["duration_s"] < 10
 
 
 # -- "holdfast validate checks any file": what no command would run is refused by it, too ----------

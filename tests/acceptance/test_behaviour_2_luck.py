@@ -57,12 +57,6 @@ def test_2_counters_start_anew_with_every_trial(project: MakeProject) -> None:
     assert [t["answer"] for t in result.trials] == ["xx......", "xx......"]
 
 
-# "`on_call` with `after_calls` is an error" (contract-format)
-def test_2_on_call_with_after_calls_is_refused(project: MakeProject) -> None:
-    made = project(contract([ANY], [tool_fault(on_call=2, after_calls=1)]), CALLS)
-    assert made.run().code == 4
-
-
 # "Luck = ... without the invariant: every rule of a scenario meets the same weather."
 def test_2_every_rule_of_a_scenario_meets_the_same_weather(project: MakeProject) -> None:
     rules = [rule(f"r{i}", "regex", pattern="^[.x]{8}$") for i in range(4)]

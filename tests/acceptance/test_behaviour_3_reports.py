@@ -293,15 +293,6 @@ def test_3_json_is_alone_on_stdout(project: MakeProject) -> None:
     assert result.out.lstrip().startswith("{")
 
 
-# "runs its agent without a sandbox ... and every report says so"
-def test_3_every_report_says_that_there_was_no_sandbox(project: MakeProject) -> None:
-    made = project(contract(RULES))
-    result = made.show("-o", "r.html", "-o", "r.md", "-o", "r.json", "-o", "r.xml")
-    assert "no sandbox" in result.out
-    for name in ("r.html", "r.md", "r.json", "r.xml"):
-        assert "no sandbox" in made.read(name), name
-
-
 # `output:` of the spec
 def test_3_the_specs_output_section_writes_a_report(project: MakeProject) -> None:
     made = project(contract(RULES, output={"format": "json", "path": "out", "filename_template": "run-{run}"}))

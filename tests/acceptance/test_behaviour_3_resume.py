@@ -177,14 +177,6 @@ def test_3_resume_of_a_finished_run_runs_nothing(project: MakeProject, whole: tu
     assert (facts(resumed), made.stored("score.json")) == whole
 
 
-def test_3_resume_takes_an_id_or_a_path(project: MakeProject) -> None:
-    made = project(contract([rule("source", value="source")]))
-    made.run()
-    for name in ("1", "0001", str(rundir(made)), ".holdfast/runs/0001"):
-        assert made.run("--resume", name).code == 0, name
-    assert made.run("--resume", "2").code == 4
-
-
 def test_3_resume_keeps_the_options_of_the_run(project: MakeProject) -> None:
     made = project(slow_spec(), SLOW)
     first = made.run(

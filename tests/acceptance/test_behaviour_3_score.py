@@ -166,14 +166,6 @@ def test_3_min_score_outside_0_to_100_is_usage(project: MakeProject, wrong: str)
     assert project(contract(severities(high=True), agent=NO_TOOLS), ECHO).run("--min-score", wrong).code == 4
 
 
-def test_3_min_score_of_1_or_less_is_warned_of(project: MakeProject) -> None:
-    spec = contract(severities(high=True), agent=NO_TOOLS, scoring={"min_score": 0.8})
-    made = project(spec, ECHO)
-    assert "0.8" in made.show("--no-report").err
-    other = project(contract(severities(high=True), agent=NO_TOOLS), ECHO, name="line")
-    assert "warning" in other.show("--no-report", "--min-score", "0.8").err
-
-
 # "a score's interval: ... else Wilson with Kish's effective n over counted cells, labelled approximate"
 def test_3_few_prompts_give_wilson_with_kish_labelled_approximate(project: MakeProject) -> None:
     rules = severities(critical=True, low=False)

@@ -190,22 +190,6 @@ def test_3_an_unset_variable_is_warned_of_by_validate_and_refused_by_a_run(
     assert not list((made.folder / ".holdfast" / "runs").glob("0*"))
 
 
-def test_3_a_default_stands_in_for_an_unset_variable_and_is_no_secret(project: MakeProject, serve: Serve) -> None:
-    server = serve(echoing)
-    made = project(contract(ANY, agent=server.section(headers={"Authorization": "${NOT_SET_ANYWHERE:-guest}"})))
-    result = made.run()
-    assert server.requests[0].headers["authorization"] == "guest"
-    assert result.trials[0]["answer"] == "your key is guest"
-
-
-# "`${VAR}` ... stay as written in what is stored"
-def test_3_references_stay_as_written_in_what_is_stored(project: MakeProject, serve: Serve) -> None:
-    server = serve(echoing)
-    made = project(contract(ANY, agent=server.section(headers={"Authorization": "Bearer ${TOKEN}"})))
-    made.run(env={"TOKEN": PLAIN})
-    assert "Bearer ${TOKEN}" in made.read(".holdfast/runs/0001/spec.yaml")
-
-
 KEY = "sk-abcdefghij0123456789"
 
 

@@ -9,43 +9,7 @@ import pytest
 from files1 import CALM, RULES, contract_run, errors_of, http_agent, project, spec_of, tell
 from telling_agent import AGENT, SECTION, run
 
-
 # -- context_attacks ------------------------------------------------------------------------------
-def asked(folder: Path, attack: str) -> str:
-    told = run(folder, f"context_attacks: {attack}")
-    (met,) = told.trial("cites", "x")["faults"]
-    assert met["effect"] == "met"
-    return str(told.trial("cites", "x")["answer"]).partition("\nsearch 1: ")[0].removeprefix("asked ")
-
-
-@pytest.mark.parametrize(("strategy", "wanted"), [("prepend", "start"), ("append", "end"), ("replace", "alone")])
-def test_memory_poisoning_payload_and_strategy(tmp_path: Path, strategy: str, wanted: str) -> None:
-    text = asked(tmp_path, f"[{{type: memory_poisoning, payload: ZEBRA, strategy: {strategy}}}]")
-    place = {"start": text.find("ZEBRA") < text.find("total"), "end": 0 <= text.find("total") < text.find("ZEBRA")}
-    assert "ZEBRA" in text
-    assert place.get(wanted, "total" not in text)
-
-
-def test_the_dict_form_is_the_list_form(tmp_path: Path) -> None:
-    text = asked(tmp_path, "{memory_poisoning: {payload: ZEBRA, strategy: replace}}")
-    assert "ZEBRA" in text
-    assert "total" not in text
-
-
-def test_payloads_are_chosen_from(tmp_path: Path) -> None:
-    text = asked(tmp_path, "[{type: injection_via_context, payloads: [ZEBRA, OKAPI]}]")
-    assert ("ZEBRA" in text) != ("OKAPI" in text)
-
-
-def test_overflow_tokens_and_place(tmp_path: Path) -> None:
-    short, long = (asked(tmp_path, f"[{{type: overflow, inject_tokens: {n}}}]") for n in (20, 400))
-    assert len(long) > 5 * len(short)
-    assert short.endswith("total")
-    assert asked(tmp_path, "[{type: overflow, inject_tokens: 20, inject_at: end}]").startswith("total")
-
-
-def test_conflicting_context_keeps_the_question(tmp_path: Path) -> None:
-    assert "total" in asked(tmp_path, "[{type: conflicting_context}]")
 
 
 def test_indirect_injection_comes_with_tool_results(tmp_path: Path) -> None:
@@ -54,20 +18,6 @@ def test_indirect_injection_comes_with_tool_results(tmp_path: Path) -> None:
     assert lines[0] == "asked total"
     assert "source on total" in told.trial("cites", "x")["answer"]
     assert "ZEBRA" in told.trial("cites", "x")["answer"]
-
-
-def test_trigger_probability_is_probability(tmp_path: Path) -> None:
-    spec = spec_of(
-        tmp_path,
-        SECTION % "a"
-        + RULES
-        + CALM
-        + "  - {name: x, context_attacks: [{type: overflow, trigger_probability: 0.25}]}\n",
-    )
-    assert spec.scenario("x").injections[0].schedule.probability == 0.25
-    told = run(tmp_path, "context_attacks: [{type: memory_poisoning, payload: ZEBRA, trigger_probability: 0}]")
-    assert "ZEBRA" not in told.trial("cites", "x")["answer"]
-    assert told.code == 5
 
 
 # -- profiles -------------------------------------------------------------------------------------
@@ -84,12 +34,6 @@ def test_every_documented_profile_has_its_faults(tmp_path: Path, name: str) -> N
     scenario = spec.scenario("x")
     assert {injection.plane for injection in scenario.injections} == PROFILES[name]
     assert scenario.left_out == ()
-
-
-def test_a_profile_comes_before_the_scenarios_own_faults(tmp_path: Path) -> None:
-    own = "  - {name: x, profile: degraded_llm, tool_faults: [{tool: search, mode: error}]}\n"
-    modes = [i.mode for i in spec_of(tmp_path, SECTION % "a" + RULES + CALM + own).scenario("x").injections]
-    assert modes == ["rate_limit", "truncated_response", "error"]
 
 
 def test_faults_of_a_profile_that_the_agent_cannot_meet_are_left_out_by_name(tmp_path: Path) -> None:
@@ -110,11 +54,6 @@ def test_profile_option_adds_a_scenario(tmp_path: Path) -> None:
 
 
 # -- chaos ---------------------------------------------------------------------------------------
-def test_the_chaos_section_does_not_leak_into_the_contracts_scenarios(tmp_path: Path) -> None:
-    spec = SECTION % "total" + RULES + CALM + "chaos: {tool_faults: [{tool: search, mode: error}]}\n"
-    told = contract_run(tmp_path, spec, AGENT)
-    assert told.trial("cites")["faults"] == []
-    assert "source on total" in told.trial("cites")["answer"]
 
 
 @pytest.mark.parametrize("fault", [

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from files1 import CALM, ECHO, PYTHON, RULES, SPEC, project, tell
+from files1 import CALM, PYTHON, RULES, SPEC, project, tell
 
 import holdfast
-
-HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
-
-
-def test_o_may_be_given_several_times_also_with_json(tmp_path: Path) -> None:
-    project(tmp_path, SPEC)
-    told = tell(tmp_path, "contract", "run", "--json", "-o", "a.html", "-o", "b.json", "-o", "c.xml", "-o", "d.md")
-    assert told.code == 0
-    assert json.loads((tmp_path / "b.json").read_text())["score"] == told.json["score"] == 100.0
-    assert ElementTree.parse(tmp_path / "c.xml").getroot().tag == "testsuites"
-    assert (tmp_path / "a.html").read_text().lstrip().startswith("<!doctype html>")
-    assert "Resilience 100.00" in (tmp_path / "d.md").read_text()
-
-
-def test_an_unknown_suffix_is_refused_before_the_agent_is_asked(tmp_path: Path) -> None:
-    project(tmp_path, SPEC, "open('imported', 'w')\n" + ECHO)
-    assert tell(tmp_path, "contract", "run", "-o", "a.pdf").code == 4
-    assert not (tmp_path / "imported").exists()
 
 
 @pytest.mark.parametrize("name", ["0001", ".holdfast/runs/0001"])
@@ -42,61 +20,12 @@ def test_judge_resume_and_report_take_an_id_or_a_path(tmp_path: Path, name: str)
     assert tell(tmp_path, "report", name, "-o", "r.json").code == 0
 
 
-def test_an_unknown_run_is_exit_4(tmp_path: Path) -> None:
-    project(tmp_path, SPEC)
-    for command in (("judge", "0042"), ("report", "0042"), ("contract", "run", "--resume", "0042")):
-        told = tell(tmp_path, *command)
-        assert told.code == 4
-        assert "0042" in told.err
-
-
-def test_the_stored_spec_is_used_unless_one_is_given(tmp_path: Path) -> None:
-    project(tmp_path, SPEC)
-    tell(tmp_path, "contract", "run")
-    project(tmp_path, SPEC.replace("value: source", "value: nowhere"))
-    assert tell(tmp_path, "judge", "0001", "--json").json["score"] == 100.0
-    told = tell(tmp_path, "judge", "0001", "-c", "holdfast.yaml", "--json")
-    assert (told.code, told.json["score"]) == (1, 0.0)
-
-
-def test_judge_asks_no_agent(tmp_path: Path) -> None:
-    project(tmp_path, SPEC)
-    tell(tmp_path, "contract", "run")
-    (tmp_path / "bot.py").unlink()
-    assert tell(tmp_path, "judge", "0001").code == 0
-
-
-def test_dry_run_counts_trials_and_controls_and_runs_nothing(tmp_path: Path) -> None:
-    rules = RULES + "    - {id: same, type: behavior_unchanged}\n"
-    project(
-        tmp_path,
-        PYTHON.replace('["What is the total?"]', "[a, b]") + rules + CALM + "replicas: 3\n",
-        "open('imported', 'w')\n",
-    )
-    told = tell(tmp_path, "contract", "run", "--dry-run", "--json")
-    assert told.code == 0
-    assert {key: told.json[key] for key in ("trials", "cells", "controls", "judge_calls")} == {
-        "trials": 12, "cells": 2, "controls": 2, "judge_calls": 0,
-    }  # fmt: skip
-    assert not (tmp_path / "imported").exists()
-    assert not (tmp_path / ".holdfast").exists()
-
-
 def test_scenario_and_invariant_select(tmp_path: Path) -> None:
     matrix = CALM + "  - {name: poisoned, context_attacks: [{type: overflow, inject_tokens: 5}]}\n"
     project(tmp_path, PYTHON + RULES + "    - {id: other, type: completes}\n" + matrix)
     told = tell(tmp_path, "contract", "run", "--json", "--scenario", "pois*", "--invariant", "cit*")
     assert [(c["invariant"], c["scenario"]) for c in told.contract["cells"]] == [("cites", "poisoned")]
     assert tell(tmp_path, "contract", "run", "--scenario", "nothing").code == 4
-
-
-@pytest.mark.parametrize("args", [
-    ("contract", "run", "--nonsense"), ("contract", "run", "--min-score", "101"), ("cntract",),
-    ("contract", "run", "--replicas", "0"), ("contract",),
-])  # fmt: skip
-def test_wrong_usage_is_exit_4(tmp_path: Path, args: tuple[str, ...]) -> None:
-    project(tmp_path, SPEC)
-    assert tell(tmp_path, *args).code == 4
 
 
 def test_no_spec_here_is_exit_4_with_the_next_step(tmp_path: Path) -> None:
@@ -121,28 +50,6 @@ def test_schema_describes_what_the_loader_takes(tmp_path: Path) -> None:
     assert validator.is_valid(yaml.safe_load(SPEC))
     assert not validator.is_valid(yaml.safe_load(SPEC.replace("value: source", "valu: source")))
     assert not validator.is_valid(yaml.safe_load(SPEC.replace("type: python", "type: pyton")))
-
-
-@pytest.mark.parametrize(("command", "names"), [
-    ("faults", ["truncated_response", "indirect_injection", "lost_reply"]),
-    ("checks", ["contains_any", "behavior_unchanged", "excludes_pii"]),
-])  # fmt: skip
-def test_catalogues_name_what_the_documents_name(tmp_path: Path, command: str, names: list[str]) -> None:
-    told = tell(tmp_path, command)
-    assert told.code == 0
-    for name in names:
-        assert name in told.out
-
-
-def test_the_real_command_runs_a_contract(tmp_path: Path) -> None:
-    project(tmp_path, SPEC)
-    done = subprocess.run([HOLDFAST, "contract", "run"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "resilience 100.00" in done.stdout
-    assert "PASS" in done.stdout
-    assert "\x1b" not in done.stdout + done.stderr
-    scored = subprocess.run([HOLDFAST, "contract", "score"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (scored.returncode, scored.stdout) == (0, "100.00\n")
 
 
 DUMPED = """

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from files1 import (
     CALM,
     RULES,
-    HttpAgent,
     Told,
     contract_run,
-    errors_of,
     http_agent,
     http_section,
     project,
-    stored,
     tell,
-    text_of,
 )
 
 from page_documents import documents
@@ -29,20 +26,6 @@ def source(request: Any) -> Any:
 
 
 # -- faults ---------------------------------------------------------------------------------------
-FAULTS = {
-    "tool_faults": "[{tool: search, mode: error}]",
-    "llm_faults": "[{mode: truncated_response, max_tokens: 1}]",
-    "context_attacks": "[{type: indirect_injection}]",
-}
-
-
-@pytest.mark.parametrize("family", FAULTS)
-def test_faults_of_a_running_agent_are_refused_with_the_ways_out(tmp_path: Path, family: str) -> None:
-    spec = http_section(HttpAgent("http://h")) + RULES + CALM + f"  - {{name: x, {family}: {FAULTS[family]}}}\n"
-    (problem,) = errors_of(tmp_path, spec)
-    assert problem.code == "unreachable-fault"
-    for way in ("agent.command", "agent.gateway", "agent.simulate: answer"):
-        assert way in problem.hint
 
 
 ATTACKS = {
@@ -97,59 +80,22 @@ def test_simulate_answer_damages_the_answer(tmp_path: Path) -> None:
     assert any("simulated" in note for note in told.trial("cites", "cut")["notes"])
 
 
-def test_simulated_cells_are_marked_in_the_terminal_even_when_they_pass(tmp_path: Path) -> None:
-    told = _simulated(tmp_path)
+def test_simulated_cells_are_marked_in_every_report_even_when_they_pass(tmp_path: Path) -> None:
+    told = _simulated(tmp_path, "-o", "r.xml", "-o", "r.md", "-o", "r.html")
+    assert told.code == 0
     row = next(line for line in told.out.splitlines() if line.lstrip().startswith("cites"))
     assert row.split()[-3:] == ["✔", "✔", "s"]
     assert "s simulated" in told.out
-
-
-@pytest.mark.parametrize("suffix", ["xml", "md", "html"])
-def test_simulated_cells_are_marked_in_files_even_when_they_pass(tmp_path: Path, suffix: str) -> None:
-    told = _simulated(tmp_path, "-o", f"r.{suffix}")
-    assert told.code == 0
-    text = (tmp_path / f"r.{suffix}").read_text()
-    if suffix == "xml":
-        from xml.etree import ElementTree
-
-        cases = {
-            c.get("classname"): ElementTree.tostring(c, "unicode")
-            for c in ElementTree.fromstring(text).iter("testcase")
-        }
-        assert "simulated" in cases["cut"]
-        assert "simulated" not in cases["no-chaos"]
-    elif suffix == "md":
-        row = next(line for line in text.splitlines() if line.startswith("| cites"))
-        assert row == "| cites | medium | ✔ | ✔ s |"
-        assert "s simulated" in text
-    else:
-        matrix = documents(text)["run/matrix"]
-        assert [matrix["strings"][flags] for flags in matrix["flags"]] == ["", "simulated"]
-
-
-def test_simulate_on_a_python_agent_is_refused(tmp_path: Path) -> None:
-    spec = "agent: {type: python, endpoint: 'bot:answer', simulate: answer}\ngolden_prompts: [x]\n" + RULES + CALM
-    (problem,) = errors_of(tmp_path, spec)
-    assert problem.path == "agent.simulate"
-
-
-# -- headers from variables -----------------------------------------------------------------------
-def test_headers_from_a_variable_are_masked_in_all_stored_files(tmp_path: Path) -> None:
-    secret = "tok-8d1f22aa"
-    with http_agent(lambda r: {"output": f"source {r.headers['X-Key']}"}) as agent:
-        project(tmp_path, http_section(agent, ', headers: {X-Key: "${MY_KEY}"}') + RULES + CALM)
-        told = tell(
-            tmp_path, "contract", "run", "-o", "r.json", "-o", "r.md", "-o", "r.xml", "-o", "r.html", MY_KEY=secret
-        )
-        assert agent.asked()[0].headers["X-Key"] == secret
-    assert told.code == 0
-    for text in (
-        told.out,
-        told.err,
-        stored(tmp_path),
-        *(text_of(tmp_path / f"r.{s}") for s in ("json", "md", "xml", "html")),
-    ):
-        assert secret not in text
+    xml, md, html = ((tmp_path / f"r.{suffix}").read_text() for suffix in ("xml", "md", "html"))
+    cases = {
+        case.get("classname"): ElementTree.tostring(case, "unicode")
+        for case in ElementTree.fromstring(xml).iter("testcase")
+    }
+    assert ("simulated" in cases["cut"], "simulated" in cases["no-chaos"]) == (True, False)
+    assert "| cites | medium | ✔ | ✔ s |" in md.splitlines()
+    assert "s simulated" in md
+    matrix = documents(html)["run/matrix"]
+    assert [matrix["strings"][flags] for flags in matrix["flags"]] == ["", "simulated"]
 
 
 # -- several turns --------------------------------------------------------------------------------

@@ -7,30 +7,11 @@ from pathlib import Path
 
 import pytest
 from files1 import (
-    CALM,
-    RULES,
     SPEC,
     contract_run,
-    http_agent,
     project,
-    spec_of,
     tell,
 )
-
-TOOLED = (
-    'agent: {type: python, endpoint: "bot:answer", tools: ["bot:search"]}\ngolden_prompts: ["What is the total?"]\n'
-)
-SEARCH = """
-def search(query):
-    return "source " + query
-
-
-def answer(prompt):
-    try:
-        return search(prompt)
-    except Exception as failure:
-        return f"failed: {failure}"
-"""
 
 
 # -- scoring, output, advanced --------------------------------------------------------------------
@@ -74,33 +55,3 @@ def test_output_in_another_folder_lies_beside_the_spec(tmp_path: Path) -> None:
     project(tmp_path / "sub", SPEC + "output: {format: json}\n")
     assert tell(tmp_path, "contract", "run", "-c", "sub/holdfast.yaml").code == 0
     assert (tmp_path / "sub/reports/holdfast-0001.json").exists()
-
-
-def test_advanced_defaults(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, SPEC)
-    assert (spec.concurrency, spec.retries, spec.seed) == (10, 2, 0)
-
-
-def test_advanced_retries_repeat_what_our_side_could_not_do(tmp_path: Path) -> None:
-    def resets(retries: int) -> int:
-        with http_agent(lambda r: (500, "no")) as agent:
-            section = f"agent: {{endpoint: {agent.url}/ask, reset_endpoint: /reset}}\ngolden_prompts: [x]\n"
-            contract_run(tmp_path, section + RULES + CALM + f"advanced: {{retries: {retries}}}\n", "", "--no-preflight")
-            assert agent.asked() == []
-            return len(agent.asked("/reset"))
-
-    assert [resets(n) for n in (0, 1, 3)] == [1, 2, 4]
-
-
-def test_advanced_seed_moves_the_luck(tmp_path: Path) -> None:
-    matrix = CALM + "  - {name: down, tool_faults: [{tool: search, mode: error, probability: 0.5}]}\n"
-    spec = TOOLED + RULES + matrix + "replicas: 12\nscoring: {replica_aggregation: any}\n"
-
-    def luck(seed: int) -> list[str]:
-        told = contract_run(tmp_path, spec + f"advanced: {{seed: {seed}}}\n", SEARCH, "--scenario", "down")
-        return [trial["outcome"] for trial in told.cell("cites", "down")["trials"]]
-
-    first, again, other = luck(1), luck(1), luck(2)
-    assert first == again
-    assert first != other
-    assert {"pass", "fail"} == set(first)
