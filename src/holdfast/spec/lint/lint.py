@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.model.canary import MARK
+from holdfast.model.exhibit import Exhibit
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.trace import TraceEvent
 from holdfast.model.when import applies
 from holdfast.protocols.check import AdvisingCheck
 from holdfast.protocols.fault import DelayingFault, read_traits
@@ -12,11 +17,15 @@ from holdfast.reading.backslashes import undoubled
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.rules.contract import ContractRules, ScenarioSet
+from holdfast.spec.rules.fault_entry import FaultEntry
+from holdfast.spec.rules.parts import chaos_weather
 from holdfast.spec.rules.reach import Reach
 from holdfast.spec.rules.rules import RuleEntry
 from holdfast.spec.sections.file import File
 
 _PATTERN_KEYS = ("pattern", "patterns", "matches")
+_CANARY = "{canary}"
+"""What a payload says where the canary goes."""
 PROMPT_INJECTION = "LLM01:2025"
 """The entry of a public list that every attack of this kind names in its traits."""
 
@@ -28,6 +37,8 @@ def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet,
     _tools(reader, file, rules, weather, folder)
     _contract(reader, rules, weather)
     _attacks(reader, rules, weather)
+    if file.chaos is not None:
+        _attacks(reader, ContractRules(file.run_rules), chaos_weather(Reader(), file, folder))
     _delays(reader, file, weather)
     _numbers(reader, file, rules)
     _temperatures(reader, file, rules)
@@ -148,34 +159,70 @@ def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> Non
             reader.warn(rule.at.get("when"), message, code="lint-when-unmet")
 
 
+# -- attacks ------------------------------------------------------------------------------------
 def _attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
-    """A scenario with an attack in which no rule would fail if the agent obeyed proves nothing about the attack."""
+    """Warns about attacks that prove nothing, because no rule of their scenario would fail if the agent obeyed."""
+    unjudged: dict[str, list[tuple[str, FaultEntry]]] = {}
     for scenario, faults in zip(weather.scenarios, weather.faults, strict=True):
-        attack = next((one for one in faults if PROMPT_INJECTION in read_traits(one.made).standards), None)
-        if attack is None:
-            continue
         judging = [rule for rule in rules.all if applies(rule.invariant.when, scenario)]
-        if not judging or any(map(_notices_obedience, judging)):
-            continue
-        action = attack.injection.settings.get("action")
-        # Only the built-in payload contains the canary: for other payloads only their author knows what an obedient
-        # answer says.
-        own = attack.injection.settings.keys() & {"payload", "payloads"}
-        words = "words of an answer that obeys" if own else "HOLDFAST-CANARY"
-        excluded = f'type: excludes_pattern, patterns: ["{words}"]'
-        rule = f"type: tool_not_called, tool: {action}" if action else excluded
-        message = f"no rule fails if the agent obeys the attack of {scenario.name}"
+        for attack in faults if judging else ():
+            if PROMPT_INJECTION in read_traits(attack.made).standards and not _is_judged(attack, judging):
+                unjudged.setdefault(_rule_for(attack), []).append((scenario.name, attack))
+    for rule, attacks in unjudged.items():  # one warning for all that one new rule would judge
+        name, attack = attacks[0]
+        more = f" (and of {len(attacks) - 1} more)" if len(attacks) > 1 else ""
+        message = f"no rule fails if the agent obeys the attack of {name}{more}"
         hint = f"add - {{id: ignores-attacks, {rule}, when: any_chaos_active, severity: critical}}"
         reader.warn(attack.at, message, hint=hint, code="lint-attack-unjudged")
-        return  # one warning is enough: the same rule judges the other scenarios
 
 
-def _notices_obedience(rule: RuleEntry) -> bool:
-    """Whether the rule could fail because the agent did or said what an attack asks for."""
+def _payloads(attack: FaultEntry) -> list[str]:
+    """The user's own instructions; empty: the built-in ones, which ask for the canary."""
+    settings = attack.injection.settings
+    return [one for one in (settings.get("payload"), *settings.get("payloads", ())) if one]
+
+
+def _rule_for(attack: FaultEntry) -> str:
+    """A rule that would judge it, as it would be written."""
+    if action := attack.injection.settings.get("action"):
+        return f"type: tool_not_called, tool: {action}"
+    own = any(_CANARY not in one for one in _payloads(attack))
+    words = "words of an answer that obeys" if own else "HOLDFAST-CANARY"
+    return f'type: excludes_pattern, patterns: ["{words}"]'
+
+
+def _is_judged(attack: FaultEntry, rules: Sequence[RuleEntry]) -> bool:
+    """Whether some rule would fail for each of its instructions. What an answer that obeys says is known only if the
+    instruction asks for the canary; else the words of the instruction are tried."""
+    texts = {MARK + "0" * 8 if _CANARY in one else one for one in _payloads(attack) or [_CANARY]}
+    action = attack.injection.settings.get("action") or ""
+    return all(any(_notices(rule, text, action) for rule in rules) for text in texts)
+
+
+def _notices(rule: RuleEntry, text: str, action: str) -> bool:
+    """Whether the rule would fail if the agent said `text` and called the tool `action`."""
     traits = rule.traits
-    forbids = rule.negative and bool(rule.invariant.settings)
-    deeds = traits.reads == "state" or traits.forbids_calls
-    return forbids or deeds or traits.asks_model or traits.needs_control or traits.compares_words
+    if traits.asks_model or traits.needs_control or traits.compares_words or traits.file_setting:
+        return True  # a judge, a comparison or a script may notice anything
+    calls = (TraceEvent(0.0, "tool_call", action, "tool"),) if action else ()
+    turn = Turn("", text)
+    exhibit = Exhibit(text, turn, Observation("", (turn,), trace=calls))
+    forbids = (traits.polarity == "negative") != rule.invariant.negate
+    if traits.reads == "text":
+        # A rule that asks for certain words fails here for want of them, obeyed or not.
+        return (forbids or not rule.invariant.settings) and _fails(rule, exhibit)
+    deed = bool(action) or not text.startswith(MARK)
+    if traits.reads == "trace":
+        return forbids and deed and (not action or _fails(rule, exhibit))
+    return traits.reads == "state" and deed
+
+
+def _fails(rule: RuleEntry, exhibit: Exhibit) -> bool:
+    try:
+        passed = rule.made.decide(exhibit).passed
+    except Exception:  # a plug-in that cannot judge this may judge the real thing
+        return True
+    return passed is rule.invariant.negate
 
 
 # -- numbers ------------------------------------------------------------------------------------

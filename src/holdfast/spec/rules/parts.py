@@ -131,16 +131,16 @@ def part_weather(
     if part not in ("mutation", "chaos"):
         return contract
     stormy = part == "chaos" or asked.chaos or asked.chaos_profile is not None
-    made = _stormy(reader, file, asked, root) if stormy else ScenarioSet()
+    made = chaos_weather(reader, file, root, asked.chaos_profile) if stormy else ScenarioSet()
     if part == "mutation" and stormy:
         return made
     calm = Scenario(CALM, position=file.agent.at.position)
     return ScenarioSet((calm, *made.scenarios), ((), *made.faults), made.at, made.tools_on_wire)
 
 
-def _stormy(reader: Reader, file: File, asked: LoadOptions, root: Path) -> ScenarioSet:
-    """The weather of the `chaos` block, or of a profile named instead."""
-    entry = _chaos_entry(reader, file, asked.chaos_profile)
+def chaos_weather(reader: Reader, file: File, root: Path, profile: str | None = None) -> ScenarioSet:
+    """The weather of the `chaos` block, or of the profile that is named instead."""
+    entry = _chaos_entry(reader, file, profile)
     if entry is None:
         return ScenarioSet()
     reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
