@@ -33,13 +33,13 @@ def find_answer(value: Any) -> Any:
     """The value of the first common key that is not null; a value that is not an object is the answer itself."""
     if not isinstance(value, dict):
         return value
-    found = MISSING
+    answer = MISSING
     for key in ANSWER_KEYS:
         if key in value:
-            found = value[key]
-            if found is not None:
-                return found
-    return found
+            answer = value[key]
+            if answer is not None:
+                return answer
+    return answer
 
 
 def text_of(value: Any, *, unwrap: bool = True) -> str:

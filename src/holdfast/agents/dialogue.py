@@ -44,20 +44,20 @@ class Dialogue:
         """The earlier turns, without the system message, which belongs to the agent and not to the user."""
         return [one for one in self._before if one.role != "system"]
 
-    def messages(self, asked: str) -> list[GivenMessage]:
+    def messages(self, question: str) -> list[GivenMessage]:
         """All messages up to this question, as a new list, because the agent may change it."""
-        return [*map(dict, self._said), {"role": "user", "content": asked}]
+        return [*map(dict, self._said), {"role": "user", "content": question}]
 
-    def text(self, asked: str) -> str:
+    def text(self, question: str) -> str:
         """The question; the first one follows the earlier turns."""
         if self._begun or not self._spoken:
-            return asked
-        told = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._spoken]
-        return "\n".join(["The conversation so far:", *told, "", f"{_SPEAKERS['user']}: {asked}"])
+            return question
+        lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._spoken]
+        return "\n".join(["The conversation so far:", *lines, "", f"{_SPEAKERS['user']}: {question}"])
 
-    def given(self, asked: str) -> str | list[GivenMessage]:
+    def given(self, question: str) -> str | list[GivenMessage]:
         """The agent's input for this question."""
-        return self.messages(asked) if self._messages else self.text(asked)
+        return self.messages(question) if self._messages else self.text(question)
 
     def heard(self, turn: Turn) -> None:
         """Adds a finished turn to the conversation."""

@@ -37,12 +37,12 @@ def parse(text: str, *, unique: bool = False) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in result:
             raise KeyTwice(f"the key {shorten(key, 40)} is there twice")
-        found[key] = value
-    return found
+        result[key] = value
+    return result
 
 
 JSON_CODES: Mapping[str, str] = {
@@ -115,9 +115,9 @@ def _schema_patterns(schema: Any) -> Iterator[str]:
     if isinstance(schema, dict):
         if isinstance(schema.get("pattern"), str):
             yield schema["pattern"]
-        named = [schema.get(key) for key in _NAMED]
+        maps = [schema.get(key) for key in _NAMED]
         yield from (key for key in schema.get("patternProperties", ()))
-        parts = [part for some in named if isinstance(some, dict) for part in some.values()]
+        parts = [part for some in maps if isinstance(some, dict) for part in some.values()]
         parts += [part for key, part in schema.items() if key not in (*_NAMED, *_VALUES)]
     for part in parts:
         yield from _schema_patterns(part)

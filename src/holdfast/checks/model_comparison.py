@@ -57,10 +57,10 @@ def question(first: str, second: str) -> str:
     """The complete message that asks whether the second text follows from the first."""
     parts: list[str] = []
     for name, text in (("first", first), ("second", second)):
-        shown = capped(text, SHOWN)
-        opening, closing = markers(shown.text)
-        parts += [f"The {name} answer is between the line {opening} and the line {closing}.", opening, shown.text]
-        parts += [closing, "It was longer; only its beginning is shown."] if shown.cut else [closing]
+        text_part = capped(text, SHOWN)
+        opening, closing = markers(text_part.text)
+        parts += [f"The {name} answer is between the line {opening} and the line {closing}.", opening, text_part.text]
+        parts += [closing, "It was longer; only its beginning is shown."] if text_part.cut else [closing]
     return "\n".join([*parts, "Does the second answer follow from the first? Answer with the JSON object alone."])
 
 
@@ -75,16 +75,16 @@ async def ask_for_turns(
 async def _compared(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
     """Asks in both directions for each vote and takes the lower score: additions count as much as omissions."""
     questions = (question(*pair), question(*reversed(pair)))
-    asked = [[await _vote(message, ask, model, n) for message in questions] for n in range(votes)]
-    lower = tuple(min((vote for _, vote in both), key=lambda vote: vote.score) for both in asked)
-    notes = tuple(dict.fromkeys(note for both in asked for advice, _ in both for note in advice.notes))
-    return ModelOpinion(lower, asked[0][0][0].model, notes)
+    scores = [[await _vote(message, ask, model, n) for message in questions] for n in range(votes)]
+    lower = tuple(min((vote for _, vote in both), key=lambda vote: vote.score) for both in scores)
+    notes = tuple(dict.fromkeys(note for both in scores for advice, _ in both for note in advice.notes))
+    return ModelOpinion(lower, scores[0][0][0].model, notes)
 
 
-async def _vote(asked: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]:
+async def _vote(message: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]:
     why = ""
     for _ in range(TRIES):
-        advice = await ask(model, SYSTEM, asked, temperature=None, vote=n, fits=is_vote)
+        advice = await ask(model, SYSTEM, message, temperature=None, vote=n, fits=is_vote)
         try:
             return advice, vote_of(advice.text)
         except ValueError as malformed:
@@ -92,23 +92,23 @@ async def _vote(asked: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]
     raise HarnessError(f"the model {model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
 
-def decide(exhibit: Exhibit, about: Sequence[Any], what: str, needed: float) -> Finding:
+def decide(exhibit: Exhibit, about: Sequence[Any], what: str, threshold: float) -> Finding:
     """Whether the model considers the answer to be the same."""
     turns = exhibit.observation.turns
     at = turns.index(exhibit.turn) if exhibit.turn in turns else -1
-    said = recorded(exhibit, [*about, SYSTEM], ComparedTurns).turns
-    if not -len(said) <= at < len(said) or not said[at].votes:
+    opinions = recorded(exhibit, [*about, SYSTEM], ComparedTurns).turns
+    if not -len(opinions) <= at < len(opinions) or not opinions[at].votes:
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
-    score, nearest = middle(said[at].votes)
-    of = f", the median of {len(said[at].votes)} votes" if len(said[at].votes) > 1 else ""
-    how = f"{score:.2f} like {what} (model, needs {needed:g}){of}"
+    score, nearest = middle(opinions[at].votes)
+    of = f", the median of {len(opinions[at].votes)} votes" if len(opinions[at].votes) > 1 else ""
+    how = f"{score:.2f} like {what} (model, needs {threshold:g}){of}"
     why = f": {shorten(nearest.reason, 100)}" if nearest.reason else ""
-    details = {"method": "model", "similarity": round(score, 4), "threshold": needed, **_details(said[at])}
-    passed = score >= needed - 1e-9
+    details = {"method": "model", "similarity": round(score, 4), "threshold": threshold, **_details(opinions[at])}
+    passed = score >= threshold - 1e-9
     code = "answer-alike" if passed else "answer-differs"
     return Finding(passed, f"{how if passed else f'only {how}'}{why}", code, details=details)
 
 
-def _details(said: ModelOpinion) -> dict[str, Any]:
-    votes = [{"score": vote.score, "reason": vote.reason} for vote in said.votes]
-    return {"model": said.model, "votes": votes, **({"notes": list(said.notes)} if said.notes else {})}
+def _details(opinion: ModelOpinion) -> dict[str, Any]:
+    votes = [{"score": vote.score, "reason": vote.reason} for vote in opinion.votes]
+    return {"model": opinion.model, "votes": votes, **({"notes": list(opinion.notes)} if opinion.notes else {})}

@@ -22,8 +22,8 @@ _WAYS_OUT = (
 @lru_cache(maxsize=4096)
 def compiled(pattern: str, flags: str) -> Any:
     """The pattern, compiled with flags given as letters: `s` DOTALL, `i` IGNORECASE."""
-    made = _compiled(pattern, flags)
-    return _Dead(why) if (why := why_never(pattern)) else made
+    regex = _compiled(pattern, flags)
+    return _Dead(why) if (why := why_never(pattern)) else regex
 
 
 class _Dead:
@@ -80,7 +80,7 @@ def fault_in(pattern: str, flags: str = "") -> str | None:
     try:
         _compiled(pattern, flags)
     except (regex.error, ValueError, OverflowError, RecursionError) as bad:
-        said = str(bad) or type(bad).__name__
-        way_out = next((f": {words}" for start, words in _WAYS_OUT if said.startswith(start)), "")
-        return f"not a regular expression: {said}{way_out}"
+        message = str(bad) or type(bad).__name__
+        way_out = next((f": {words}" for start, words in _WAYS_OUT if message.startswith(start)), "")
+        return f"not a regular expression: {message}{way_out}"
     return None

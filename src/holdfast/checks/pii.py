@@ -89,10 +89,10 @@ def _spelled_out(text: str) -> Iterator[Span]:
     for match in _WORDED.finditer(text):
         # 'look at amazon dot com' is a website. It is an address only if the name has a dot, a digit or an underscore,
         # if the AT is in capitals, or if a word such as 'mail' precedes it.
-        named = re.search(r"[^\W\d_]", match[1]) and re.search(r"[._\d]| dot ", match[1])
+        is_name = re.search(r"[^\W\d_]", match[1]) and re.search(r"[._\d]| dot ", match[1])
         shouted = " AT " in match[0] and match[1].islower()
         announced = match[1] not in _PRONOUNS and _MAIL_WORD.search(before(text, match.start()))
-        if named or shouted or announced:
+        if is_name or shouted or announced:
             yield match.span()
 
 

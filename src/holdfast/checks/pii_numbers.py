@@ -71,12 +71,12 @@ def _cards_among(text: str, groups: list[Span]) -> Iterator[Span]:
         first += 1
 
 
-def _is_card(shown: str, lengths: list[int]) -> bool:
+def _is_card(number: str, lengths: list[int]) -> bool:
     from stdnum import luhn
 
     if len(lengths) > 1 and min(lengths[:-1]) < 4:
         return False
-    digits = re.sub("[^0-9]", "", shown)
+    digits = re.sub("[^0-9]", "", number)
     return bool(_ISSUER.fullmatch(digits)) and luhn.is_valid(digits)
 
 
@@ -91,8 +91,8 @@ def ibans(text: str) -> Iterator[Span]:
             yield match.start(), end
 
 
-def _fits_mod_97(shown: str) -> bool:
-    number = re.sub("[ -]", "", shown).upper()
+def _fits_mod_97(iban: str) -> bool:
+    number = re.sub("[ -]", "", iban).upper()
     return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
 
 

@@ -61,14 +61,14 @@ def _national(text: str, start: int, end: int) -> Span | None:
     announced = announces_phone(words, text[end : end + 16])
     # The candidate may include a number that follows. Groups are cut from its end until the rest is a phone number.
     while end > start:
-        shown = text[start:end].rstrip(" ()./-")
-        if _SURE.fullmatch(shown) and 9 <= _digits(shown) <= 12:
-            return start, start + len(shown)
-        if announced and _LIKELY.fullmatch(shown):
-            return start, start + len(shown)
-        if _AMERICAN.fullmatch(shown) and (_rings(shown) or re.match(r"\D*(?:1\D)?\D*555\D", shown)):
+        candidate = text[start:end].rstrip(" ()./-")
+        if _SURE.fullmatch(candidate) and 9 <= _digits(candidate) <= 12:
+            return start, start + len(candidate)
+        if announced and _LIKELY.fullmatch(candidate):
+            return start, start + len(candidate)
+        if _AMERICAN.fullmatch(candidate) and (_rings(candidate) or re.match(r"\D*(?:1\D)?\D*555\D", candidate)):
             # Area code 555 does not exist, but invented people in test data have it.
-            return start, start + len(shown)
+            return start, start + len(candidate)
         end = text.rfind(" ", start, end)
         if _goes_on(text, start, end):
             return None
@@ -83,31 +83,31 @@ def _goes_on(text: str, start: int, end: int) -> bool:
     return bool(groups and follows and len(groups[-1]) == len(follows[1]))
 
 
-def _digits(shown: str) -> int:
-    return sum(map(str.isdigit, shown))
+def _digits(number: str) -> int:
+    return sum(map(str.isdigit, number))
 
 
-def _callable(shown: str, announced: bool) -> bool:
+def _callable(written: str, announced: bool) -> bool:
     """Whether an international number can exist."""
     import phonenumbers
 
     # "+" or a word such as "call" makes a phone number likely, so the right length is enough. After a bare 00 the
     # number must be in use in that country.
-    number = shown if shown.startswith("+") else f"+{shown[2:]}"
+    number = written if written.startswith("+") else f"+{written[2:]}"
     try:
         parsed = phonenumbers.parse(number.replace("(0)", ""))
     except phonenumbers.NumberParseException:
         return False
-    if (shown.startswith("+") or announced) and len(set(str(parsed.national_number))) > 2:
+    if (written.startswith("+") or announced) and len(set(str(parsed.national_number))) > 2:
         return bool(phonenumbers.is_possible_number(parsed))
     return bool(phonenumbers.is_valid_number(parsed))
 
 
-def _rings(shown: str) -> bool:
+def _rings(number: str) -> bool:
     """Whether the number is valid in North America."""
     import phonenumbers
 
     try:
-        return bool(phonenumbers.is_valid_number(phonenumbers.parse(shown, "US")))
+        return bool(phonenumbers.is_valid_number(phonenumbers.parse(number, "US")))
     except phonenumbers.NumberParseException:
         return False

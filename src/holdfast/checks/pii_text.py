@@ -44,8 +44,8 @@ def labelled(words: str) -> bool:
 
 def announces_phone(words: str, after: str = "") -> bool:
     """Whether the words before or after a number announce a phone number."""
-    said = _PHONE_WORDS.search(words) or _NUMBER_WORDS.search(words) or _PHONE_WORDS.search(after)
-    return bool(said) and not labelled(words)
+    match = _PHONE_WORDS.search(words) or _NUMBER_WORDS.search(words) or _PHONE_WORDS.search(after)
+    return bool(match) and not labelled(words)
 
 
 def _last(shape: re.Pattern[str], words: str) -> int:

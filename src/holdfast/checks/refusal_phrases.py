@@ -70,8 +70,8 @@ def _disclosed(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool
         folded = fold(sentence)
         if rules.offers.search(folded) or _OURS.search(folded):
             continue
-        shown = unmarked(sentence)
-        if any(shown[one.start : one.end] not in declined for one in sightings(shown, FINDERS)):
+        plain = unmarked(sentence)
+        if any(plain[one.start : one.end] not in declined for one in sightings(plain, FINDERS)):
             return True
     return False
 

@@ -55,20 +55,20 @@ def _is_same(before: str, after: str) -> bool:
     return before == after or bool(compare(before, after, "before", DEFAULT, "lexical").passed)
 
 
-def compare(wanted: str, given: str, what: str, needed: float, method: Method) -> Finding:
-    """Whether `given` is the same answer as `wanted`; `what` names the wanted text in the reason."""
-    found = texts.compare(wanted, given, method)
-    details: dict[str, Any] = {"method": method, "similarity": round(found.score, 4), "threshold": needed}
-    if found.conflicts:
+def compare(wanted: str, actual: str, what: str, threshold: float, method: Method) -> Finding:
+    """Whether `actual` is the same answer as `wanted`; `what` names the wanted text in the reason."""
+    likeness = texts.compare(wanted, actual, method)
+    details: dict[str, Any] = {"method": method, "similarity": round(likeness.score, 4), "threshold": threshold}
+    if likeness.conflicts:
         details["differs"] = [
             {"code": c.code, "expected": shorten(c.expected, _SHOWN), "actual": shorten(c.actual, _SHOWN)}
-            for c in found.conflicts[:_LISTED]
+            for c in likeness.conflicts[:_LISTED]
         ]
-    how = f"{found.score:.2f} like {what} ({method}, needs {needed:g})"
-    if found.score >= needed - 1e-9:
+    how = f"{likeness.score:.2f} like {what} ({method}, needs {threshold:g})"
+    if likeness.score >= threshold - 1e-9:
         return Finding(True, how, "answer-alike", details=details)
-    why = f": {shorten('; '.join(map(_describe, found.conflicts[:_LISTED])), 100)}" if found.conflicts else ""
-    kinds = tuple(dict.fromkeys(conflict.code for conflict in found.conflicts))
+    why = f": {shorten('; '.join(map(_describe, likeness.conflicts[:_LISTED])), 100)}" if likeness.conflicts else ""
+    kinds = tuple(dict.fromkeys(conflict.code for conflict in likeness.conflicts))
     return Finding(False, f"only {how}{why}", "answer-differs", kinds[:1], details=details)
 
 
@@ -82,8 +82,8 @@ def _describe(conflict: Conflict) -> str:
 
 def threshold(threshold: float | None, similarity_threshold: float | None) -> float:
     """Whichever of the two is set, else the default."""
-    given = similarity_threshold if similarity_threshold is not None else threshold
-    return DEFAULT if given is None else given
+    setting = similarity_threshold if similarity_threshold is not None else threshold
+    return DEFAULT if setting is None else setting
 
 
 def problems(

@@ -17,17 +17,17 @@ from holdfast.model.fingerprint import fingerprint
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
 
-def same(found: Any, wanted: Any) -> bool:
+def same(actual: Any, wanted: Any) -> bool:
     """Whether two JSON values are equal; 1 equals 1.0, but neither true nor "1"."""
-    if isinstance(found, bool) or isinstance(wanted, bool):
-        return found is wanted
-    if isinstance(found, int | float) and isinstance(wanted, int | float):
-        return found == wanted
-    if isinstance(found, list | tuple) and isinstance(wanted, list | tuple):
-        return len(found) == len(wanted) and all(same(a, b) for a, b in zip(found, wanted, strict=True))
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        return found.keys() == wanted.keys() and all(same(found[key], wanted[key]) for key in found)
-    return type(found) is type(wanted) and bool(found == wanted)
+    if isinstance(actual, bool) or isinstance(wanted, bool):
+        return actual is wanted
+    if isinstance(actual, int | float) and isinstance(wanted, int | float):
+        return actual == wanted
+    if isinstance(actual, list | tuple) and isinstance(wanted, list | tuple):
+        return len(actual) == len(wanted) and all(same(a, b) for a, b in zip(actual, wanted, strict=True))
+    if isinstance(actual, dict) and isinstance(wanted, dict):
+        return actual.keys() == wanted.keys() and all(same(actual[key], wanted[key]) for key in actual)
+    return type(actual) is type(wanted) and bool(actual == wanted)
 
 
 def as_number(value: Any) -> int | float | None:
@@ -45,12 +45,12 @@ def as_number(value: Any) -> int | float | None:
 def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
     """Whether it contains a part: a map its key, a list its member, a scalar's text or one of the texts a substring."""
     if isinstance(value, dict):
-        found = isinstance(wanted, str) and wanted in value
+        is_substring = isinstance(wanted, str) and wanted in value
     elif isinstance(value, list):
-        found = any(same(item, wanted) for item in value)
+        is_substring = any(same(item, wanted) for item in value)
     else:
-        found = as_text(wanted) in as_text(value)
-    return found or any(as_text(wanted) in text for text in texts)
+        is_substring = as_text(wanted) in as_text(value)
+    return is_substring or any(as_text(wanted) in text for text in texts)
 
 
 def as_text(value: Any) -> str:
@@ -103,7 +103,7 @@ class Expectation(Struct, frozen=True):
     def mismatches(
         self,
         value: Any,
-        shown: str,
+        value_text: str,
         *,
         equal: Callable[[Any, Any], bool] = same,
         readings: Callable[[Any], Iterable[str]] | None = None,
@@ -114,23 +114,24 @@ class Expectation(Struct, frozen=True):
         text.
         """
         if self.equals is not UNSET and not equal(value, self.equals):
-            yield Mismatch("value-differs", value_key(value, self.equals), f"is {shown}, not {_short(self.equals)}")
+            why = f"is {value_text}, not {_short(self.equals)}"
+            yield Mismatch("value-differs", value_key(value, self.equals), why)
         if self.one_of is not None and not any(equal(value, one) for one in self.one_of):
-            yield Mismatch("value-differs", value_key(value), f"is {shown}, none of {_short(list(self.one_of))}")
+            yield Mismatch("value-differs", value_key(value), f"is {value_text}, none of {_short(list(self.one_of))}")
         if self.contains is not UNSET and not has_part(value, self.contains, readings(value) if readings else ()):
-            yield Mismatch("value-lacks", value_key(value), f"is {shown}, without {_short(self.contains)}")
+            yield Mismatch("value-lacks", value_key(value), f"is {value_text}, without {_short(self.contains)}")
         if self.matches is not None:
             texts = readings(value) if readings else (as_text(value),)
             if all(search(self.matches, text, "") is None for text in texts):
-                why = f"is {shown}, which does not match {shorten(self.matches, 60)}"
+                why = f"is {value_text}, which does not match {shorten(self.matches, 60)}"
                 yield Mismatch("value-no-match", value_key(value), why)
         if self.at_least is not None or self.at_most is not None:
-            yield from self._beyond(value, shown)
+            yield from self._beyond(value, value_text)
 
-    def _beyond(self, value: Any, shown: str) -> Iterator[Mismatch]:
+    def _beyond(self, value: Any, text: str) -> Iterator[Mismatch]:
         number = as_number(value)
         if number is None:
-            yield Mismatch("value-no-number", value_key(value), f"is {shown}, which is not a number")
+            yield Mismatch("value-no-number", value_key(value), f"is {text}, which is not a number")
         elif self.at_least is not None and number < self.at_least:
             yield Mismatch("value-below", (), f"is {number:g}, less than {self.at_least:g}")
         elif self.at_most is not None and number > self.at_most:

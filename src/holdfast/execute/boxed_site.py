@@ -81,7 +81,7 @@ async def open_factory(
         opened.push_async_callback(backend.close)
         settings = _settings(spec, seen, root, environ, options)
         shown = (*settings.visible, *settings.links)
-        lacks = await unsupported(spec.world, spec.scenarios, backend, agent=seen.agent, shown=shown)
+        lacks = await unsupported(spec.world, spec.scenarios, backend, agent=seen.agent, visible=shown)
         if options.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
         shared = SiteWorlds(settings, backend, planes, folder)

@@ -37,11 +37,11 @@ def by_text(value: Any, change: Callable[[str], str]) -> Iterator[Any]:
     """
     texts = [(path, part) for path, part in parts(value) if isinstance(part, str) and path]
     texts.sort(key=lambda at: -len(at[1]))
-    seen: Counter[Path] = Counter()
+    counts: Counter[Path] = Counter()
     turns = []
     for path, text in texts:
         place = tuple(None if isinstance(key, int) else key for key in path)
-        turns.append((seen[place], path, text))
-        seen[place] += 1
+        turns.append((counts[place], path, text))
+        counts[place] += 1
     for _, path, text in sorted(turns, key=lambda turn: turn[0]):
         yield put(value, path, change(text))

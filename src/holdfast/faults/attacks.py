@@ -26,8 +26,8 @@ def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rn
 
     A new canary replaces `{canary}` in it.
     """
-    given = ([] if payload is None else [payload]) + list(payloads)
-    chosen = rng.choice(given or read_texts(attack))
+    candidates = ([] if payload is None else [payload]) + list(payloads)
+    chosen = rng.choice(candidates or read_texts(attack))
     return chosen.replace("{canary}", new_canary(rng))
 
 

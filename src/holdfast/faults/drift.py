@@ -108,24 +108,24 @@ def _longer(text: str, times: float, rng: Random) -> str:
     wanted = count_tokens(text) * times
     phrases = list(read_texts("verbosity"))
     rng.shuffle(phrases)
-    said = text
+    longer = text
     at = 0
-    while times > 1 and count_tokens(said) < wanted:
-        said = f"{said} {phrases[at % len(phrases)]}"
+    while times > 1 and count_tokens(longer) < wanted:
+        longer = f"{longer} {phrases[at % len(phrases)]}"
         at += 1
-    return said
+    return longer
 
 
 def _shorter(text: str, times: float) -> str:
     """As many complete sentences as fit; at least part of the first."""
     limit = max(1, int(count_tokens(text) / times))
-    kept = ""
+    shorter = ""
     for sentence in _SENTENCE_END.split(text):
-        longer = f"{kept} {sentence}".strip()
+        longer = f"{shorter} {sentence}".strip()
         if count_tokens(longer) > limit:
             break
-        kept = longer
-    return kept or first_tokens(text, limit)
+        shorter = longer
+    return shorter or first_tokens(text, limit)
 
 
 def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
@@ -145,8 +145,8 @@ def shift_tone(text: str, severity: str, rng: Random) -> str:
     if severity == "subtle":
         return f"{opening} {text}"
     register = "casual" if opening.endswith("!") else "formal"
-    said = f"{opening} {_replaced(text, read_pairs(f'tone_{register}'))}"
-    return said if severity == "moderate" else f"{said} {closing}"
+    shifted = f"{opening} {_replaced(text, read_pairs(f'tone_{register}'))}"
+    return shifted if severity == "moderate" else f"{shifted} {closing}"
 
 
 def _replaced(text: str, pairs: Iterable[tuple[str, str]]) -> str:
@@ -155,9 +155,9 @@ def _replaced(text: str, pairs: Iterable[tuple[str, str]]) -> str:
     ordered = sorted(swaps, key=len, reverse=True)
     either = re.compile("|".join(_pattern(old).pattern for old in ordered), re.IGNORECASE)
 
-    def swap(found: re.Match[str]) -> str:
-        new = swaps[_key(found[0])]
-        return new[0].upper() + new[1:] if found[0][0].isupper() else new
+    def swap(match: re.Match[str]) -> str:
+        new = swaps[_key(match[0])]
+        return new[0].upper() + new[1:] if match[0][0].isupper() else new
 
     return either.sub(swap, text)
 

@@ -9,9 +9,9 @@ from holdfast.protocols.fault import Failed
 
 def failure(status: int, message: str = "", *, retry_after_s: float | None = None, kind: str = "") -> Failed:
     """A service's reply with that status; without a message, the usual text for it. `kind` as in Failed."""
-    said = message or f"{status} {_phrase(status)}"
-    body = {"error": {"code": status, "message": said}}
-    return Failed(said, status=status, retry_after_s=retry_after_s, body=body, kind=kind)
+    sentence = message or f"{status} {_phrase(status)}"
+    body = {"error": {"code": status, "message": sentence}}
+    return Failed(sentence, status=status, retry_after_s=retry_after_s, body=body, kind=kind)
 
 
 def _phrase(status: int) -> str:

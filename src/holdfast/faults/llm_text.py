@@ -66,8 +66,8 @@ def without_calls(value: Any) -> Any:
     if isinstance(value, Completion):
         if not value.tool_calls:
             return value
-        kept = tuple([delta for delta in value.deltas if not isinstance(delta, ToolCall)])
-        return replace(value, deltas=kept).with_finish("stop")
+        deltas = tuple([delta for delta in value.deltas if not isinstance(delta, ToolCall)])
+        return replace(value, deltas=deltas).with_finish("stop")
     for path, part in reversed(parts(value)):  # from the inside out, so that later paths stay valid
         if is_rows(part) and part and path and path[-1] == "tool_calls":
             value = put(value, path, with_items(part, []))
@@ -120,10 +120,10 @@ def _find(value: Any, kind: type) -> list[Path]:
         return [()]
     if is_rows(value):
         return [(index, *path) for index, part in enumerate(value) for path in _find(part, kind)]
-    found = dict(fields(value))
-    for key in [key for key in _USUAL if key in found]:
+    by_name = dict(fields(value))
+    for key in [key for key in _USUAL if key in by_name]:
         # Other choices are other answers.
-        part = found[key][:1] if key == "choices" and is_rows(found[key]) else found[key]
+        part = by_name[key][:1] if key == "choices" and is_rows(by_name[key]) else by_name[key]
         paths = _find(part, kind)
         if paths:
             return [(key, *path) for path in paths]
@@ -133,5 +133,5 @@ def _find(value: Any, kind: type) -> list[Path]:
 def _exists(value: Any, path: Path) -> bool:
     if not path:
         return True
-    found = dict(fields(value))
-    return path[0] in found and _exists(found[path[0]], path[1:])
+    by_name = dict(fields(value))
+    return path[0] in by_name and _exists(by_name[path[0]], path[1:])

@@ -42,16 +42,16 @@ def is_streamed(call: Call) -> bool:
 def beginning(reply: Completion, tokens: int) -> tuple[Delta, ...]:
     """The deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
     left = len(first_tokens(reply.text, tokens))
-    kept: list[Delta] = []
+    deltas: list[Delta] = []
     for delta in reply.deltas:
         if isinstance(delta, Text):
             if len(delta.text) > left:
-                return (*kept, Text(delta.text[:left])) if left else tuple(kept)
+                return (*deltas, Text(delta.text[:left])) if left else tuple(deltas)
             left -= len(delta.text)
         elif not isinstance(delta, Hollow | Pause):
             break
-        kept.append(delta)
-    return tuple(kept)
+        deltas.append(delta)
+    return tuple(deltas)
 
 
 def ending(reply: Completion, deltas: Iterable[Delta], reason: FinishReason) -> Completion:

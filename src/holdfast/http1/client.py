@@ -33,16 +33,16 @@ class Upstreams:
         trust: Callable[[], ssl_module.SSLContext] | None = None,
         *,
         idle_s: float = IDLE_S,
-        kept: int = KEPT,
+        max_idle: int = KEPT,
         lenient: bool = False,
     ) -> None:
         """`trust` creates the TLS context, on the first https URL.
 
-        `kept` is the number of idle connections per server. `lenient`: replies may have lines that end in LF alone, and
-        invalid headers.
+        `max_idle` is the number of idle connections per server. `lenient`: replies may have lines that end in LF alone,
+        and invalid headers.
         """
         self.lenient = lenient
-        self._most = kept
+        self._most = max_idle
         self._made_trust = trust
         self.idle_s = idle_s
         """How long an idle connection is kept."""
@@ -85,22 +85,22 @@ class Upstreams:
         return await connection.ask(request, read_s)
 
     async def collect(
-        self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, taken: Taken = bool
+        self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, accepted: Taken = bool
     ) -> tuple[CollectedReply, bool]:
         """What arrived until `deadline`, on the loop's clock, and whether it took a second connection.
 
         `limit` bounds how much of the body is read. A pooled connection that ends before the first byte of a reply is
         not an error: a server may close an idle connection at any time. The request is then repeated on a new
-        connection, unless it is known to be `taken`: the server had it, and a repetition could hide its effect or cause
-        it twice. Raises NotConnected.
+        connection, unless it is known to be `accepted`: the server had it, and a repetition could hide its effect or
+        cause it twice. Raises NotConnected.
         """
         key = (place.scheme, place.host, place.port, place.host, None)
         reply = CollectedReply()
-        kept = self._kept(key)
-        if kept is not None:
-            await self._collect(kept, request, deadline, limit, reply)
-            unheard = not kept.heard and reply.failure is not None and reply.failure.kind == "closed"
-            if not unheard or taken():
+        connection = self._kept(key)
+        if connection is not None:
+            await self._collect(connection, request, deadline, limit, reply)
+            unheard = not connection.heard and reply.failure is not None and reply.failure.kind == "closed"
+            if not unheard or accepted():
                 return reply, False
             reply.failure = None
         left_s = deadline - asyncio.get_running_loop().time()
@@ -112,7 +112,7 @@ class Upstreams:
             reply.failure = failed
         else:
             await self._collect(fresh, request, deadline, limit, reply)
-        return reply, kept is not None
+        return reply, connection is not None
 
     async def close(self) -> None:
         """Closes every connection, including those in use."""

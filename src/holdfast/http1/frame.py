@@ -41,9 +41,9 @@ def framed(
     fields, names = lines(headers, _ENCODING if silent and not bare else _LENGTHS)
     closing = not silent and length is None and not modern
     if b"connection" in names:
-        said = [line.lower() for line, name in zip(fields, names, strict=True) if name == b"connection"]
+        connection_lines = [line.lower() for line, name in zip(fields, names, strict=True) if name == b"connection"]
         fields = [line for line, name in zip(fields, names, strict=True) if name != b"connection"]
-        closing = closing or any(b"close" in line for line in said)
+        closing = closing or any(b"close" in line for line in connection_lines)
     if chunked:
         fields.append(b"Transfer-Encoding: chunked")
     elif length is not None and not bare and not (silent and (status == 304 or b"content-length" in names)):

@@ -47,27 +47,27 @@ def value_of(fields: RawFields, name: str) -> str | None:
 
 def end_to_end(fields: RawFields) -> RawFields:
     """The fields to forward: without hop-by-hop ones and those that `Connection` names."""
-    kept: list[tuple[bytes, bytes]] = []
-    named: set[bytes] = set()
+    forwarded: list[tuple[bytes, bytes]] = []
+    excluded: set[bytes] = set()
     for field in fields:
         name = field[0].lower()
         if name not in HOP_BY_HOP:
-            kept.append(field)
+            forwarded.append(field)
         elif name == b"connection":
-            named.update([token.strip().lower() for token in field[1].split(b",")])
-    named -= HOP_BY_HOP
-    return tuple([field for field in kept if field[0].lower() not in named] if named else kept)
+            excluded.update([token.strip().lower() for token in field[1].split(b",")])
+    excluded -= HOP_BY_HOP
+    return tuple([field for field in forwarded if field[0].lower() not in excluded] if excluded else forwarded)
 
 
 def lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[bytes]]:
     """Fields as header lines, and each name in lower case. Raises ValueError for a name that is not a token."""
-    found, names = [], []
+    header_lines, names = [], []
     for name, value in fields:
         start, lower = _token(name)
         if lower not in without:
-            found.append(start + (value if isinstance(value, bytes) else value.encode("latin-1")))
+            header_lines.append(start + (value if isinstance(value, bytes) else value.encode("latin-1")))
             names.append(lower)
-    return found, names
+    return header_lines, names
 
 
 @lru_cache(1024)

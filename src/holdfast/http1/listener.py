@@ -196,13 +196,13 @@ class Listener:
         name = self._server.sockets[0].getsockname()
         self.port = int(name[1]) if isinstance(name, tuple) else 0
 
-    def drop(self, made: Container[ClientConnection] | None = None) -> None:
+    def drop(self, connections: Container[ClientConnection] | None = None) -> None:
         """Ends the clients' connections (or all), and their successors, such as TLS.
 
         Idle ones are closed; active ones are aborted, and their handlers are stopped.
         """
         for connection in list(self.connections):
-            if made is None or connection.root in made:
+            if connections is None or connection.root in connections:
                 if connection.idle and connection.outer is None:
                     connection.close()
                 else:

@@ -75,18 +75,18 @@ async def _handshake(wire: SocketStream, request: bytes) -> tuple[int, RawFields
 
 
 async def _refusal(data: bytes, inflow: BodyBuffer) -> tuple[int, RawFields, bytes]:
-    heard = _WholeReply()
-    replies = ReplyParser(heard)
+    reply = _WholeReply()
+    replies = ReplyParser(reply)
     replies.expect("GET")
-    while not heard.over:
+    while not reply.over:
         replies.feed(data)
-        if not heard.over:
+        if not reply.over:
             data = await inflow.get()
             if not data:
                 replies.lost(True)
-    if heard.failure is not None:
-        raise heard.failure
-    return heard.status, heard.headers, bytes(heard.body)
+    if reply.failure is not None:
+        raise reply.failure
+    return reply.status, reply.headers, bytes(reply.body)
 
 
 class _WholeReply:

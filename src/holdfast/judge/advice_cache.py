@@ -52,9 +52,9 @@ class AdviceCache:
         finally:
             os.close(fd)
 
-    def _believed(self, told: os.stat_result) -> bool:
-        own = S_ISREG(told.st_mode) and told.st_uid == os.getuid()
-        return own and told.st_size <= SIZE_KEPT and told.st_ctime_ns < self._opened_ns
+    def _believed(self, status: os.stat_result) -> bool:
+        own = S_ISREG(status.st_mode) and status.st_uid == os.getuid()
+        return own and status.st_size <= SIZE_KEPT and status.st_ctime_ns < self._opened_ns
 
     def put(self, key: str, advice: Advice) -> None:
         """Stores a reply; if the disk refuses it, only in memory."""
@@ -73,20 +73,20 @@ class AdviceCache:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._prune()
         self._made += 1
-        beside = self._folder / f"{key}.{os.getpid()}-{self._made}.new"
+        temporary = self._folder / f"{key}.{os.getpid()}-{self._made}.new"
         try:
-            fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with open(fd, "wb") as file:
                 file.write(data)
-            beside.replace(self._folder / f"{key}.json")
+            temporary.replace(self._folder / f"{key}.json")
         except OSError:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
     def _prune(self) -> None:
         """Makes room: removes the oldest tenth, and half-written files of a killed run."""
-        with os.scandir(self._folder) as found:
-            plain = [entry for entry in found if entry.is_file(follow_symlinks=False)]
+        with os.scandir(self._folder) as entries:
+            plain = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
             files = [(entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in plain]
         stale = time.time() - 3_600
         gone = [path for at, path in files if path.endswith(".new") and at < stale]

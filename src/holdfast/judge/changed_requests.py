@@ -84,9 +84,9 @@ def settle(
     return _unbroken(sends, endings, control, timeout_ms)
 
 
-def _of_a_repeat(found: Finding) -> Finding:
+def _of_a_repeat(finding: Finding) -> Finding:
     """Without its marks: they are places in a text that is not shown."""
-    return replace(found, reason=f"when the request was sent again: {found.reason}", marks=())
+    return replace(finding, reason=f"when the request was sent again: {finding.reason}", marks=())
 
 
 def _unbroken(
@@ -95,7 +95,7 @@ def _unbroken(
     """Whether replies that break no rule prove anything: the agent may give them whatever is in a request."""
     first, ending = sends[0], endings[0]
     again = first.seen.asked_again
-    found = first.finding if ending is None else Finding(True, ending.why, "request-refused")
+    finding = first.finding if ending is None else Finding(True, ending.why, "request-refused")
     kinds = {_kind(one.seen, ending, control) for one, ending in zip(sends, endings, strict=True)}
     if len(kinds) > 1:
         why = f"the agent got the request {plural(len(sends), 'time')} and did not always treat it in the same way"
@@ -103,21 +103,21 @@ def _unbroken(
     if kinds == {"as control"}:
         # The attack got the ordinary answer, unless that was the page of an agent that was warming up.
         if control is None or again is None or not _is_all_answered(again):
-            return "pass", found
+            return "pass", finding
         if _is_answered_as(control, again.turns[-len(control.turns) :]):
-            return "pass", found
+            return "pass", finding
     if doubt := _doubt(again, control, timeout_ms):
         why = f"{ending.why}, but" if ending is not None else "the agent answered, but"
         return "unproven", replace(doubt, reason=f"{why} {doubt.reason}")
-    return "pass", found
+    return "pass", finding
 
 
 def _kind(
-    seen: Observation, ending: RequestEnding | None, control: Observation | None
+    observation: Observation, ending: RequestEnding | None, control: Observation | None
 ) -> Literal["refused", "as control", "other"]:
     if ending is not None:
         return "refused"
-    return "as control" if control is None or _is_answered_as(control, seen.turns) else "other"
+    return "as control" if control is None or _is_answered_as(control, observation.turns) else "other"
 
 
 def _is_all_answered(again: Observation) -> bool:

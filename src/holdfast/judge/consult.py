@@ -110,19 +110,19 @@ class Consultation:
 
     async def _answered(self, judge: Judging, question: Question, conversation: str) -> Advice:
         """The reply, after as many attempts as allowed; settings that a model rejects are left out."""
-        taken, notes = self._as_taken(judge, question)
+        accepted, notes = self._as_taken(judge, question)
         attempt = 0
         while True:
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    text, origin = await ask(judge.source, judge.meaning.provider, taken, conversation)
+                    text, origin = await ask(judge.source, judge.meaning.provider, accepted, conversation)
             except TimeoutError as late:
                 who = f"{self._role.shown} {judge.shown}"
                 raise HarnessError(f"{who} gave no answer within {ANSWER_S:g} s", code="model-unavailable") from late
             except UpstreamDown as failed:
-                less = without(taken, failed) if isinstance(failed, ModelRefused) else None
+                less = without(accepted, failed) if isinstance(failed, ModelRefused) else None
                 if less is not None:
-                    taken, notes = less[0], (*notes, less[1])
+                    accepted, notes = less[0], (*notes, less[1])
                     continue
                 if attempt >= self._retries or not _may_pass(failed):
                     who = f"{self._role.shown} {judge.shown}"
@@ -130,7 +130,7 @@ class Consultation:
                 await self._sleep(_wait(failed, attempt))
                 attempt += 1
             else:
-                self._taken[judge.identity] = (taken, notes)
+                self._taken[judge.identity] = (accepted, notes)
                 return Advice(text, origin if judge.is_script else judge.shown, notes)
 
     def _as_taken(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
@@ -154,29 +154,29 @@ def _may_pass(failed: UpstreamDown) -> bool:
 
 
 def _wait(failed: UpstreamDown, attempt: int) -> float:
-    asked = failed.retry_after_s if isinstance(failed, ModelRefused) else None
-    return min(LONGEST_WAIT_S, 0.5 * 2**attempt if asked is None else asked)
+    retry_after_s = failed.retry_after_s if isinstance(failed, ModelRefused) else None
+    return min(LONGEST_WAIT_S, 0.5 * 2**attempt if retry_after_s is None else retry_after_s)
 
 
 # -- for each trial -------------------------------------------------------------------------------
 async def consulted(
-    check: Check, seen: Observation, control: Observation | None, evidence: Evidence | None, ask: Consultation
+    check: Check, observation: Observation, control: Observation | None, evidence: Evidence | None, ask: Consultation
 ) -> Evidence:
     """The model's reply for a check; if it failed, the reason, as an error of that rule only."""
     if evidence is not None and evidence.error:
         return evidence
     try:
         assert isinstance(check, ConsultingCheck)
-        return await check.consult(seen, control, evidence or Evidence(), ask)
+        return await check.consult(observation, control, evidence or Evidence(), ask)
     except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the run
         if isinstance(broken, HoldfastError):
             return Evidence(error=str(broken))
         return Evidence(error=f"{type(broken).__name__}: {broken}{place_of(broken)}")
 
 
-def all_printed(agent: AgentSpec, seen: Observation) -> Observation:
+def all_printed(agent: AgentSpec, observation: Observation) -> Observation:
     """The observation with everything that the agent printed: for a command the answer is output, too."""
     if not agent.launched or agent.type == "http" or agent.answer_file is not None:
-        return seen
-    printed: Iterable[str] = (*(turn.text or "" for turn in seen.turns), seen.output)
-    return replace(seen, output="\n".join(part for part in printed if part))
+        return observation
+    printed: Iterable[str] = (*(turn.text or "" for turn in observation.turns), observation.output)
+    return replace(observation, output="\n".join(part for part in printed if part))

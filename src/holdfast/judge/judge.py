@@ -47,43 +47,43 @@ class Judge:
         turns = observation.turns
         if rule.reads in ("trace", "state") and (turns or not observation.error):
             turn = max(0, len(turns) - 1)
-            asked = rule.trace if rule.reads == "trace" else rule.state
-            outcome, found = asked((turns or _silence(trial))[turn], observation, control)
+            decide = rule.trace if rule.reads == "trace" else rule.state
+            outcome, finding = decide((turns or _silence(trial))[turn], observation, control)
         elif len(turns) == 1:
-            outcome, found = rule.turn(turns[0], observation, control)
+            outcome, finding = rule.turn(turns[0], observation, control)
             turn = 0
         elif not turns and observation.error:
             why = observation.error
             return Verdict(trial.id, rule.id, "error", 0.0, why, code="harness-broke", key=_key(why), ended_by=why)
         else:
-            outcome, found, turn = _conversation(rule, turns or _silence(trial), observation, control)
+            outcome, finding, turn = _conversation(rule, turns or _silence(trial), observation, control)
         if observation.error:
-            outcome, found = _broken_off(observation, outcome, found)
+            outcome, finding = _broken_off(observation, outcome, finding)
         if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
-            outcome, found = self._hidden, Finding(None, hidden, "masked")
+            outcome, finding = self._hidden, Finding(None, hidden, "masked")
         if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
-            outcome, found = despite_fault(observation, outcome, found)
+            outcome, finding = despite_fault(observation, outcome, finding)
         if trial.task.variation is not UNSET and turns and not observation.error:
-            outcome, found = self._by_request(invariant, trial, observation, control, (outcome, found))
+            outcome, finding = self._by_request(invariant, trial, observation, control, (outcome, finding))
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
-            why = f"only {len(turns)} of {len(trial.task.turns)} turns ran; {found.reason}"
-            outcome, found = "unproven", Finding(None, why, "ended-early")
+            why = f"only {len(turns)} of {len(trial.task.turns)} turns ran; {finding.reason}"
+            outcome, finding = "unproven", Finding(None, why, "ended-early")
         ending = "" if outcome == "pass" else _decisive_ending(rule, turns[turn : turn + 1], observation)
-        score = found.score
+        score = finding.score
         if outcome == "pass":
             score = 1.0 if score is None else score
         elif outcome != "fail" or score is None:
             score = 0.0
         # Nothing needs the code of a pass, and most verdicts are passes: without it their files stay small.
-        code, key = ("", ()) if outcome == "pass" else (found.code, found.key)
-        found_as = (found.reason, turn, found.marks, found.details, code, key)
+        code, key = ("", ()) if outcome == "pass" else (finding.code, finding.key)
+        found_as = (finding.reason, turn, finding.marks, finding.details, code, key)
         return Verdict(trial.id, rule.id, outcome, score, *found_as, ending)
 
     def _by_request(
         self,
         invariant: Invariant,
         trial: Trial,
-        seen: Observation,
+        observation: Observation,
         control: Observation | None,
         judged: tuple[Judgement, Finding],
     ) -> tuple[Judgement, Finding]:
@@ -94,14 +94,14 @@ class Judge:
         from holdfast.judge.changed_requests import JudgedSend, settle
 
         rule = self._rules.get(invariant.id) or self._for_params(invariant, trial)
-        sends = [JudgedSend(seen, *judged)]
+        sends = [JudgedSend(observation, *judged)]
         once = replace(trial, task=trial.task.plain)
-        for repeat in seen.repeats:
+        for repeat in observation.repeats:
             if rule.asks:  # no model was asked about it; whether the agent answered it in the same way still counts
                 sends.append(JudgedSend(repeat, "pass", judged[1]))
             else:
-                found = self.judge(invariant, once, repeat, control)
-                sends.append(JudgedSend(repeat, *_as_finding(found)))
+                verdict = self.judge(invariant, once, repeat, control)
+                sends.append(JudgedSend(repeat, *_as_finding(verdict)))
         act = rule.negative and rule.reads in ("trace", "state")
         return settle(change, sends, control, self._timeout_ms, act=act)
 
@@ -116,8 +116,8 @@ class Judge:
 def _as_finding(verdict: Verdict) -> tuple[Judgement, Finding]:
     passed = {"pass": True, "fail": False}.get(verdict.outcome)
     score = verdict.score if verdict.outcome in ("pass", "fail") else None
-    found = Finding(passed, verdict.reason, verdict.code, verdict.key, score=score, details=verdict.details)
-    return verdict.outcome, found
+    finding = Finding(passed, verdict.reason, verdict.code, verdict.key, score=score, details=verdict.details)
+    return verdict.outcome, finding
 
 
 def _decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Observation) -> str:
@@ -130,13 +130,13 @@ def _decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Obse
     return f"{ending}: {detail}" if detail else ending
 
 
-def _broken_off(observation: Observation, outcome: Judgement, found: Finding) -> tuple[Judgement, Finding]:
+def _broken_off(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
     """Turns a fail into an error if Holdfast failed: the agent did not cause it."""
     if outcome not in ("fail", "unproven"):
-        return outcome, found
-    why = f"{observation.error} ({found.reason})"
+        return outcome, finding
+    why = f"{observation.error} ({finding.reason})"
     return ("error" if outcome == "fail" else outcome), Finding(
-        None, why, "harness-broke", _key(observation.error), marks=found.marks, details=found.details
+        None, why, "harness-broke", _key(observation.error), marks=finding.marks, details=finding.details
     )
 
 

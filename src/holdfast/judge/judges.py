@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 def missing_key(models: Mapping[str, ModelSpec], model: str, environ: Mapping[str, str]) -> str:
     """The variable that should hold a provider's key and does not; empty if the model can be asked."""
-    found = meaning(models, model)
-    if found is None or found.provider == "ollama":
+    meant = meaning(models, model)
+    if meant is None or meant.provider == "ollama":
         return ""
-    entry = found.entry
+    entry = meant.entry
     if entry is not None and (entry.script or entry.api_key or entry.base_url):
         return ""
-    if own_key(found.provider, environ) is not None or named_base(found.provider, environ) is not None:
+    if own_key(meant.provider, environ) is not None or named_base(meant.provider, environ) is not None:
         return ""
-    return HOSTS[found.provider].key_variables[0][0]
+    return HOSTS[meant.provider].key_variables[0][0]
 
 
 class Judging(Struct, frozen=True):
@@ -63,31 +63,31 @@ class Judges:
     def find(self, model: str) -> Judging:
         """The client for the name; raises HarnessError if there is none."""
         if model not in self._known:
-            found = meaning(self._models, model)
-            if found is None:
+            meant = meaning(self._models, model)
+            if meant is None:
                 raise HarnessError(without_meaning(model), code="model-missing")
-            self._known[model] = self._made(found)
+            self._known[model] = self._made(meant)
         return self._known[model]
 
     async def close(self) -> None:
         await self._upstreams.close()
 
-    def _made(self, found: Meaning) -> Judging:
-        entry = found.entry
+    def _made(self, meant: Meaning) -> Judging:
+        entry = meant.entry
         if entry is not None and entry.script is not None:
-            return self._scripted(found, entry.script)
-        shown = f"{found.provider}/{found.name}"
-        named = named_base(found.provider, self._environ) or ""
+            return self._scripted(meant, entry.script)
+        full_name = f"{meant.provider}/{meant.name}"
+        base_url = named_base(meant.provider, self._environ) or ""
         if entry is None:
-            source: ModelSource = Provider(found.provider, self._upstreams, self._environ)
-            return Judging(source, found, shown, f"{shown} at {named}")
+            source: ModelSource = Provider(meant.provider, self._upstreams, self._environ)
+            return Judging(source, meant, full_name, f"{full_name} at {base_url}")
         source = Assigned(entry, self._upstreams, self._environ)
-        return Judging(source, found, shown, f"{shown} at {entry.base_url or named}")
+        return Judging(source, meant, full_name, f"{full_name} at {entry.base_url or base_url}")
 
-    def _scripted(self, found: Meaning, script: str) -> Judging:
+    def _scripted(self, meant: Meaning, script: str) -> Judging:
         path = self._root / script
         source = load(path, shown=script)
-        return Judging(source, found, f"script {script}", f"script {digest(path.read_bytes(), 16)}")
+        return Judging(source, meant, f"script {script}", f"script {digest(path.read_bytes(), 16)}")
 
     def _trusted(self) -> SSLContext:
         from holdfast.planes.http.roots import trusted

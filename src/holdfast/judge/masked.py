@@ -11,18 +11,18 @@ from holdfast.model.verdict import Judgement
 _AGAIN = "it cannot be judged again"
 
 
-def masked_in(rule: RuleJudge, seen: Observation, control: Observation | None, outcome: Judgement) -> str:
+def masked_in(rule: RuleJudge, observation: Observation, control: Observation | None, outcome: Judgement) -> str:
     """Why this outcome may differ from that of the run itself; empty if it does not."""
     if outcome not in ("pass", "fail"):
         return ""
     if "answer" in rule.texts and (rule.reads == "state" or outcome == ("pass" if rule.negative else "fail")):
-        if seen.masked:
+        if observation.masked:
             return f"a secret was masked in this answer; {_AGAIN}"
         if rule.compares and control is not None and control.masked:
             return f"a secret was masked in the answer that this one is compared with; {_AGAIN}"
-    if "evidence" in rule.texts and MASK.encode() in encode(seen.evidence.get(rule.id)):
+    if "evidence" in rule.texts and MASK.encode() in encode(observation.evidence.get(rule.id)):
         return f"a secret was masked in the evidence recorded for this rule; {_AGAIN}"
-    if any(_is_masked(event, rule.texts) for event in seen.trace):
+    if any(_is_masked(event, rule.texts) for event in observation.trace):
         return f"a secret was masked in a call of the agent; {_AGAIN}"
     return ""
 

@@ -76,57 +76,59 @@ class RuleJudge:
             return self._without_text(turn)
         evidence = observation.evidence.get(self.id) if self.asks else None
         try:
-            outcome, found = self._read(Exhibit(text, turn, observation, control, evidence))
+            outcome, finding = self._read(Exhibit(text, turn, observation, control, evidence))
         except (Exception, SystemExit) as broken:
             return _broken(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(
-                None, f"the answer was cut at our limit; before it, {found.reason}", "answer-cut"
+                None, f"the answer was cut at our limit; before it, {finding.reason}", "answer-cut"
             )
-        return outcome, found
+        return outcome, finding
 
     def _read(self, exhibit: Exhibit) -> tuple[Judgement, Finding]:
         """The rule's verdict on the text as it is, unless another reading contains what it requires or forbids."""
         first = self._outcome(self.decide(exhibit))
         if self.verbatim or first[0] == (decides := "fail" if self.negative else "pass"):
             return first
-        judged = (self._outcome(found) for found in self._other_findings(exhibit))
+        judged = (self._outcome(finding) for finding in self._other_findings(exhibit))
         return next((one for one in judged if one[0] == decides), first)
 
     def _other_findings(self, exhibit: Exhibit) -> Iterator[Finding]:
         text = exhibit.text
         for reading in readings(text, forbids=self.negative, by_line=self.by_line):
             for check in self.checks if reading is not text else self.checks[1:]:
-                found = check.decide(replace(exhibit, text=reading))
-                yield replace(found, marks=spans_in(text, reading, found.marks)) if reading is not text else found
+                finding = check.decide(replace(exhibit, text=reading))
+                yield replace(finding, marks=spans_in(text, reading, finding.marks)) if reading is not text else finding
 
     def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """The rule's verdict on the calls of a trial, whatever the agent answered."""
         if not observation.trace and (self.negative or not self.blind):
-            found = Finding(None if self.negative else False, "no call was seen", "no-call")
-            return ("unproven" if self.negative else "fail"), found
+            finding = Finding(None if self.negative else False, "no call was seen", "no-call")
+            return ("unproven" if self.negative else "fail"), finding
         try:
-            found = self.decide(Exhibit(turn.text or "", turn, observation, control))
-            outcome, found = self._outcome(found)
+            finding = self.decide(Exhibit(turn.text or "", turn, observation, control))
+            outcome, finding = self._outcome(finding)
         except (Exception, SystemExit) as broken:
             return _broken(broken)
-        return self._doubted(outcome, found, observation)
+        return self._doubted(outcome, finding, observation)
 
     def state(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """The rule's verdict on the recorded state that the agent left, whatever the agent answered."""
         evidence = observation.evidence.get(self.id)
         try:
-            outcome, found = self._outcome(self.decide(Exhibit(turn.text or "", turn, observation, control, evidence)))
+            outcome, finding = self._outcome(
+                self.decide(Exhibit(turn.text or "", turn, observation, control, evidence))
+            )
         except (Exception, SystemExit) as broken:
             return _broken(broken)
-        return self._doubted(outcome, found, observation) if "target" in self.texts else (outcome, found)
+        return self._doubted(outcome, finding, observation) if "target" in self.texts else (outcome, finding)
 
-    def _doubted(self, outcome: Judgement, found: Finding, observation: Observation) -> tuple[Judgement, Finding]:
+    def _doubted(self, outcome: Judgement, finding: Finding, observation: Observation) -> tuple[Judgement, Finding]:
         """The same outcome, or unproven if calls that were not seen could have changed it."""
         doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         if not doubt:
-            return outcome, found
-        return "unproven", Finding(None, f"{doubt}; {found.reason}", "calls-hidden")
+            return outcome, finding
+        return "unproven", Finding(None, f"{doubt}; {finding.reason}", "calls-hidden")
 
     def _doubt(self, observation: Observation) -> str:
         """Why something that was not seen may have happened; empty if it has not."""
@@ -141,19 +143,19 @@ class RuleJudge:
         closed = unread(observation.trace, self.urls)
         return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
 
-    def _outcome(self, found: Finding) -> tuple[Judgement, Finding]:
-        passed, score = found.passed, found.score
-        if not _is_sound(found):
+    def _outcome(self, finding: Finding) -> tuple[Judgement, Finding]:
+        passed, score = finding.passed, finding.score
+        if not _is_sound(finding):
             return "error", Finding(None, "the check gave a finding of the wrong types", "bad-finding")
-        if not found.code:
-            found = replace(found, code="check-said", key=(fingerprint(found.reason),))
+        if not finding.code:
+            finding = replace(finding, code="check-said", key=(fingerprint(finding.reason),))
         if score is not None and not 0.0 <= score <= 1.0:
             return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1", "bad-score")
-        if passed is None or (found.empty and self.negative):
-            return "unproven", found
-        if self.negate and not found.either_way:
-            return _swapped(found, passed, wanted=not self.negative)
-        return ("pass" if passed else "fail"), found
+        if passed is None or (finding.empty and self.negative):
+            return "unproven", finding
+        if self.negate and not finding.either_way:
+            return _swapped(finding, passed, wanted=not self.negative)
+        return ("pass" if passed else "fail"), finding
 
     def _without_text(self, turn: Turn) -> tuple[Judgement, Finding]:
         why = describe(turn, self.timeout_ms)
@@ -162,12 +164,12 @@ class RuleJudge:
         return "fail", Finding(False, f"no answer: {why}", "no-answer", (turn.ending,))
 
 
-def _is_sound(found: Finding) -> bool:
+def _is_sound(finding: Finding) -> bool:
     """Whether a finding matches its declared types: nothing else validates what a plug-in returns."""
-    decided = found.passed is True or found.passed is False or found.passed is None
-    if not (decided and isinstance(found.code, str) and isinstance(found.key, tuple)):
+    decided = finding.passed is True or finding.passed is False or finding.passed is None
+    if not (decided and isinstance(finding.code, str) and isinstance(finding.key, tuple)):
         return False
-    return not found.key or all(isinstance(one, str) for one in found.key)
+    return not finding.key or all(isinstance(one, str) for one in finding.key)
 
 
 def _default_over(negative: bool, every_turn: bool) -> str:
@@ -204,7 +206,7 @@ def _typed(value: Any) -> Any:
     return as_typed(value) if isinstance(value, str) and re.search(r"\w\w", value) else value
 
 
-def despite_fault(observation: Observation, outcome: Judgement, found: Finding) -> tuple[Judgement, Finding]:
+def despite_fault(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
     """The outcome of a rule on actions: unproven if a tool ran despite a fault that should prevent it.
 
     An agent that rightly retries then acts twice, because of the fault. A fault that lets its tool run and changes the
@@ -212,22 +214,22 @@ def despite_fault(observation: Observation, outcome: Judgement, found: Finding) 
     """
     from holdfast.checks.trace.calls import reached
 
-    for met in observation.met:
-        if met.ran and reached(met.mode) != "always":
-            why = f"{met.target} had already run when `{met.mode}` was injected"
+    for entry in observation.met:
+        if entry.ran and reached(entry.mode) != "always":
+            why = f"{entry.target} had already run when `{entry.mode}` was injected"
             ways = "list the tool in agent.tools, or use a fault that loses the reply once the tool has run"
             return "unproven", Finding(
-                None, f"{why}; only the result sent to the model changed; {ways}", "tool-ran", (met.mode,)
+                None, f"{why}; only the result sent to the model changed; {ways}", "tool-ran", (entry.mode,)
             )
-    return outcome, found
+    return outcome, finding
 
 
-def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
+def _swapped(finding: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
     """The reversed finding; `wanted` means that the rule requires what its check forbids."""
     against = "and this rule, being negated, asks for the opposite" if wanted else "which this rule forbids"
-    score = (1.0 if passed else 0.0) if found.score is None else found.score
-    why = f"{found.reason}, {against}" if passed else found.reason
-    return ("fail" if passed else "pass"), replace(found, passed=not passed, reason=why, score=1.0 - score)
+    score = (1.0 if passed else 0.0) if finding.score is None else finding.score
+    why = f"{finding.reason}, {against}" if passed else finding.reason
+    return ("fail" if passed else "pass"), replace(finding, passed=not passed, reason=why, score=1.0 - score)
 
 
 def _broken(broken: BaseException) -> tuple[Judgement, Finding]:

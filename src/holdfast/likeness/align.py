@@ -87,9 +87,9 @@ def join_meanings(ours: Sequence[Statement], theirs: Sequence[Statement], near: 
     here, there = ({t.key: t for one in side for t in one.content if t.kind == "word"} for side in (ours, theirs))
     alone = [token for key, token in here.items() if key not in there][:_MOST_ALONE]
     for key, token in [(key, token) for key, token in there.items() if key not in here][:_MOST_ALONE]:
-        found = next((other.key for other in alone if near(other.text, token.text)), None)
-        for one in (one for side in theirs for one in side.content if found and one.key == key):
-            one.key = found or key
+        shared_key = next((other.key for other in alone if near(other.text, token.text)), None)
+        for one in (one for side in theirs for one in side.content if shared_key and one.key == key):
+            one.key = shared_key or key
 
 
 def _is_courtesy(one: Statement, lang: Language) -> bool:
@@ -157,8 +157,8 @@ class Side:
         key = (token.kind, token.key)
         if key not in self._partners:
             exact = self.by_key.get(token.key, [])
-            found = exact or [place for place in self._likely(token) if agree(token, place[0])]
-            self._partners[key] = found[:_MOST_PARTNERS]
+            matches = exact or [place for place in self._likely(token) if agree(token, place[0])]
+            self._partners[key] = matches[:_MOST_PARTNERS]
         return self._partners[key]
 
     def _likely(self, token: TextToken) -> Iterable[tuple[TextToken, int]]:
@@ -199,15 +199,15 @@ def cover(one: Statement, other: Side) -> Covered:
     # Two, because one sentence may have become two. A word in any other statement counts less: it may be about
     # something else.
     near = frozenset[str]().union(*(other.statements[n].keys for _, n in nearest[:2]))
-    found, left = 0.0, list[TextToken]()
+    weight, left = 0.0, list[TextToken]()
     for token in {token.key: token for token in one.content}.values():
         if token.key in near or (token.fact and other.partners(token)):
-            found += token.weight
+            weight += token.weight
         elif token.key in other.places:
-            found += _ELSEWHERE * token.weight
+            weight += _ELSEWHERE * token.weight
         else:
             left.append(token)
-    return Covered(found / one.weight if one.weight else 1.0, nearest, left)
+    return Covered(weight / one.weight if one.weight else 1.0, nearest, left)
 
 
 def agree(one: TextToken, other: TextToken) -> bool:

@@ -181,32 +181,34 @@ def _prose(lines: Sequence[str]) -> Iterator[Line]:
 
 def _joined(lines: Sequence[str]) -> Iterator[str]:
     """Joins lines that only wrap a sentence."""
-    held = ""
+    pending = ""
     for line in lines:
         starts = not line.strip() or _BULLET.match(line) or _STEP.match(line) or _HEADING.match(line)
-        goes_on = held.strip() and not starts and not held.rstrip(" *_").endswith((".", "!", "?", ":", "。", "："))
-        if goes_on and not _BOLD_LINE.match(held) and line[:1].strip() and line.lstrip()[:1].islower():
-            held = f"{held} {line.strip()}"
+        goes_on = (
+            pending.strip() and not starts and not pending.rstrip(" *_").endswith((".", "!", "?", ":", "。", "："))
+        )
+        if goes_on and not _BOLD_LINE.match(pending) and line[:1].strip() and line.lstrip()[:1].islower():
+            pending = f"{pending} {line.strip()}"
             continue
-        if held:
-            yield held
-        held = line
+        if pending:
+            yield pending
+        pending = line
         if not line.strip():
             yield ""
-            held = ""
-    if held:
-        yield held
+            pending = ""
+    if pending:
+        yield pending
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of a line; one that does not end is cut at the maximum length."""
-    found: list[str] = []
+    parts: list[str] = []
     for part in _SENTENCE_END.split(text):
-        if found and part and (_ABBREVIATION.search(found[-1]) or (_DAY.search(found[-1]) and _goes_on(part))):
-            found[-1] = f"{found[-1]} {part}"
+        if parts and part and (_ABBREVIATION.search(parts[-1]) or (_DAY.search(parts[-1]) and _goes_on(part))):
+            parts[-1] = f"{parts[-1]} {part}"
         elif part and part.strip():
-            found.append(part.strip())
-    return [piece for part in found for piece in (wrap(part, _LONGEST) if len(part) > _LONGEST else [part])]
+            parts.append(part.strip())
+    return [piece for part in parts for piece in (wrap(part, _LONGEST) if len(part) > _LONGEST else [part])]
 
 
 def _goes_on(part: str) -> bool:

@@ -57,8 +57,8 @@ def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
     ours, theirs = (read_statements(_all_lines(blocks), lang) for blocks in (one, other))
     if plain and not ours and not theirs and _small_words(expected) != _small_words(actual):
         conflicts.append(Conflict("text", expected, actual))
-    score, found = _compare_statements(ours, theirs, lang, near if method == "semantic" else None)
-    conflicts += found
+    score, statement_conflicts = _compare_statements(ours, theirs, lang, near if method == "semantic" else None)
+    conflicts += statement_conflicts
     return Likeness(0.0, tuple(dict.fromkeys(conflicts))) if conflicts else Likeness(score)
 
 
@@ -90,10 +90,10 @@ def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
 
 def _differences(expected: str, actual: str) -> Iterator[Conflict]:
     """The conflicts of two short texts, with the same standard as for two answers."""
-    found = compare(expected, actual)
-    if found.conflicts:
-        yield from found.conflicts
-    elif found.score < 0.75:
+    likeness = compare(expected, actual)
+    if likeness.conflicts:
+        yield from likeness.conflicts
+    elif likeness.score < 0.75:
         yield Conflict("text", expected, actual)
 
 

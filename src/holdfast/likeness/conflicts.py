@@ -60,7 +60,7 @@ def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[ClauseS
     likely = {n: likeness for likeness, n in covered.nearest}
     # Candidates are the statements that the alignment chose and those that share the rarest words: a long statement may
     # have been split in the other text, and then the alignment knows only one of its parts.
-    found: list[tuple[float, ClauseSpan]] = []
+    spans: list[tuple[float, ClauseSpan]] = []
     for n in likely.keys() | {n for _, n in side.nearest(keys)}:
         statement = side.statements[n]
         for span in (*statement.clauses, Clause(statement.tokens)):
@@ -69,12 +69,12 @@ def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[ClauseS
             if likeness >= _SAME_CLAUSE and (
                 len(keys.keys() & other.keys()) > 1 or (len(keys) == len(other) == 1 and not statement.is_light)
             ):
-                found.append((likeness + _STATEMENT * likely.get(n, 0.0), ClauseSpan(span, statement)))
+                spans.append((likeness + _STATEMENT * likely.get(n, 0.0), ClauseSpan(span, statement)))
     # A complete statement is used only if none of its clauses matches.
-    parts = [(likeness, span) for likeness, span in found if span.clause in span.statement.clauses]
-    found = parts or found
-    best = max((likeness for likeness, _ in found), default=0.0)
-    return [span for likeness, span in sorted(found, key=lambda one: -one[0]) if likeness >= best - _NEARLY]
+    parts = [(likeness, span) for likeness, span in spans if span.clause in span.statement.clauses]
+    spans = parts or spans
+    best = max((likeness for likeness, _ in spans), default=0.0)
+    return [span for likeness, span in sorted(spans, key=lambda one: -one[0]) if likeness >= best - _NEARLY]
 
 
 def _dice(one: dict[str, float], other: dict[str, float]) -> float:
@@ -196,7 +196,7 @@ def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
         for j in range(1, min(_BLOCK, len(ours) - i - 1) + 1):
             middle = ours[i:-j]
             if ours[:i] == theirs[-i:] and ours[-j:] == theirs[:j] and middle == theirs[j:-i]:
-                listed = "," in middle or any("and" in found for found in marks[i:-j])
+                listed = "," in middle or any("and" in token_marks for token_marks in marks[i:-j])
                 says = any(
                     token.key or token.text in _TOWARD for token in one.tokens[start + i : len(one.tokens) - end - j]
                 )
@@ -226,12 +226,12 @@ def steps_reordered(pair: TextPair) -> Iterator[Conflict]:
             for one, covered in zip(pair.one.statements, pair.one_covered, strict=True)
             if one.line.kind == "step" and one.line.of == number and covered.nearest
         ]
-        placed = [
+        matched = [
             (one, n)
             for one, (likeness, n) in steps
             if likeness >= _SAME_STEP and pair.other.statements[n].line.kind == "step"
         ]
-        for (first, at), (second, after) in pairwise(placed):
+        for (first, at), (second, after) in pairwise(matched):
             if after < at:
                 yield Conflict("order", first.line.text, second.line.text)
 

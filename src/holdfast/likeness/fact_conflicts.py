@@ -36,22 +36,22 @@ def _context(token: TextToken, statement: Statement) -> TokenContext:
         if statement.line.kind in ("row", "item", "step")
         else set()
     )
-    found: TokenContext = {}
+    weights: TokenContext = {}
     # The words around a fact say what it is about, and the nearest say it best: weight falls with distance, and again
     # at the border of the clause.
     for n in range(max(0, at - _REACH), min(len(content), at + _REACH + 1)):
         if n != at and content[n].kind != token.kind:  # Two adjacent numbers say nothing about each other.
             weight = (1.0 if id(content[n]) in inside else _OUTSIDE) / abs(n - at)
-            found[content[n].key] = max(found.get(content[n].key, 0.0), weight)
+            weights[content[n].key] = max(weights.get(content[n].key, 0.0), weight)
     # A row or an item begins with its label, which applies to every fact in it, however far away.
     for other in statement.clauses[0].content if first else ():
         if other is not token:
-            found[other.key] = max(found.get(other.key, 0.0), 0.5)
+            weights[other.key] = max(weights.get(other.key, 0.0), 0.5)
     words = [other for other in clause.tokens if other.kind != "sign"]
     place = next(n for n, other in enumerate(words) if other is token)
     if place:
-        found[f"<{words[place - 1].text.lower()}"] = 0.7
-    return found
+        weights[f"<{words[place - 1].text.lower()}"] = 0.7
+    return weights
 
 
 def alike(one: TokenContext, other: TokenContext) -> float:
@@ -84,7 +84,7 @@ def _fact_conflict(token: TextToken, at: int, near: list[tuple[TextToken, int]],
         for other, n in near
         if other.kind in COMPARABLE[token.kind] and not agree(token, other) and _comparable(token, other, bool(same))
     ]
-    best, rival, n = max(rivals, key=lambda found: found[0], default=(0.0, None, 0))
+    best, rival, n = max(rivals, key=lambda candidate: candidate[0], default=(0.0, None, 0))
     # A fact that the other text lacks was replaced if another fact has the same context there and has no counterpart
     # either. Without such a rival it is missing; names and soft facts may be left out.
     if not same:

@@ -78,33 +78,33 @@ class Fact(NamedTuple):
 def facts_in(pieces: list[TextPiece], words: list[str], lang: Language) -> dict[int, tuple[int, Fact]]:
     """The facts by their start position: how many tokens a fact has, and the fact."""
     reader = _Reader(pieces, words, lang)
-    found, at = dict[int, tuple[int, Fact]](), 0
+    facts, at = dict[int, tuple[int, Fact]](), 0
     while at < len(pieces):
         fact = reader.fact_at(at)
         if fact is not None:
-            found[at] = fact
+            facts[at] = fact
         at += fact[0] if fact else 1
-    _share_units(found, words)
-    return found
+    _share_units(facts, words)
+    return facts
 
 
-def _share_units(found: dict[int, tuple[int, Fact]], words: list[str]) -> None:
+def _share_units(facts: dict[int, tuple[int, Fact]], words: list[str]) -> None:
     """`200 to 400 mg`, `12. bis 15. März`: the first of two takes its unit or month from the second."""
-    for at, (size, fact) in list(found.items()):
+    for at, (size, fact) in list(facts.items()):
         joint = at + size
         while joint < len(words) and words[joint] == ".":
             joint += 1
-        second = found.get(joint + 1)
+        second = facts.get(joint + 1)
         if second is None or words[joint] not in _RANGES:
             continue
         if fact.kind == "date" and words[joint] == "-" and _is_day(second[1]):  # `June 3-6`
-            found[joint + 1] = (second[0], fact._replace(readings=_same_month(fact, second[1])))
+            facts[joint + 1] = (second[0], fact._replace(readings=_same_month(fact, second[1])))
         if fact.kind != "number" or fact.dimension or fact.bare is None:
             continue
         if second[1].kind == "number" and second[1].dimension:
-            found[at] = (size, _scaled(fact.bare, second[1]))
+            facts[at] = (size, _scaled(fact.bare, second[1]))
         elif second[1].kind == "date" and "-" in min(second[1].readings) and _is_day(fact):
-            found[at] = (size, second[1]._replace(readings=_same_month(second[1], fact)))
+            facts[at] = (size, second[1]._replace(readings=_same_month(second[1], fact)))
 
 
 def _is_day(fact: Fact) -> bool:
@@ -213,16 +213,16 @@ class _Reader:
         return self._number(at, value or Fraction(0), size, soft=True)
 
     def _named(self, at: int) -> tuple[int, Fact] | None:
-        named = self._lang.named.get(self._words[at], "")
-        if named.startswith("month"):
+        name = self._lang.named.get(self._words[at], "")
+        if name.startswith("month"):
             day = self._word(at + 1)
             if day.isdigit() and 1 <= int(day) <= 31:
                 size = 3 if self._word(at + 2) in _ORDINALS and self._word(at + 2) != "." else 2
                 more, year = self._year(at + size)
-                return size + more, Fact("date", "", frozenset({f"{named[6:]}-{int(day)}"}), year=year)
+                return size + more, Fact("date", "", frozenset({f"{name[6:]}-{int(day)}"}), year=year)
             if self._words[at] in _SURELY_MONTH:
                 return None
-        return (1, Fact("date", "", frozenset({named}))) if named else None
+        return (1, Fact("date", "", frozenset({name}))) if name else None
 
     def _dated(self, at: int) -> tuple[int, Fact] | None:
         """`5 April 2024`, `5. April`, `el 5 de abril de 2024`."""
@@ -232,11 +232,11 @@ class _Reader:
         after = at + 1
         while self._word(after) in _BETWEEN or self._word(after) in _ORDINALS:
             after += 1
-        named = self._lang.named.get(self._word(after), "")
-        if not named.startswith("month"):
+        name = self._lang.named.get(self._word(after), "")
+        if not name.startswith("month"):
             return None
         more, year = self._year(after + 1)
-        return after + 1 - at + more, Fact("date", "", frozenset({f"{named[6:]}-{int(day)}"}), year=year)
+        return after + 1 - at + more, Fact("date", "", frozenset({f"{name[6:]}-{int(day)}"}), year=year)
 
     def _year(self, at: int) -> tuple[int, int]:
         start = at
@@ -329,6 +329,6 @@ def _value(numeral: str) -> int:
     return total + digit
 
 
-def _hour(found: re.Match[str]) -> str:
-    late = found[1] in ("下午", "晚上", "午後") and int(found[2]) < 12
-    return f" {int(found[2]) + 12 * late}:{30 if found[3] == '半' else int(found[4] or 0):02} "
+def _hour(match: re.Match[str]) -> str:
+    late = match[1] in ("下午", "晚上", "午後") and int(match[2]) < 12
+    return f" {int(match[2]) + 12 * late}:{30 if match[3] == '半' else int(match[4] or 0):02} "

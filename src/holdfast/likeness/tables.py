@@ -77,12 +77,12 @@ def table(name: str) -> dict[str, Any]:
 @cache
 def units() -> dict[str, tuple[str, Fraction]]:
     """For each unit, its dimension and its size in base units."""
-    found = {}
+    sizes = {}
     for dimension, pairs in table("units").items():
         for pair in pairs.split():
             name, _, factor = pair.rpartition("=")
-            found[fold(name).replace("_", " ")] = (dimension, Fraction(factor))
-    return found
+            sizes[fold(name).replace("_", " ")] = (dimension, Fraction(factor))
+    return sizes
 
 
 @cache
@@ -97,7 +97,7 @@ def language(name: str) -> Language:
     for phrase in marks:
         first, *rest = phrase.split()
         longest[first] = max(longest.get(first, 1), 1 + len(rest))
-    named = {
+    calendar = {
         word: f"{kind[:-1]} {n}"
         for kind in ("months", "days")
         for n, names in enumerate(fold(words.get(kind, "")).split("|"), 1)
@@ -107,14 +107,14 @@ def language(name: str) -> Language:
     free = frozenset(stem(word, name) for word in fold(words.get("free", "")).split())
     groups |= dict.fromkeys((*free, *(stem(word, name) for word in fold(words.get("cost", "")).split())), _COST)
     courtesy = tuple(phrase.replace("_", " ") for phrase in fold(words.get("courtesy", "")).split())
-    known = _known_words([*marks, *named, *units(), *groups]) if name in SPACELESS else None
+    known = _known_words([*marks, *calendar, *units(), *groups]) if name in SPACELESS else None
     return Language(
         name=name,
-        marks={word: frozenset(found) for word, found in marks.items()},
+        marks={word: frozenset(effects) for word, effects in marks.items()},
         longest=longest,
         numbers=_values(words.get("numbers", "")),
         scales=_values(words.get("scales", "")),
-        named=named,
+        named=calendar,
         courtesy=courtesy,
         free=free,
         polite=frozenset(fold(words.get("polite", "")).split()),
@@ -191,7 +191,7 @@ def _endings(name: str) -> tuple[str, ...]:
 def months() -> frozenset[str]:
     """The months in every language."""
     names = (fold(words.get("months", "")).replace("|", " ").split() for words in table("words").values())
-    return frozenset(name for found in names for name in found)
+    return frozenset(name for words_of_one in names for name in words_of_one)
 
 
 def detect(text: str) -> Language:

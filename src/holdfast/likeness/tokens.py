@@ -134,18 +134,18 @@ def _tokens(text: str, lang: Language) -> list[TextToken]:
 
 def _pieces(text: str, lang: Language) -> list[TextPiece]:
     """The kind and text of everything in a line."""
-    found = list[TextPiece]()
+    pieces = list[TextPiece]()
     for match in _SCAN.finditer(text):
         kind = "dmy" if match.lastgroup == "mark" else str(match.lastgroup)
         if kind != "word":
-            found.append(TextPiece(kind, match[0]))
+            pieces.append(TextPiece(kind, match[0]))
         elif lang.known is not None:
-            found.extend(TextPiece("word", part) for part in _segments(match[0], lang.known))
+            pieces.extend(TextPiece("word", part) for part in _segments(match[0], lang.known))
         elif fold(match[0]) in lang.numbers:
-            found.append(TextPiece("word", match[0]))
+            pieces.append(TextPiece("word", match[0]))
         else:
-            found.extend(TextPiece("word", part) for part in match[0].split("-"))
-    return found
+            pieces.extend(TextPiece("word", part) for part in match[0].split("-"))
+    return pieces
 
 
 _RUNS = re.compile(r"[A-Za-z]+|[\u30a0-\u30ff]+|.")
@@ -181,9 +181,9 @@ def _marked(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]:
         piece = pieces[at]
         if at in facts:
             size, fact = facts[at]
-            shown = " ".join(part.text for part in pieces[at : at + size])
+            text = " ".join(part.text for part in pieces[at : at + size])
             none = frozenset({"not"}) if fact.kind == "number" and not fact.bare else frozenset[str]()
-            yield TextToken(shown, fact.kind, fact.shown, none, fact)
+            yield TextToken(text, fact.kind, fact.shown, none, fact)
             at += size
             continue
         size, marks = _phrase(words, at, lang)
@@ -191,8 +191,8 @@ def _marked(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]:
         if piece.kind == "code":
             yield TextToken(piece.text, "code", words[at].rstrip("()"))
         elif piece.kind in ("sign", "unit"):
-            said = len(piece.text) > 1 or piece.text in "<>="
-            yield TextToken(piece.text, "word" if said else "sign", piece.text if said else "")
+            has_content = len(piece.text) > 1 or piece.text in "<>="
+            yield TextToken(piece.text, "word" if has_content else "sign", piece.text if has_content else "")
         elif marks and not (last and words[at] in _PARTICLES):
             kind = "stop" if marks <= frozenset({"empty", "and", "past"}) else "mark"
             yield TextToken(" ".join(words[at : at + size]), kind, marks=marks - {"empty"})

@@ -120,8 +120,8 @@ class LaunchHost(SpareChild):
     def ready(self) -> bool:
         return bool(self.spare or self._free)
 
-    def took(self, told: bytes) -> None:
-        pid, ticket = TAKEN.unpack(told)
+    def took(self, report: bytes) -> None:
+        pid, ticket = TAKEN.unpack(report)
         self._keepers[pid] = ticket
         if pid == self.spare:
             self.spare = 0
@@ -145,11 +145,11 @@ class LaunchHost(SpareChild):
         """Takes the next order, if one arrives soon, and reports that it cannot be executed."""
         if not select.select([self.control], [], [], 0.05)[0]:
             return
-        taken = next_order(self.control)
-        if taken is None:
+        received = next_order(self.control)
+        if received is None:
             self.over = True
             return
-        ticket, order = taken
+        ticket, order = received
         order.close()
         self._tell(REFUSED, ticket, errno.EAGAIN)
 
@@ -158,12 +158,12 @@ class LaunchHost(SpareChild):
 
     def serve(self) -> int:
         """Runs one program after the other, until a program leaves something behind, or changes this process."""
-        me, given = os.getpid(), inherited()
-        while (taken := next_order(self.control)) is not None:
-            ticket, order = taken
+        me, state = os.getpid(), inherited()
+        while (received := next_order(self.control)) is not None:
+            ticket, order = received
             self.tell_taken(TAKEN.pack(me, ticket))
             self._keep(ticket, order)
-            if any_children() or inherited() != given:
+            if any_children() or inherited() != state:
                 return 0
             self.tell_taken(TAKEN.pack(me, 0))
         return OVER

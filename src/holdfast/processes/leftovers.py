@@ -67,14 +67,14 @@ def end_orphans(spared: set[int]) -> set[int]:
 def end_marked(name: str, value: str) -> set[int]:
     """Kills every process whose environment has this variable; returns the survivors."""
     mark = f"{name}={value}".encode()
-    found: set[int] = set()
+    killed: set[int] = set()
     for _ in range(ROUNDS):
-        found = {pid for pid in _processes() if _marked(pid, mark)}
-        if not found:
+        killed = {pid for pid in _processes() if _marked(pid, mark)}
+        if not killed:
             break
-        for pid in found:
+        for pid in killed:
             kill(pid, signal.SIGKILL)
-    return found
+    return killed
 
 
 def survived(count: int) -> tuple[str, ...]:

@@ -43,8 +43,8 @@ def client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.
 def reads_on(peer: PeerAddress, server: PeerAddress) -> bool:
     """Whether a client still holds its end and may read from it; False if unknown."""
     answer = _client_end(peer, server)
-    held = any(answer[_INODE_AT : _INODE_AT + 4])
-    return held and not _shut(answer) & _NO_READING
+    has_inode = any(answer[_INODE_AT : _INODE_AT + 4])
+    return has_inode and not _shut(answer) & _NO_READING
 
 
 def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:

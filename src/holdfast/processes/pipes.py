@@ -39,10 +39,10 @@ class Sink(Protocol):
 class Tail:
     """Keeps the end of the output, where the traceback is."""
 
-    def __init__(self, kept: int = OUTPUT_KEPT, most: float = OUTPUT_LIMIT) -> None:
-        """Keeps the last `kept` of the first `most` bytes."""
+    def __init__(self, size: int = OUTPUT_KEPT, most: float = OUTPUT_LIMIT) -> None:
+        """Keeps the last `size` of the first `most` bytes."""
         self._held = bytearray()
-        self._kept = kept
+        self._kept = size
         self._most = most
         self._read = 0
         self.watch: Callable[[bytes], None] | None = None
@@ -88,8 +88,8 @@ class Tail:
         last = self.last_line
         if _ERROR.search(last):
             return last
-        said = (line.strip() for line in reversed(_unboxed(self.text)) if _ERROR.search(line))
-        return next((line for line in said if not line.startswith("at ")), last)
+        lines = (line.strip() for line in reversed(_unboxed(self.text)) if _ERROR.search(line))
+        return next((line for line in lines if not line.startswith("at ")), last)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -121,13 +121,13 @@ def _box_text(rows: list[str]) -> str:
 
 def _innermost(lines: list[str]) -> str:
     """The last exception of a group, from its lines in reverse: the first line of its message, after its frames."""
-    named = ""
+    message = ""
     for line in lines:
-        if _GROUP_RULE.match(line) or (named and _GROUP_FRAME.match(line)):
+        if _GROUP_RULE.match(line) or (message and _GROUP_FRAME.match(line)):
             break
-        if found := _GROUP_LINE.match(line):
-            named = found[1]  # from Python 3.13 on each line of a multi-line message has a bar before it
-    return named
+        if match := _GROUP_LINE.match(line):
+            message = match[1]  # from Python 3.13 on each line of a multi-line message has a bar before it
+    return message
 
 
 class Head:

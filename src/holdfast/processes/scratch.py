@@ -57,21 +57,21 @@ def folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
 
 def sweep() -> list[Path]:
     """Removes the folders of dead processes of this user; returns their paths."""
-    found = [Path(entry.path) for entry in _entries() if _dead(entry)]
-    for path in found:
+    dead = [Path(entry.path) for entry in _entries() if _dead(entry)]
+    for path in dead:
         _rmtree(path)
-    return sorted(path for path in found if not path.exists())
+    return sorted(path for path in dead if not path.exists())
 
 
 def _entries() -> list[os.DirEntry[str]]:
-    found = []
+    ours = []
     for place in _places():
         try:
             with os.scandir(place) as entries:
-                found += [entry for entry in entries if entry.name.startswith("holdfast-")]
+                ours += [entry for entry in entries if entry.name.startswith("holdfast-")]
         except OSError:
             continue
-    return found
+    return ours
 
 
 def _places() -> set[str]:

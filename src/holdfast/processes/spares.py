@@ -53,7 +53,7 @@ class SpareChild:
         """Whether a child waits for an order."""
         return bool(self.spare)
 
-    def took(self, told: bytes) -> None:
+    def took(self, report: bytes) -> None:
         """Called when a child has taken an order."""
         self.spare = 0
 
@@ -64,9 +64,9 @@ class SpareChild:
         """Called when the machine refuses a new child; it is tried again soon."""
         raise NotImplementedError
 
-    def tell_taken(self, told: bytes) -> None:
+    def tell_taken(self, report: bytes) -> None:
         """In a child: reports that its order is taken, so that the next child can be made."""
-        os.write(self._taken[1], told)
+        os.write(self._taken[1], report)
 
     def leave(self) -> None:
         """In a child: closes everything that it shares with this process."""
@@ -88,18 +88,18 @@ class SpareChild:
             # process
             # looks for orders itself only while no child waits, and otherwise only for the end of the other side.
             poll.register(control, 0 if self.ready else select.POLLIN)
-            told = dict(poll.poll(None if self.ready else self.pause_ms))
-            self._attend(told)
-            if not self.ready and not self.over and (not told or control in told):
+            events = dict(poll.poll(None if self.ready else self.pause_ms))
+            self._attend(events)
+            if not self.ready and not self.over and (not events or control in events):
                 self._breed()
         end_orphans(set())
 
-    def _attend(self, told: dict[int, int]) -> None:
-        if told.get(self.control.fileno(), 0) & (select.POLLHUP | select.POLLERR):
+    def _attend(self, events: dict[int, int]) -> None:
+        if events.get(self.control.fileno(), 0) & (select.POLLHUP | select.POLLERR):
             self.over = True
-        if self._taken[0] in told:
+        if self._taken[0] in events:
             self.took(os.read(self._taken[0], self.told_bytes))
-        if self._died[0] in told:
+        if self._died[0] in events:
             os.read(self._died[0], 4096)
             self._reap()
 

@@ -57,15 +57,15 @@ def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[st
     """The program and its arguments as written; raises AgentUnavailable (config) if there is no such program."""
     if agent.command is not None:
         return [SHELL, "-c", agent.command]
-    named = agent.binary or ""
-    beside = root / named
-    found = None if os.sep in named else shutil.which(named, path=environ.get("PATH", os.defpath))
-    path = found or (str(beside) if beside.is_file() else "")
+    name = agent.binary or ""
+    local_path = root / name
+    on_path = None if os.sep in name else shutil.which(name, path=environ.get("PATH", os.defpath))
+    path = on_path or (str(local_path) if local_path.is_file() else "")
     if not path:
-        where = "no such file" if os.sep in named else "not on PATH, and no such file next to the spec"
-        hint = f"{install_hint(named)}a path is relative to the spec's folder; a shell command is agent.command"
+        where = "no such file" if os.sep in name else "not on PATH, and no such file next to the spec"
+        hint = f"{install_hint(name)}a path is relative to the spec's folder; a shell command is agent.command"
         raise AgentUnavailable(
-            f"cannot start agent.binary {named!r}: {where}", code="agent-not-started", hint=hint, config=True
+            f"cannot start agent.binary {name!r}: {where}", code="agent-not-started", hint=hint, config=True
         )
     return [path, *agent.args]
 
@@ -84,11 +84,11 @@ async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd
         raise AgentUnavailable(message, code="agent-not-started", hint=hint, config=True) from refused
 
 
-def not_run(agent: AgentSpec, said: str, sees: str) -> AgentUnavailable:
+def not_run(agent: AgentSpec, output: str, sees: str) -> AgentUnavailable:
     """The error of a shell that could not run the command; `sees` says where it searched for programs."""
-    missing = _MISSING.search(said)
+    missing = _MISSING.search(output)
     return AgentUnavailable(
-        f"agent.command cannot be run: {said or 'the shell found no such program'}",
+        f"agent.command cannot be run: {output or 'the shell found no such program'}",
         code="agent-not-started",
         hint=(install_hint(missing[1]) if missing else "") + sees,
         body=agent.command or "",

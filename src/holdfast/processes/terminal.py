@@ -156,8 +156,8 @@ class PlainScreen:
 
     def rest(self) -> bytes:
         """The rest, when nothing more arrives."""
-        held, self._held = self._held, b""
-        return b"\n" if held.startswith(b"\r") else b""
+        rest, self._held = self._held, b""
+        return b"\n" if rest.startswith(b"\r") else b""
 
 
 def _cleaned(data: bytes) -> bytes:

@@ -92,7 +92,7 @@ class TableCheck(Protocol):
 class GatheringCheck(Protocol):
     """A check on the state an agent left: it records its inputs while the world exists."""
 
-    async def gather(self, world: World, seen: Observation) -> Evidence: ...
+    async def gather(self, world: World, observation: Observation) -> Evidence: ...
 
 
 @runtime_checkable
@@ -138,6 +138,8 @@ class Ask(Protocol):
 class ConsultingCheck(Protocol):
     """A check that may ask a model after the world is closed, if its traits say so; the reply becomes evidence."""
 
-    async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
+    async def consult(
+        self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
+    ) -> Evidence:
         """Asks the model; `control` is the calm run of a check that needs one."""
         ...

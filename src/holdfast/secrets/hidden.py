@@ -82,18 +82,18 @@ class Hidden:
         """Replaces all forms that a server writes with masks of the same length."""
         forms = disguises(self._texts, text=text)
         for start in range(0, len(data), WINDOW):
-            seen = data[start : start + WINDOW + self._lap]
+            window = data[start : start + WINDOW + self._lap]
             for form in forms:
-                if 0 <= seen.find(form.found) < WINDOW:  # the next window sees the longer ones there first
+                if 0 <= window.find(form.found) < WINDOW:  # the next window sees the longer ones there first
                     _overwrite(data, form, start)
-                    seen = data[start : start + WINDOW + self._lap]
+                    window = data[start : start + WINDOW + self._lap]
 
     def spelled_in(self, data: mmap) -> bool:
         """Whether a value, or a form that `mask` recognises, occurs."""
         for start in range(0, len(data), WINDOW):
-            seen = data[start : start + WINDOW + self._lap]
-            text = _NO_END + seen.decode("utf-8", "surrogateescape") + _NO_END
-            if any(value in seen for value in self.values) or self._mask(text) != text:
+            window = data[start : start + WINDOW + self._lap]
+            text = _NO_END + window.decode("utf-8", "surrogateescape") + _NO_END
+            if any(value in window for value in self.values) or self._mask(text) != text:
                 return True
         return False
 
@@ -244,8 +244,8 @@ def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
 def _rewritten(path: Path, hidden: Hidden) -> str:
     """Rewrites a file without secrets; returns the reason if that is impossible."""
     if path.stat().st_size > REWRITTEN:
-        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as seen:
-            return "it is large, and a secret is in it" if hidden.spelled_in(seen) else ""
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            return "it is large, and a secret is in it" if hidden.spelled_in(content) else ""
     before = path.read_bytes()
     try:
         data = b"".join(hidden.masked(BytesIO(hidden.plain(before))))

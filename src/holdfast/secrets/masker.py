@@ -78,20 +78,20 @@ class Masker:
 
     def _begun(self, text: str, end: int) -> int:
         """How many characters before this position are the beginning of a secret."""
-        found = self._pieces.get(text[max(0, end - PIECE) : end], ())
+        pieces = self._pieces.get(text[max(0, end - PIECE) : end], ())
         sizes = [
             at + PIECE
-            for whole, at, least in found
+            for whole, at, least in pieces
             if at + PIECE >= least and text.endswith(whole[: at + PIECE], 0, end)
         ]
         return max(sizes, default=0)
 
     def _ended(self, text: str, start: int) -> int:
         """How many characters from this position on are the end of a secret."""
-        found = self._pieces.get(text[start : start + PIECE], ())
+        pieces = self._pieces.get(text[start : start + PIECE], ())
         sizes = [
             len(whole) - at
-            for whole, at, least in found
+            for whole, at, least in pieces
             if len(whole) - at >= least and text.startswith(whole[at:], start)
         ]
         return max(sizes, default=0)
@@ -105,13 +105,13 @@ class Masker:
         masked: S = self._inside(value)
         return value if masked == value else masked
 
-    def observation(self, seen: Observation) -> Observation:
+    def observation(self, observation: Observation) -> Observation:
         """Masks an observation and records whether the agent itself output a secret."""
-        shown = self.struct(seen)
-        if shown is seen:
-            return seen
-        said = any(a.text != b.text for a, b in zip(seen.turns, shown.turns, strict=True))
-        return replace(shown, masked=said)
+        masked = self.struct(observation)
+        if masked is observation:
+            return observation
+        agent_leaked = any(a.text != b.text for a, b in zip(observation.turns, masked.turns, strict=True))
+        return replace(masked, masked=agent_leaked)
 
     def unavailable(self, gone: AgentUnavailable) -> AgentUnavailable:
         """Masks an error: an agent's traceback or reply may quote a secret."""

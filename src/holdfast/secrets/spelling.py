@@ -62,7 +62,7 @@ def spellings(secret: str) -> set[str]:
 
     escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
     in_url = {way(secret, safe, errors="surrogateescape") for way in (quote, quote_plus) for safe in ("", "/")}
-    lower = {re.sub("%..", lambda found: found.group().lower(), text) for text in in_url}
+    lower = {re.sub("%..", lambda match: match.group().lower(), text) for text in in_url}
     coded = {text.translate(to) for text in _coded(secret) for to in ({}, {ord("+"): "-", ord("/"): "_"})}
     return {secret} | escaped | in_url | lower | coded
 

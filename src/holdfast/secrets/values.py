@@ -24,14 +24,14 @@ def resolve_secrets(
 
     `commands` allows its commands to run.
     """
-    found = {secret.name: _value(secret, environ, root, seed, commands) for secret in secrets}
-    for name, value in found.items():
+    values = {secret.name: _value(secret, environ, root, seed, commands) for secret in secrets}
+    for name, value in values.items():
         if len(value) < SHORTEST_SECRET:
             message = f"the secret {name} {TOO_SHORT}"
             raise UserError(
                 message, code="secret-unavailable", hint="masking it would hide ordinary text; use a longer value"
             )
-    return found
+    return values
 
 
 def _value(secret: Secret, environ: Mapping[str, str], root: Path, seed: int, commands: bool) -> str:
@@ -81,9 +81,9 @@ def _from_command(name: str, command: str, root: Path, environ: Mapping[str, str
         kill_group(running.pid, signal.SIGKILL)  # kills the command and its children
         running.wait()
     if running.returncode:
-        said = err.decode("utf-8", "replace").strip().splitlines()
+        messages = err.decode("utf-8", "replace").strip().splitlines()
         raise UserError(
-            f"the command of the secret {name} exited with {running.returncode}: {said[-1] if said else ''}",
+            f"the command of the secret {name} exited with {running.returncode}: {messages[-1] if messages else ''}",
             code="secret-unavailable",
         )
     return out.decode("utf-8", "replace").rstrip("\n")

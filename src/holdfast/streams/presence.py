@@ -22,10 +22,10 @@ def has_left(sock: TransportSocket, *, half: bool) -> bool:
         return True
     poll = select.poll()
     poll.register(sock.fileno(), _ENDED)
-    seen = sum(event for _, event in poll.poll(0))
-    if seen & _BROKEN:
+    events = sum(event for _, event in poll.poll(0))
+    if events & _BROKEN:
         return True
-    return bool(seen & _ENDED) and not (half and _reads_on(sock))
+    return bool(events & _ENDED) and not (half and _reads_on(sock))
 
 
 def _reads_on(sock: TransportSocket) -> bool:

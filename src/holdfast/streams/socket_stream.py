@@ -222,7 +222,7 @@ class SocketStream(asyncio.Protocol):
                 raise ConnectionResetError("the client is gone")
             if early:
                 self.loop.call_soon(self.loop.call_soon, _feed, under, early)
-            made = await self.loop.start_tls(
+            transport = await self.loop.start_tls(
                 under,
                 self,
                 context,
@@ -230,13 +230,13 @@ class SocketStream(asyncio.Protocol):
                 ssl_handshake_timeout=HANDSHAKE_S,
                 ssl_shutdown_timeout=CLOSE_S,
             )
-            if made is None:
+            if transport is None:
                 raise ConnectionResetError("the client left during the TLS handshake")
         except BaseException:
             self.abort()
             self.loop.call_soon(self.connection_lost, None)  # TLS does not report it; by then the socket is closed
             raise
-        self.connection_made(made)
+        self.connection_made(transport)
 
 
 class BodyBuffer:
@@ -341,11 +341,11 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
 
     `room` is how much the system may read ahead; it must be set before connecting.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    addresses = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
     opened: list[socket.socket] = []
     try:
         sock: socket.socket | None
-        tries = [partial(_connect, one, opened, room) for one in _by_turns(found)]
+        tries = [partial(_connect, one, opened, room) for one in _by_turns(addresses)]
         sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
     except BaseException:  # one may have succeeded just now
         for sock in opened:
@@ -353,21 +353,21 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
         raise
     if sock is not None:
         return sock
-    told = {str(failure): failure for failure in failures if failure is not None}
-    if len(told) == 1:
-        raise next(iter(told.values()))
-    raise OSError("; ".join(told) or f"{name} has no address")
+    by_message = {str(failure): failure for failure in failures if failure is not None}
+    if len(by_message) == 1:
+        raise next(iter(by_message.values()))
+    raise OSError("; ".join(by_message) or f"{name} has no address")
 
 
-def _by_turns(found: Sequence[_Found]) -> list[_Found]:
+def _by_turns(addresses: Sequence[_Found]) -> list[_Found]:
     """The addresses, alternating between the families."""
-    own = [one for one in found if one[0] == found[0][0]]
-    other = [one for one in found if one[0] != found[0][0]]
+    own = [one for one in addresses if one[0] == addresses[0][0]]
+    other = [one for one in addresses if one[0] != addresses[0][0]]
     return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]
 
 
-async def _connect(found: _Found, opened: list[socket.socket], room: int | None) -> socket.socket:
-    family, kind, proto, _, address = found
+async def _connect(address_info: _Found, opened: list[socket.socket], room: int | None) -> socket.socket:
+    family, kind, proto, _, address = address_info
     sock = socket.socket(family, kind, proto)
     try:
         sock.setblocking(False)

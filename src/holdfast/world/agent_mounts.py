@@ -51,8 +51,12 @@ class Mounts(Struct, frozen=True):
         """A note that lists what was mounted; empty if nothing was."""
         if self.whole and self.whole != AGENT:
             return (f"the agent sees {self.whole}, read-only",)
-        placed = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
-        return (f"of the spec's folder the agent sees {', '.join(placed)}, read-only in {AGENT}",) if placed else ()
+        shown_paths = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
+        return (
+            (f"of the spec's folder the agent sees {', '.join(shown_paths)}, read-only in {AGENT}",)
+            if shown_paths
+            else ()
+        )
 
     def folder(self, sandbox: Sandbox) -> str:
         """The folder inside the sandbox from which a Python agent's modules are imported."""
@@ -88,8 +92,8 @@ def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> 
         files.visible |= _modules(agent, root)
     if search is not None:
         files.show_others(agent.programs, search)
-    shown = NO_PROGRAMS if files.programs is None else files.programs.gathered()
-    return MountedAgent(replace(agent, **changes), Mounts(files.visible, files.whole), shown)
+    programs = NO_PROGRAMS if files.programs is None else files.programs.gathered()
+    return MountedAgent(replace(agent, **changes), Mounts(files.visible, files.whole), programs)
 
 
 class AgentFiles:
@@ -130,14 +134,14 @@ class AgentFiles:
         moved = (*args[:script], self._moved(args[script]), *args[script + 1 :])
         return {"binary": self._interpreter(binary), "args": moved}
 
-    def show_others(self, asked: Iterable[str], search: ProgramSearch) -> None:
+    def show_others(self, names: Iterable[str], search: ProgramSearch) -> None:
         """Mounts programs that are not the agent's own, and the virtual environment that the user has activated.
 
         Raises AgentUnavailable if a required program is not on this machine.
         """
         if self.programs is not None and (environment := search.activated()):
             self.programs.environment(environment)
-        for name in asked:
+        for name in names:
             path = self._expanded(name)
             if not (os.path.isfile(path) if os.path.isabs(path) else search.find(name)):
                 hint = f"{install_hint(name)}on PATH there are {search.path}"
@@ -163,11 +167,11 @@ class AgentFiles:
 
     def _interpreter(self, word: str) -> str:
         """Keeps the original path of an interpreter in a virtual environment next to the spec."""
-        beside = os.path.abspath(self._beside / word)
-        if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(beside):
+        local_path = os.path.abspath(self._beside / word)
+        if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(local_path):
             return self._expanded(word)
-        self.programs.needed(beside)
-        return beside
+        self.programs.needed(local_path)
+        return local_path
 
     @property
     def _beside(self) -> Path:
@@ -179,17 +183,17 @@ class AgentFiles:
         pure = PurePosixPath(text)
         if not text or len(text) > 255 or pure.is_absolute() or ".." in pure.parts:
             return text
-        beside = self._beside / pure
-        if not beside.is_file():
+        local_path = self._beside / pure
+        if not local_path.is_file():
             return self._expanded(text)
-        if self.programs is not None and not self.whole and self.programs.packaged(str(beside)):
-            self.programs.needed(str(beside))
-            return os.path.abspath(beside)
+        if self.programs is not None and not self.whole and self.programs.packaged(str(local_path)):
+            self.programs.needed(str(local_path))
+            return os.path.abspath(local_path)
         if self.programs is not None:
-            self.programs.needed(str(beside), itself=False)
+            self.programs.needed(str(local_path), itself=False)
         if self.whole:
             return f"{self.whole}/{pure}"
-        self.visible[f"{AGENT}/{pure}"] = beside
+        self.visible[f"{AGENT}/{pure}"] = local_path
         return f"{AGENT}/{pure}"
 
 
@@ -201,12 +205,12 @@ def _modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
     """The modules next to the spec that a Python agent's section names, including complete packages."""
     paths = [agent.endpoint, agent.tool_registry or "", agent.reset_function or ""]
     paths += [tool.path for tool in (*agent.tools, *agent.llm)]
-    found = {}
+    modules = {}
     for name in {path.partition(":")[0].partition(".")[0] for path in paths if path}:
         for place in (root / f"{name}.py", root / name):
             if place.exists():
-                found[f"{AGENT}/{place.name}"] = place
-    return found
+                modules[f"{AGENT}/{place.name}"] = place
+    return modules
 
 
 def _folder(name: str, root: Path, home: Path | None) -> Path:

@@ -62,15 +62,15 @@ class AuditLog:
         now = time.time()
         for change in changes if self._wanted.file_writes else ():
             details = {"path": change.path, "op": change.op, "bytes": change.bytes}
-            found = written(change) if written is not None and not self._is_full("file_write") else NOTHING_WRITTEN
-            self._add(now, "file_write", details, texts(change), found)
+            canaries = written(change) if written is not None and not self._is_full("file_write") else NOTHING_WRITTEN
+            self._add(now, "file_write", details, texts(change), canaries)
 
     async def database(self, service: Database, written: ReadDatabase | None = None) -> None:
         """Records the writes to a database; `written` reads the text that an attack left there."""
         events = list(await service.writes()) if self._wanted.db_writes else []
-        found = await written(service) if written is not None and events else NOTHING_WRITTEN
+        canaries = await written(service) if written is not None and events else NOTHING_WRITTEN
         for event in events:
-            self._add(event.ts, "db_write", event.details, found=found)
+            self._add(event.ts, "db_write", event.details, canaries=canaries)
 
     def calls(self, trace: Sequence[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
         """Records the HTTP calls of the trace, with complete bodies from the records of mocks (by host)."""
@@ -78,8 +78,8 @@ class AuditLog:
             return
         if len(trace) >= CALLS_KEPT:
             self.cut.add("http_call")
-        kept = {id(mock): list(mock.requests) for mock in mocks.values()}
-        recorded = {host: kept[id(mock)] for host, mock in mocks.items()}
+        requests = {id(mock): list(mock.requests) for mock in mocks.values()}
+        recorded = {host: requests[id(mock)] for host, mock in mocks.items()}
         for event in trace:
             if event.event_type == "http_call" and event.plane == "http":
                 self._add(began + event.ts, "http_call", _call(event, recorded))
@@ -101,13 +101,13 @@ class AuditLog:
         type: AuditType,
         details: dict[str, Any],
         texts: FileTexts | None = None,
-        found: WrittenCanaries = NOTHING_WRITTEN,
+        canaries: WrittenCanaries = NOTHING_WRITTEN,
     ) -> None:
         if self._is_full(type):
             self.cut.add(type)
         else:
             self._counts[type] += 1
-            self._events.append(AuditEvent(ts, 0, type, details, texts, found.canaries, found.unread))
+            self._events.append(AuditEvent(ts, 0, type, details, texts, canaries.canaries, canaries.unread))
 
 
 def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str, Any]:

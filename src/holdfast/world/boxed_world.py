@@ -83,8 +83,8 @@ def _own_files(mounts: Mounts, sandbox: Sandbox) -> str:
     start = f"it starts in {sandbox.workspace}, in a sandbox"
     if mounts.whole:
         return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, where Python looks for modules, too"
-    placed = ", ".join(map(sandbox.inside, mounts.visible)) or "nothing"
-    return f"{start}, and sees {placed} of the spec's folder; agent.dir: ./folder shows it a folder and its modules"
+    paths = ", ".join(map(sandbox.inside, mounts.visible)) or "nothing"
+    return f"{start}, and sees {paths} of the spec's folder; agent.dir: ./folder shows it a folder and its modules"
 
 
 def _python_path(environ: Mapping[str, str], folder: str) -> str:
@@ -275,8 +275,8 @@ class BoxedWorld:
     def isolation(self) -> tuple[Isolation, ...]:
         """What the sandbox enforces, and what this world could not provide of the spec."""
         own = (*(self.clock.isolation if self.wants_clock else ()), *self.ingress.isolation)
-        told = [one for one in self._site.unsupported if one.feature not in {one.feature for one in own}]
-        return (*self.sandbox.isolation, *told, *own)
+        unsupported = [one for one in self._site.unsupported if one.feature not in {one.feature for one in own}]
+        return (*self.sandbox.isolation, *unsupported, *own)
 
     async def close(self) -> None:
         """Closes everything, even after an earlier failure."""

@@ -57,7 +57,7 @@ def name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]
 
 
 def _compile(words: Sequence[str], path: str) -> None:
-    compiler = next((found for one in COMPILERS if (found := shutil.which(one, path=path))), None)
+    compiler = next((compiler_path for one in COMPILERS if (compiler_path := shutil.which(one, path=path))), None)
     if compiler is None:
         raise CannotCompile(f"it has to be compiled, and there is no C compiler: {INSTALL}")
     env = {"PATH": path, "LC_ALL": "C"}
@@ -68,6 +68,6 @@ def _compile(words: Sequence[str], path: str) -> None:
     except subprocess.TimeoutExpired:
         raise CannotCompile(f"{compiler} took more than {_COMPILE_S:g} s to compile it") from None
     if ran.returncode:
-        said = ran.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing was said"]
-        why = next((line for line in said if "error" in line), said[0])
+        messages = ran.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing was said"]
+        why = next((line for line in messages if "error" in line), messages[0])
         raise CannotCompile(f"{compiler} could not compile it ({why[-200:]}): {INSTALL}")

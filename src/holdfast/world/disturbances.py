@@ -76,20 +76,20 @@ class Disturbances:
     async def start(self, world: World) -> None:
         """Starts the faults that begin with the agent; they have acted when this returns."""
         self._world = world
-        for placed in self._placed:
-            if placed.on_event is None and not placed.after_ms:
-                await self._begin(placed)
-            elif placed.on_event is None:
-                self._task(self._later(placed))
-        if any(placed.on_event == "file_write" for placed in self._placed):
+        for slot in self._placed:
+            if slot.on_event is None and not slot.after_ms:
+                await self._begin(slot)
+            elif slot.on_event is None:
+                self._task(self._later(slot))
+        if any(slot.on_event == "file_write" for slot in self._placed):
             self._task(self._look())
 
     def saw(self, event: str) -> None:
         """Starts the faults that wait for this event, such as `http_call` of the trace or `command` of the audit."""
-        for placed in self._placed:
-            if placed.on_event == event and not placed.begun and self._world is not None:
-                placed.begun = True
-                self._task(self._begin(placed))
+        for slot in self._placed:
+            if slot.on_event == event and not slot.begun and self._world is not None:
+                slot.begun = True
+                self._task(self._begin(slot))
 
     async def stop(self) -> None:
         """Stops starting faults and undoes those that can be undone; call it when the agent has ended."""
@@ -102,13 +102,13 @@ class Disturbances:
             await asyncio.wait(self._tasks)
         if world is not None:
             self._prove(world)
-            for placed in reversed(self._placed):
-                await self._heal(placed, world)
+            for slot in reversed(self._placed):
+                await self._heal(slot, world)
 
     def own(self, argv: Sequence[str]) -> bool:
         """Whether a fault started this command; each command is counted once."""
-        for placed in self._placed:
-            ran: list[tuple[str, ...]] = placed.ctx.memory.get(RAN, [])
+        for slot in self._placed:
+            ran: list[tuple[str, ...]] = slot.ctx.memory.get(RAN, [])
             if tuple(argv) in ran:
                 ran.remove(tuple(argv))
                 return True
@@ -126,7 +126,7 @@ class Disturbances:
 
     def restart(self) -> bool:
         """Whether a fault killed the agent and wants it restarted; true once for each such fault."""
-        return any(placed.ctx.memory.pop(RESTART, False) for placed in self._placed)
+        return any(slot.ctx.memory.pop(RESTART, False) for slot in self._placed)
 
     # -- inside ---------------------------------------------------------------------------------
     def _task(self, work: Any) -> None:
@@ -134,9 +134,9 @@ class Disturbances:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _later(self, placed: _Placed) -> None:
-        await _sleep(placed.after_ms)
-        await self._begin(placed)
+    async def _later(self, slot: _Placed) -> None:
+        await _sleep(slot.after_ms)
+        await self._begin(slot)
 
     async def _look(self) -> None:
         """Polls the workspace until something changes that no fault changed."""
@@ -148,67 +148,67 @@ class Disturbances:
 
     def _touched(self) -> dict[str, list[Touched]]:
         """The changes made by faults, by path, in the order in which the faults started."""
-        found: defaultdict[str, list[Touched]] = defaultdict(list)
-        for placed in self._begun:
-            for path, touched in placed.ctx.memory.get(TOUCHED, {}).items():
-                found[path].append(touched)
-        return found
+        by_path: defaultdict[str, list[Touched]] = defaultdict(list)
+        for slot in self._begun:
+            for path, touched in slot.ctx.memory.get(TOUCHED, {}).items():
+                by_path[path].append(touched)
+        return by_path
 
-    async def _begin(self, placed: _Placed) -> None:
-        placed.begun = True
-        world, mode = self._world, placed.injection.mode
+    async def _begin(self, slot: _Placed) -> None:
+        slot.begun = True
+        world, mode = self._world, slot.injection.mode
         if world is None:
             return
-        self._begun.append(placed)
+        self._begun.append(slot)
         self._acting.add(asyncio.current_task())
         try:
-            done = await placed.fault.disturb(world, placed.ctx)
+            done = await slot.fault.disturb(world, slot.ctx)
         except HarnessError as broken:
             self._context.sink.add_error(f"world fault {mode}: {broken}", broken.code)
         except Exception as broken:  # a bug in Holdfast or in a plug-in
             self._context.sink.add_error(f"world fault {mode} broke: {said(broken)}{place_of(broken)}", "fault-broken")
         else:
-            entry = self._entry(placed, done)
-            if entry.effect == "met" and isinstance(placed.fault, ProvableFault):
-                entry = placed.unproven = replace(entry, effect="no_effect")
+            entry = self._entry(slot, done)
+            if entry.effect == "met" and isinstance(slot.fault, ProvableFault):
+                entry = slot.unproven = replace(entry, effect="no_effect")
             self._context.injector.add_fault(entry)
         finally:
             self._acting.discard(asyncio.current_task())
 
-    def _entry(self, placed: _Placed, done: str) -> FaultMet:
+    def _entry(self, slot: _Placed, done: str) -> FaultMet:
         """The ledger entry of a fault that has just acted. A fault that acted after the agent ended was not met.
 
         A watched fault may itself have ended the agent, so the watch decides whether it was met.
         """
-        late = self._world is None and FELT not in placed.ctx.memory
+        late = self._world is None and FELT not in slot.ctx.memory
         got = f"the agent had ended: {done}" if done and late else done or "nothing was there to disturb"
         effect: Literal["met", "no_effect"] = "met" if done and not late else "no_effect"
-        return FaultMet(placed.index, "world", "world", placed.injection.mode, 1, effect, "", got)
+        return FaultMet(slot.index, "world", "world", slot.injection.mode, 1, effect, "", got)
 
     def _prove(self, world: World) -> None:
         """Finds out, after the agent has ended, which of the faults it hit."""
-        for placed in self._placed:
-            if placed.unproven is not None:
+        for slot in self._placed:
+            if slot.unproven is not None:
                 try:
-                    why = placed.fault.unmet(world, placed.ctx)
+                    why = slot.fault.unmet(world, slot.ctx)
                 except Exception as broken:  # a bug in Holdfast or in a plug-in
                     self._context.sink.add_error(
-                        f"world fault {placed.injection.mode} broke: {said(broken)}{place_of(broken)}", "fault-broken"
+                        f"world fault {slot.injection.mode} broke: {said(broken)}{place_of(broken)}", "fault-broken"
                     )
                     continue
                 self._context.injector.amend_fault(
-                    replace(placed.unproven, effect="no_effect" if why else "met", note=why)
+                    replace(slot.unproven, effect="no_effect" if why else "met", note=why)
                 )
 
-    async def _heal(self, placed: _Placed, world: World) -> None:
-        if not placed.begun or not isinstance(placed.fault, HealingFault):
+    async def _heal(self, slot: _Placed, world: World) -> None:
+        if not slot.begun or not isinstance(slot.fault, HealingFault):
             return
         try:
             async with asyncio.timeout(HEAL_S):
-                await placed.fault.heal(world, placed.ctx)
+                await slot.fault.heal(world, slot.ctx)
         except (HarnessError, OSError) as broken:  # OSError includes timeouts
             self._context.sink.add_error(
-                f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}", "fault-not-undone"
+                f"world fault {slot.injection.mode} could not be undone: {broken or 'timeout'}", "fault-not-undone"
             )
 
 

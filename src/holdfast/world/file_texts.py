@@ -48,10 +48,10 @@ class ChangedTexts:
 
     def _after(self, path: str) -> str | None:
         try:
-            found = self._sandbox.find(path)
+            host_path = self._sandbox.find(path)
         except (HoldfastError, OSError):
             return None
-        return None if found is None else _text(found)
+        return None if host_path is None else _text(host_path)
 
 
 def opened(path: Path) -> int | None:
@@ -134,5 +134,5 @@ async def in_database(database: Database) -> WrittenCanaries:
     except (HoldfastError, TimeoutError):
         return WrittenCanaries(unread=True)
     texts = (str(value) for table in tables.values() for row in table.rows for value in row if value is not None)
-    found = dict.fromkeys(word for text in texts for word in echoes(text))
-    return WrittenCanaries(tuple(found), any(table.count > len(table.rows) for table in tables.values()))
+    canaries = dict.fromkeys(word for text in texts for word in echoes(text))
+    return WrittenCanaries(tuple(canaries), any(table.count > len(table.rows) for table in tables.values()))

@@ -36,16 +36,16 @@ def forbidden(
 
     `printed` is the output by channel; `unseen` says what the audit could not see, and why.
     """
-    found = []
+    results = []
     for name in rules.rules:
         details = tuple(dict.fromkeys(_RULES[name](rules, audit, printed, secrets)))
         blind = "; ".join(unseen[what] for what in _NEEDS.get(name, ()) if what in unseen)
         if blind and not details:  # a violation that was seen fails the rule, whatever was not seen
-            found.append(ForbiddenResult(name, False, error=blind))
+            results.append(ForbiddenResult(name, False, error=blind))
             continue
         more = (f"and {len(details) - SHOWN} more",) if len(details) > SHOWN else ()
-        found.append(ForbiddenResult(name, bool(details), (*details[:SHOWN], *more)))
-    return tuple(found)
+        results.append(ForbiddenResult(name, bool(details), (*details[:SHOWN], *more)))
+    return tuple(results)
 
 
 class Overheard:
@@ -61,12 +61,12 @@ class Overheard:
         """Adds output; a secret may begin in earlier output."""
         if not self._unsaid:
             return
-        seen = self._end + data
-        text = seen.decode("utf-8", "surrogateescape")
-        said = {name for name, ways in self._unsaid.items() if any(way.is_in(text) for way in ways)}
-        self.names |= said
-        self._unsaid = {name: ways for name, ways in self._unsaid.items() if name not in said}
-        self._end = seen[-self._overlap :]
+        window = self._end + data
+        text = window.decode("utf-8", "surrogateescape")
+        leaked = {name for name, ways in self._unsaid.items() if any(way.is_in(text) for way in ways)}
+        self.names |= leaked
+        self._unsaid = {name: ways for name, ways in self._unsaid.items() if name not in leaked}
+        self._end = window[-self._overlap :]
 
 
 _Rule = Callable[[Forbidden, Sequence[AuditEvent], Mapping[str, str], Mapping[str, str]], Iterable[str]]

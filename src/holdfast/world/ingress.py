@@ -84,9 +84,9 @@ def named(network: Network) -> tuple[int, ...]:
     return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
 
-def _joined(missing: Sequence[Isolation], reached: Sequence[str] = ()) -> Isolation:
+def _joined(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolation:
     """Joins the missing parts into one feature; the first reason gives the code."""
-    why = "; ".join((*reached, *(one.why for one in missing)))
+    why = "; ".join((*addresses, *(one.why for one in missing)))
     return replace(missing[0], why=why) if missing else enforced(INGRESS, why)
 
 
@@ -109,13 +109,13 @@ def listener(port: int) -> socket.socket:
 
 
 def _bound(port: int) -> socket.socket:
-    found = socket.socket()
+    sock = socket.socket()
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((_HOST, port))
-        found.listen(128)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((_HOST, port))
+        sock.listen(128)
     except BaseException:
-        found.close()
+        sock.close()
         raise
-    found.setblocking(False)
-    return found
+    sock.setblocking(False)
+    return sock

@@ -105,9 +105,9 @@ class WorldKeeper:
             if log.exists():
                 (target / log.name).write_text(hidden.text(log.read_text(encoding="utf-8", errors="replace")))
         for name, service in services.items():
-            found, why = await _held(service)
-            if found is not None:
-                _write(target / "services" / f"{name}.json", found, hidden)
+            content, why = await _held(service)
+            if content is not None:
+                _write(target / "services" / f"{name}.json", content, hidden)
             why = await _dump(service, dump_of(target, name), hidden) or why
             if why:
                 of_services[name] = why
@@ -148,8 +148,8 @@ def read(folder: Path) -> KeptWorld:
 
 def kept_worlds(folder: Path) -> list[Path]:
     """Every kept world in a folder, oldest first."""
-    found = [path for path in folder.glob("*") if (path / ABOUT).is_file()] if folder.is_dir() else []
-    return sorted(found, key=lambda path: (path / ABOUT).stat().st_mtime)
+    paths = [path for path in folder.glob("*") if (path / ABOUT).is_file()] if folder.is_dir() else []
+    return sorted(paths, key=lambda path: (path / ABOUT).stat().st_mtime)
 
 
 def clear(folder: Path, older_than_s: float, now: float) -> list[Path]:
@@ -209,9 +209,9 @@ async def _held(service: Service) -> tuple[Any, str]:
 
 async def tables_of(database: Database, keep: int) -> dict[str, Rows]:
     """The first rows of every table, up to `keep`."""
-    found = {}
+    tables = {}
     quote = "`" if spoken(database.spec).wire == "mysql" else '"'
     for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=keep)).rows:
         name = ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in (schema, table))
-        found[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=keep)  # noqa: S608
-    return found
+        tables[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=keep)  # noqa: S608
+    return tables

@@ -48,12 +48,12 @@ class ProgramSearch(Struct, frozen=True):
 
     def find(self, name: str) -> str | None:
         """The first executable file of that name; None if there is none."""
-        found = next(self._on_path(name), None)
-        if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (found and _in_environment(found)):
+        program = next(self._on_path(name), None)
+        if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (program and _in_environment(program)):
             return str(self.own / name)
-        if found is None and _executable(str(self.own / name)):
+        if program is None and _executable(str(self.own / name)):
             return str(self.own / name)
-        return found
+        return program
 
     def activated(self) -> str | None:
         """The environment that the user has activated, if it is on the searched PATH and not Holdfast's own."""
@@ -74,9 +74,9 @@ class ProgramSearch(Struct, frozen=True):
             if os.path.basename(folder.rstrip("/")) == "shims" and versions.is_dir():
                 yield from self._of_versions(versions, name)
             elif self._of_user(folder) and (manager := manager_of(place, self.environ.get("PATH", ""))):
-                found = program_behind(manager, name, self.root, self.environ)
-                if found is not None and _executable(found):
-                    yield found
+                program = program_behind(manager, name, self.root, self.environ)
+                if program is not None and _executable(program):
+                    yield program
             else:
                 yield place
 
@@ -97,8 +97,8 @@ class ProgramSearch(Struct, frozen=True):
     def _wanted(self, pyenv: Path) -> list[str]:
         if version := self.environ.get("PYENV_VERSION"):
             return version.split(":")
-        beside = [folder / ".python-version" for folder in (self.root, *self.root.parents)]
-        for file in (*beside, pyenv / "version"):
+        version_files = [folder / ".python-version" for folder in (self.root, *self.root.parents)]
+        for file in (*version_files, pyenv / "version"):
             if file.is_file():
                 return file.read_text(errors="replace").split()
         return []
@@ -109,8 +109,8 @@ def search_of(
 ) -> ProgramSearch:
     """Builds the search for a user with this environment; `path` is the PATH that the spec sets instead."""
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
-    found = environ.get("PATH", os.defpath) if path is None else path
-    return ProgramSearch(found, root.resolve(), home, own, environ, others)
+    search_path = environ.get("PATH", os.defpath) if path is None else path
+    return ProgramSearch(search_path, root.resolve(), home, own, environ, others)
 
 
 def _executable(path: str) -> bool:
@@ -127,19 +127,19 @@ def manager_of(shim: str, path: str) -> str | None:
     """The version manager of a shim, identified by its link or text; None if it is not a shim."""
     if os.path.islink(shim):
         beyond = os.path.join(os.path.dirname(shim), os.readlink(shim))
-        beside = _BESIDE.get(os.path.basename(beyond))
-        own = beside is None or os.path.basename(shim) == beside
-        return None if own else os.path.join(os.path.dirname(beyond), beside or "")
+        manager = _BESIDE.get(os.path.basename(beyond))
+        own = manager is None or os.path.basename(shim) == manager
+        return None if own else os.path.join(os.path.dirname(beyond), manager or "")
     try:
         with open(shim, "rb") as file:
-            found = _ASDF.search(file.read(_READ))
+            match = _ASDF.search(file.read(_READ))
     except OSError:
         return None
-    if found is None:
+    if match is None:
         return None
     from shutil import which
 
-    return which(os.fsdecode(found[1]), path=path)
+    return which(os.fsdecode(match[1]), path=path)
 
 
 def program_behind(manager: str, name: str, root: Path, environ: Mapping[str, str]) -> str | None:
@@ -160,35 +160,35 @@ def _asked(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], 
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-        ) as asked:
-            said = _said(asked)
+        ) as process:
+            answer = _said(process)
     except OSError:
         return None
-    place = next((line.strip() for line in reversed(os.fsdecode(said).split("\n")) if line.strip()), "")
+    place = next((line.strip() for line in reversed(os.fsdecode(answer).split("\n")) if line.strip()), "")
     return place if os.path.isabs(place) else None
 
 
-def _said(asked: Popen[bytes]) -> bytes:
+def _said(process: Popen[bytes]) -> bytes:
     """The output of the command, if it succeeds in time and is short; the process is killed in any case."""
     import select
     import signal
     import subprocess
     from time import monotonic
 
-    assert asked.stdout is not None, "it has a pipe"
-    said, until = b"", monotonic() + _ASKED_S
+    assert process.stdout is not None, "it has a pipe"
+    output, until = b"", monotonic() + _ASKED_S
     try:
-        while len(said) <= _MOST and select.select([asked.stdout], [], [], max(0.0, until - monotonic()))[0]:
-            data = os.read(asked.stdout.fileno(), _READ)
+        while len(output) <= _MOST and select.select([process.stdout], [], [], max(0.0, until - monotonic()))[0]:
+            data = os.read(process.stdout.fileno(), _READ)
             if not data:
-                return said if asked.wait(max(0.0, until - monotonic())) == 0 else b""
-            said += data
+                return output if process.wait(max(0.0, until - monotonic())) == 0 else b""
+            output += data
         return b""
     except subprocess.TimeoutExpired:
         return b""
     finally:
-        if asked.returncode is None:  # kills the process and its children
-            os.killpg(asked.pid, signal.SIGKILL)
+        if process.returncode is None:  # kills the process and its children
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 _Stamp = tuple[str, int, int, int]
@@ -200,8 +200,8 @@ class ProgramStamps:
 
     def __init__(self, agent: AgentSpec, search: ProgramSearch) -> None:
         calls = [] if agent.command is None else program_calls(agent.command)
-        named = [word for call in calls for word in (call.program, call.script or "")]
-        paths = [_path(word, search) for word in (*named, agent.binary or "")]
+        words = [word for call in calls for word in (call.program, call.script or "")]
+        paths = [_path(word, search) for word in (*words, agent.binary or "")]
         self._stamps = {path: stamp for path in paths if path and (stamp := _stamp(path)) is not None}
 
     def changed(self) -> tuple[str, ...]:

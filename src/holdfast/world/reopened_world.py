@@ -50,10 +50,10 @@ class ReopenedKeeper:
         self._keeper = keeper
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
-        found, self._waiting = self._waiting, None
-        if found is None:
+        service, self._waiting = self._waiting, None
+        if service is None:
             raise HarnessError("the services of a kept world are opened once", code="bug")
-        return found
+        return service
 
     async def close(self) -> None:
         try:
@@ -116,8 +116,8 @@ def _looks() -> dict[str, str]:
 
 def _terminal() -> list[str]:
     """Gives a shell a terminal of its own, so that it can control jobs."""
-    found = shutil.which("setsid", path="/usr/bin:/bin")
-    return [found, "-cw"] if found and sys.stdin.isatty() else []
+    setsid = shutil.which("setsid", path="/usr/bin:/bin")
+    return [setsid, "-cw"] if setsid and sys.stdin.isatty() else []
 
 
 async def _talk(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str]) -> int:

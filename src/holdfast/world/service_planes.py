@@ -59,14 +59,14 @@ def _address(service: ServiceSpec, n: int) -> ServiceAddress:
 def hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
     """The host names inside with their addresses; services in `unresolved` have none."""
     gone = set(unresolved)
-    found: dict[str, str] = {}
+    hosts_by_name: dict[str, str] = {}
     for address in addresses(world):
         if address.service.name not in gone:
-            found[address.service.name] = found[f"{address.service.name}{SUFFIX}"] = address.host
+            hosts_by_name[address.service.name] = hosts_by_name[f"{address.service.name}{SUFFIX}"] = address.host
     for name, service in world.network.dns_overrides.items():
-        if service in found:
-            found[name] = found[service]
-    return found
+        if service in hosts_by_name:
+            hosts_by_name[name] = hosts_by_name[service]
+    return hosts_by_name
 
 
 def listening(world: WorldSpec) -> Iterator[tuple[str, int]]:
@@ -77,24 +77,24 @@ def listening(world: WorldSpec) -> Iterator[tuple[str, int]]:
 
 
 def variables(
-    world: WorldSpec, reached: Mapping[str, tuple[str, int]], patterns: Mapping[str, Mapping[str, str]]
+    world: WorldSpec, addresses: Mapping[str, tuple[str, int]], patterns: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
     """The variables for the agent's services: `<NAME>_HOST`, `_PORT`, `_URL`, and the usual names of the first ones.
 
-    `reached` holds the address of each, `patterns` its own values with placeholders {host} and {port}.
+    `addresses` holds the address of each, `patterns` its own values with placeholders {host} and {port}.
     """
-    found: dict[str, str] = {}
+    environ: dict[str, str] = {}
     for service in world.services:
-        host, port = reached[service.name]
-        told = {key: text.format(host=host, port=port) for key, text in patterns[service.name].items()}
-        url = told.pop("URL", f"http://{host}:{port}")
+        host, port = addresses[service.name]
+        own = {key: text.format(host=host, port=port) for key, text in patterns[service.name].items()}
+        url = own.pop("URL", f"http://{host}:{port}")
         prefix = service.variable
-        found |= {f"{prefix}_HOST": host, f"{prefix}_PORT": str(port), f"{prefix}_URL": url}
+        environ |= {f"{prefix}_HOST": host, f"{prefix}_PORT": str(port), f"{prefix}_URL": url}
         if usual := spoken(service).variable:
-            found.setdefault(usual, url)
-        for key, value in told.items():
-            found.setdefault(key, value)
-    return found
+            environ.setdefault(usual, url)
+        for key, value in own.items():
+            environ.setdefault(key, value)
+    return environ
 
 
 NAMES = ("127.0.0.53", 53)
@@ -115,9 +115,9 @@ class TrialServices(dict[str, Service]):
     @property
     def mocks(self) -> dict[str, Mock]:
         """The mocks by every host name that resolves to them."""
-        found = {name: service for name, service in self.items() if isinstance(service, Mock)}
+        mocks = {name: service for name, service in self.items() if isinstance(service, Mock)}
         overridden = self._network.dns_overrides.items()
-        return found | {host: found[service] for host, service in overridden if service in found}
+        return mocks | {host: mocks[service] for host, service in overridden if service in mocks}
 
     @property
     def without_tables(self) -> list[str]:
@@ -128,8 +128,8 @@ class TrialServices(dict[str, Service]):
     def unaudited(self) -> dict[str, str]:
         if not self.without_tables or self.databases:
             return {}
-        named = ", ".join(self.without_tables)
-        return {"db_writes": f"{named}: no Postgres or MySQL, and writes of others are not seen"}
+        names = ", ".join(self.without_tables)
+        return {"db_writes": f"{names}: no Postgres or MySQL, and writes of others are not seen"}
 
     @property
     def notes(self) -> Iterator[str]:
@@ -169,27 +169,27 @@ class ServicePlanes:
         self.context.services = self._nearby()
         if unresolved:
             await self._name(unresolved)
-        reached = {}
+        reachable = {}
         for address in addresses(self.spec):
             await self._stand_before(address)
-            reached[address.service.name] = self._found(address)
-        return reached
+            reachable[address.service.name] = self._found(address)
+        return reachable
 
     def _nearby(self) -> dict[tuple[str, int], tuple[str, int]]:
         """The real address of each mock, by every name and port that refers to it."""
-        found: dict[tuple[str, int], tuple[str, int]] = {}
+        real: dict[tuple[str, int], tuple[str, int]] = {}
         for address in addresses(self.spec):
             mock = self.services[address.service.name]
             if isinstance(mock, Mock) and not isinstance(mock.upstream, str):
                 names = [name for name, host in hosts(self.spec).items() if host == address.host]
-                found |= {(name, port): mock.upstream for name in names for port in (*address.ports, *address.tls)}
-        return found
+                real |= {(name, port): mock.upstream for name in names for port in (*address.ports, *address.tls)}
+        return real
 
     async def _name(self, unresolved: frozenset[str]) -> None:
         everything = hosts(self.spec)
-        asked = {name: everything[name] for name in everything.keys() - hosts(self.spec, unresolved).keys()}
+        resolvable = {name: everything[name] for name in everything.keys() - hosts(self.spec, unresolved).keys()}
         by_host = {address.host: address.service.name for address in addresses(self.spec)}
-        names = {name: (by_host[host], host) for name, host in asked.items()}
+        names = {name: (by_host[host], host) for name, host in resolvable.items()}
         plane = await NamePlane.open(self.sandbox.listener(*NAMES), names, self.context)
         self.parts.push_async_callback(plane.close)
 

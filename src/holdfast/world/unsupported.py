@@ -23,14 +23,14 @@ async def unsupported(
     backend: SandboxBackend,
     *,
     agent: AgentSpec | None = None,
-    shown: Iterable[str] = (),
+    visible: Iterable[str] = (),
 ) -> tuple[Isolation, ...]:
-    """Every key of the spec that is not supported here. `shown` are paths of this machine that every sandbox sees."""
-    found = [*_of_spec(spec, backend, agent), *_workdir(spec.setup.workdir, backend, shown)]
+    """Every key of the spec that is not supported here. `visible` are paths of this machine that every sandbox sees."""
+    features = [*_of_spec(spec, backend, agent), *_workdir(spec.setup.workdir, backend, visible)]
     if spec.determinism.clock is not None or any("clock" in disturbed(one) for one in scenarios):
         library = await clock_library()
-        found += [library] if isinstance(library, Isolation) else []
-    return tuple(found)
+        features += [library] if isinstance(library, Isolation) else []
+    return tuple(features)
 
 
 def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
@@ -60,16 +60,16 @@ def _of_spec(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec | None) 
         yield lacks("names-unproxied")
 
 
-def _workdir(path: str | None, backend: SandboxBackend, shown: Iterable[str]) -> Iterator[Isolation]:
+def _workdir(path: str | None, backend: SandboxBackend, visible: Iterable[str]) -> Iterator[Isolation]:
     """The additional path of the workspace, if it cannot be created."""
     if path is None:
         return
     at = PurePosixPath(path)
-    taken = sorted(one for one in shown if at.is_relative_to(one) or PurePosixPath(one).is_relative_to(at))
+    clashes = sorted(one for one in visible if at.is_relative_to(one) or PurePosixPath(one).is_relative_to(at))
     if not backend.traits.isolates:
         yield lacks("workdir-missing", backend=backend.name, path=path)
-    elif taken:
-        yield lacks("workdir-hidden", shown=taken[0], path=path)
+    elif clashes:
+        yield lacks("workdir-hidden", shown=clashes[0], path=path)
 
 
 def lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
@@ -89,6 +89,6 @@ def refuse_lacking(spec: WorldSpec, isolation: Iterable[Isolation], backend: str
     """Raises UserError that names every feature that cannot be enforced."""
     missing = lacking(spec, isolation)
     if missing:
-        named = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
+        features = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
         hint = "leave --strict-world out, use another --backend, or do not ask for it"
-        raise UserError(f"the {backend} backend cannot enforce here: {named}", code="world-not-enforced", hint=hint)
+        raise UserError(f"the {backend} backend cannot enforce here: {features}", code="world-not-enforced", hint=hint)

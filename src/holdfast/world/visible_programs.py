@@ -46,12 +46,12 @@ class VisiblePrograms(Struct, frozen=True):
 
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader."""
-        shown = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
-        kept = [
+        visible = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
+        withheld = [
             f"{folder} is not shown to the agent's program: it holds your home or the spec" for folder in self.withheld
         ]
         more = [f"{one} is not shown, though an environment reads it: agent.dir: {one} shows it" for one in self.beyond]
-        return (*(shown if self.visible else ()), *kept, *more)
+        return (*(visible if self.visible else ()), *withheld, *more)
 
 
 NO_PROGRAMS = VisiblePrograms()
@@ -71,11 +71,11 @@ class ProgramFiles:
 
     def named(self, name: str) -> str | None:
         """Adds a program by its name on PATH; returns where it was found."""
-        found = self._search.find(name)
-        if found is not None:
-            self._folders[os.path.dirname(found)] = None
-            self.needed(found)
-        return found
+        path = self._search.find(name)
+        if path is not None:
+            self._folders[os.path.dirname(path)] = None
+            self.needed(path)
+        return path
 
     def environment(self, folder: str) -> None:
         """Adds a complete environment, whose programs come before all others."""
@@ -143,9 +143,9 @@ class ProgramFiles:
 
     def _user_site(self, base: str) -> None:
         """Adds packages installed with `pip install --user`; a variable names them, as HOME differs inside."""
-        found = [str(path) for path in Path(base).glob("lib/python3*/site-packages")]
-        if found and not in_system(base):
-            self._paths |= dict.fromkeys(found)
+        folders = [str(path) for path in Path(base).glob("lib/python3*/site-packages")]
+        if folders and not in_system(base):
+            self._paths |= dict.fromkeys(folders)
             self._variables["PYTHONUSERBASE"] = base
 
     def _pnpm(self, target: str) -> None:
@@ -171,7 +171,7 @@ class ProgramFiles:
 
     def _show(self, folder: str) -> None:
         real = Path(os.path.realpath(folder))
-        if any(kept.is_relative_to(real) for kept in (self._search.home.resolve(), self._search.root)):
+        if any(private.is_relative_to(real) for private in (self._search.home.resolve(), self._search.root)):
             self._withheld[folder] = None
         else:
             self._paths[folder] = None
@@ -183,10 +183,10 @@ class ProgramFiles:
             self.needed(program, depth=depth)
             return
         name = next((word for word in shebang[1:] if not word.startswith("-") and "=" not in word), "")
-        found = name if os.path.isabs(name) else self._search.find(name)
-        if found:
-            self._folders[os.path.dirname(found)] = None
-            self.needed(found, depth=depth)
+        path = name if os.path.isabs(name) else self._search.find(name)
+        if path:
+            self._folders[os.path.dirname(path)] = None
+            self.needed(path, depth=depth)
 
 
 def _shebang(path: str) -> list[str]:
@@ -204,8 +204,8 @@ def _named(shebang: Sequence[str]) -> str:
     if not shebang:
         return ""
     plain = [word for word in shebang[1:] if not word.startswith("-") and "=" not in word]
-    named = plain[0] if os.path.basename(shebang[0]) == "env" and plain else shebang[0]
-    return os.path.basename(named)
+    program = plain[0] if os.path.basename(shebang[0]) == "env" and plain else shebang[0]
+    return os.path.basename(program)
 
 
 def behind_pnpm_shim(script: str) -> str:
@@ -215,8 +215,8 @@ def behind_pnpm_shim(script: str) -> str:
             text = file.read(_PNPM_SHIM_READ).decode("utf-8", "replace")
     except OSError:
         return ""
-    found = _PNPM_SHIM.findall(text)
-    return os.path.normpath(os.path.join(os.path.dirname(script), found[-1])) if found else ""
+    paths = _PNPM_SHIM.findall(text)
+    return os.path.normpath(os.path.join(os.path.dirname(script), paths[-1])) if paths else ""
 
 
 def _modules(path: str) -> str:
@@ -237,8 +237,8 @@ def _home_of(config: str) -> str:
         lines = Path(config).read_text(errors="replace").splitlines()
     except OSError:
         return ""
-    told = [value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip() == "home"]
-    return told[0] if told else ""
+    homes = [value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip() == "home"]
+    return homes[0] if homes else ""
 
 
 def _added_paths(environment: str) -> Iterator[str]:
@@ -249,8 +249,8 @@ def _added_paths(environment: str) -> Iterator[str]:
                 yield line.strip()
 
 
-def _covered(path: str, shown: Iterable[str]) -> bool:
-    return any(Path(path).is_relative_to(one) for one in shown)
+def _covered(path: str, folders: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(one) for one in folders)
 
 
 def _is_prefix(folder: str) -> bool:

@@ -82,8 +82,8 @@ def _clone(fixture: Fixture, target: Path, root: Path) -> None:
             [*command, "--", url, str(staging)], cwd=root, capture_output=True, timeout=CLONE_S, check=False
         )
         if ran.returncode:
-            said = ran.stderr.decode("utf-8", "replace").strip()
-            raise HarnessError(f"git clone of {fixture.url} failed: {said[-500:]}", code="fixture-failed")
+            message = ran.stderr.decode("utf-8", "replace").strip()
+            raise HarnessError(f"git clone of {fixture.url} failed: {message[-500:]}", code="fixture-failed")
         _copy(staging, target)
     except FileNotFoundError as missing:
         raise HarnessError("a git_repo fixture needs git, which is not installed", code="fixture-failed") from missing
@@ -140,6 +140,6 @@ async def set_up(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str
         begin(f"setup.commands[{number}]")
         ran = await sandbox.run([_SHELL, "-c", command], environ, timeout_s=SETUP_S)
         if ran.exit_code != 0:
-            said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
+            output = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
             how = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
-            raise HarnessError(f"setup.commands[{number}] {how}: {said}", code="setup-failed")
+            raise HarnessError(f"setup.commands[{number}] {how}: {output}", code="setup-failed")

@@ -104,8 +104,8 @@ def clock_environ(library_inside: str, starts: datetime, now: float, control: st
     The library must be first in LD_PRELOAD; an existing value follows it.
     """
     offset = within(nanoseconds(starts) - round(now * _BILLION))
-    found = {"LD_PRELOAD": library_inside, OFFSET: str(offset)}
-    return found if control is None else {**found, CONTROL: control}
+    environ = {"LD_PRELOAD": library_inside, OFFSET: str(offset)}
+    return environ if control is None else {**environ, CONTROL: control}
 
 
 SOURCE = Path(__file__).with_name("realtime.c")
@@ -135,11 +135,11 @@ async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Cloc
         ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TRY_S, throwaway=True)
     except OSError as missing:
         return lacks("clock-failed", why=f"the sandbox cannot execute date: {missing.strerror}")
-    shown = ran.stdout.strip()
-    if shown.isdigit() and abs(int(shown) - clock.time_ns // 10**9) <= _SLACK_S:
+    printed = ran.stdout.strip()
+    if printed.isdigit() and abs(int(printed) - clock.time_ns // 10**9) <= _SLACK_S:
         return enforced(CLOCK, COVERED)
-    said = ran.stderr.decode("utf-8", "replace").strip()[-200:]
-    return lacks("clock-ignored", shown=said or shown.decode())
+    message = ran.stderr.decode("utf-8", "replace").strip()[-200:]
+    return lacks("clock-ignored", shown=message or printed.decode())
 
 
 def _try(library: Path) -> None:
@@ -147,8 +147,8 @@ def _try(library: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
         control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()
-        shown = _date({"LD_PRELOAD": str(library), CONTROL: control.name})
-    if shown.strip() != str(_TRIED_AT_S).encode():
+        printed = _date({"LD_PRELOAD": str(library), CONTROL: control.name})
+    if printed.strip() != str(_TRIED_AT_S).encode():
         raise CannotCompile("its library was compiled, but a program that preloads it sees the real time")
 
 
@@ -198,11 +198,11 @@ class WorldClock:
         with suppress(OSError):  # this file system has no pipes: readings will not be observed
             self._readings = ClockReadings(self._folder / f"{_CONTROL}{SUFFIX}")
         moment = datetime.now(UTC) if starts is None else _moment(starts)
-        found = clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
+        clock_variables = clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
         if starts is not None:
-            clock.set(int(found[OFFSET]))
-        self.kept = self._known or await clock_inside(sandbox, {**environ, **found}, clock)
-        self.environ = found if self.kept.enforced else {}
+            clock.set(int(clock_variables[OFFSET]))
+        self.kept = self._known or await clock_inside(sandbox, {**environ, **clock_variables}, clock)
+        self.environ = clock_variables if self.kept.enforced else {}
         return dict(self.environ)
 
     @property
@@ -265,8 +265,8 @@ class ClockReadings:
     def seen(self) -> frozenset[int]:
         """The numbers of the changes that were observed so far."""
         with suppress(BlockingIOError):  # a program has it open, and has nothing more to report
-            while told := os.read(self._fd, _AT_ONCE):
-                whole = told[: len(told) // _CHANGE.size * _CHANGE.size]
+            while data := os.read(self._fd, _AT_ONCE):
+                whole = data[: len(data) // _CHANGE.size * _CHANGE.size]
                 self._told.update(change for (change,) in _CHANGE.iter_unpack(whole))
         return frozenset(self._told)
 

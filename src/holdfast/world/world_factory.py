@@ -168,11 +168,11 @@ class _WorldOpening:
         return {**self._settings.links, **also}
 
     def _name_files(self) -> dict[str, Path]:
-        found = {}
+        files = {}
         for name, text in (("resolv.conf", RESOLV_CONF.format(host=NAMES[0])), ("nsswitch.conf", NSSWITCH_CONF)):
             (self._world.folder / name).write_text(text)
-            found[f"/etc/{name}"] = self._world.folder / name
-        return found
+            files[f"/etc/{name}"] = self._world.folder / name
+        return files
 
     async def _connect(self) -> None:
         """Starts Holdfast's planes at every address inside."""
@@ -180,18 +180,18 @@ class _WorldOpening:
         world.planes = await site.site_planes.open_address(sock=world.sandbox.listener(*GATEWAY))
         world.parts.push_async_callback(world.planes.close)
         world.service_planes = self._fronts()
-        reached = await world.service_planes.open(self._unresolved)
-        told = {name: service.variables for name, service in world.services.items()}
-        led = self._led()
-        world.leads = frozenset(led)
+        addresses = await world.service_planes.open(self._unresolved)
+        patterns = {name: service.variables for name, service in world.services.items()}
+        routed = self._led()
+        world.leads = frozenset(routed)
         world.environ = {
             **_SYSTEM,
             "HOME": world.sandbox.home,
             **settings.environ,
-            **variables(self._spec, reached, told),
+            **variables(self._spec, addresses, patterns),
             **self._spec.setup.env,
             **{s.name: settings.secrets[s.name] for s in self._spec.secrets if s.env},
-            **led,
+            **routed,
             **settings.agent_environ,
             **self._node_options(),
             **trial_variables(world.trial),
@@ -215,29 +215,29 @@ class _WorldOpening:
         """The variables that route the agent's calls to Holdfast; the files that they name are lent to the agent."""
         world = self._world
         # The gateway adds the user's keys; the agent does not see them.
-        found = {**placeholders({}), **world.planes.environ}
+        environ = {**placeholders({}), **world.planes.environ}
         folder = str(self._site.site_planes.folder)
-        for name, value in found.items():
+        for name, value in environ.items():
             if value.startswith(folder):
                 path = Path(value)
-                found[name] = world.lend(path.name, path.read_bytes())
-        past = ",".join((found.get("NO_PROXY", ""), *hosts(self._spec)))
-        return found | {"NO_PROXY": past, "no_proxy": past}
+                environ[name] = world.lend(path.name, path.read_bytes())
+        past = ",".join((environ.get("NO_PROXY", ""), *hosts(self._spec)))
+        return environ | {"NO_PROXY": past, "no_proxy": past}
 
     def _node_options(self) -> dict[str, str]:
         """NODE_OPTIONS that route Node's calls to Holdfast, together with those of the spec."""
-        asked = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
+        wanted = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
         if self._site.site_planes.authority is None:
-            return {"NODE_OPTIONS": asked} if asked else {}
+            return {"NODE_OPTIONS": wanted} if wanted else {}
         lent = self._world.lend(NODE_PRELOAD.name, NODE_PRELOAD.read_bytes())
-        return {"NODE_OPTIONS": node_options(asked, lent)}
+        return {"NODE_OPTIONS": node_options(wanted, lent)}
 
     async def _wind(self) -> None:
         """Sets the agent's clock; if that is impossible, `isolation` says why."""
         world = self._world
         seen_at = world.sandbox.inside(LENT)
-        found = await world.clock.wind(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)
+        environ = await world.clock.wind(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)
         self._site.clock = world.clock.kept
-        if "LD_PRELOAD" in world.environ and found:
-            found["LD_PRELOAD"] += f" {world.environ['LD_PRELOAD']}"
-        world.environ = {**world.environ, **found}
+        if "LD_PRELOAD" in world.environ and environ:
+            environ["LD_PRELOAD"] += f" {world.environ['LD_PRELOAD']}"
+        world.environ = {**world.environ, **environ}

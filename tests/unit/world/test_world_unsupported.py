@@ -55,7 +55,7 @@ def test_what_no_backend_without_images_can_do(spec, feature):
 )
 def test_a_second_path_of_the_workspace_that_is_taken(path, backend, shown, lacks):
     spec = WorldSpec(setup=Setup(workdir=path))
-    found = asyncio.run(asked.unsupported(spec, (), opened(backend), shown=shown))
+    found = asyncio.run(asked.unsupported(spec, (), opened(backend), visible=shown))
     assert [one.feature for one in found] == (["setup.workdir"] if lacks else [])
 
 

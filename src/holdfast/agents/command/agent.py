@@ -88,10 +88,10 @@ class CommandTurns:
             notes.append(dialogue.note)
         text: str | None = task.turns[0]
         while text is not None:
-            asked = context.injector.rewrite_turn(text)
-            given = self._given(asked, dialogue, world, env)
-            at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **given.env}
-            turns.append(await self._turn(asked, given, at, patience_ms(self._agent.timeout_ms, world), shared))
+            prompt = context.injector.rewrite_turn(text)
+            delivery = self._given(prompt, dialogue, world, env)
+            at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **delivery.env}
+            turns.append(await self._turn(prompt, delivery, at, patience_ms(self._agent.timeout_ms, world), shared))
             if turns[-1].cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
             if turns[-1].ending != "answered" or len(turns) == task.most_turns:
@@ -101,25 +101,25 @@ class CommandTurns:
             text = await context.turns.next(task, turns)
         return Answer(tuple(turns), shared.printed.text, (*dict.fromkeys(notes), *shared.printed.notes))
 
-    def _given(self, asked: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:
+    def _given(self, prompt: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:
         config = env.get(MCP_CONFIG, "")
         if dialogue is None:
-            return self._channel.give(asked, world.lend, config)
+            return self._channel.give(prompt, world.lend, config)
         if self._channel.takes_messages:
-            return self._channel.give(asked, world.lend, config, dialogue.messages(asked))
-        return self._channel.give(dialogue.text(asked), world.lend, config)
+            return self._channel.give(prompt, world.lend, config, dialogue.messages(prompt))
+        return self._channel.give(dialogue.text(prompt), world.lend, config)
 
     async def _turn(
-        self, asked: str, given: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
+        self, prompt: str, delivery: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
     ) -> Turn:
         printed, notes = shared.printed, shared.notes
-        ran = await self._run(asked, given, env, timeout_ms, shared)
+        ran = await self._run(prompt, delivery, env, timeout_ms, shared)
         if not ran.in_time:
-            turn = self._reader.overdue(asked, ran.left, timeout_ms)
-        elif self._never_ran(ran) and await self._lacks_program(given.agent, env, shared.place):
+            turn = self._reader.overdue(prompt, ran.left, timeout_ms)
+        elif self._never_ran(ran) and await self._lacks_program(delivery.agent, env, shared.place):
             raise not_run(self._agent, printed.last_line, shared.place.sees)
         else:
-            turn = self._ended(asked, ran, printed)
+            turn = self._ended(prompt, ran, printed)
         if turn.ending == "answered" and not self._agent.dialogue:
             return turn
         if isinstance(ran.pipes, Pipes):
@@ -127,7 +127,7 @@ class CommandTurns:
         return of_terminal(turn, ran.pipes, notes, ran.question())
 
     async def _run(
-        self, asked: str, given: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
+        self, prompt: str, delivery: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
     ) -> _RanCommand:
         """Runs the command to its end, or kills it at its time limit."""
         file, place, context = shared.file, shared.place, shared.context
@@ -135,8 +135,8 @@ class CommandTurns:
             file.clear()
         answer = Head(self._reader.limit)
         last = LastPrinted(context.activity)
-        with closing(self._open(asked, given, answer if file is None else None, shared.printed, last)) as pipes:
-            program = await place.start(pipes.started(place.argv(given.agent, env)), env, pipes.stdio)
+        with closing(self._open(prompt, delivery, answer if file is None else None, shared.printed, last)) as pipes:
+            program = await place.start(pipes.started(place.argv(delivery.agent, env)), env, pipes.stdio)
             async with ended_after(program):
                 pipes.give()
                 ended = await unless_limited(program.within(timeout_ms / 1000), context, ended=False)
@@ -153,13 +153,13 @@ class CommandTurns:
         return _RanCommand(program, left, in_time, last.question if ended else lambda: question, pipes)
 
     def _open(
-        self, asked: str, given: GivenPrompt, answer: Head | None, printed: Tail, last: LastPrinted
+        self, prompt: str, delivery: GivenPrompt, answer: Head | None, printed: Tail, last: LastPrinted
     ) -> Pipes | Terminal:
         """Opens what the program reads and prints: pipes, or a terminal if the spec has a dialogue."""
         if self._agent.dialogue:
-            return open_terminal(self._agent, asked, [last, *([] if answer is None else [answer]), printed])
+            return open_terminal(self._agent, prompt, [last, *([] if answer is None else [answer]), printed])
         errors = last.and_to(printed)
-        return Pipes(given.stdin, errors if answer is None else last.and_to(answer), errors)
+        return Pipes(delivery.stdin, errors if answer is None else last.and_to(answer), errors)
 
     def _never_ran(self, ran: _RanCommand) -> bool:
         """Whether the shell apparently found no program to run."""
@@ -184,13 +184,13 @@ class CommandTurns:
             os.close(nothing)
         return program.status != 0
 
-    def _ended(self, asked: str, ran: _RanCommand, printed: Tail) -> Turn:
+    def _ended(self, prompt: str, ran: _RanCommand, printed: Tail) -> Turn:
         self.ran = True
         program = ran.program
         if program.out_of_memory:
-            return self._reader.starved(asked, ran.left, program.took_ms, program.out_of_memory)
+            return self._reader.starved(prompt, ran.left, program.took_ms, program.out_of_memory)
         why = "" if program.status == 0 else printed.telling_line
-        return self._reader.ended(asked, ran.left, program.status, program.took_ms, why)
+        return self._reader.ended(prompt, ran.left, program.status, program.took_ms, why)
 
 
 class CommandAgent:

@@ -143,23 +143,23 @@ class AnswerReader:
         """How many bytes it needs to see."""
         return TEXT_KEPT if self.find is None else JSON_READ
 
-    def ended(self, asked: str, left: Print, status: int | None, took_ms: float, why: str) -> Turn:
+    def ended(self, prompt: str, left: Print, status: int | None, took_ms: float, why: str) -> Turn:
         """The turn of a command that ended by itself."""
-        said = self._said(left)
+        answer = self._said(left)
         if status == 0:
-            return Turn(asked, said.text, took_ms, said.ending, said.detail, cut=said.cut)
+            return Turn(prompt, answer.text, took_ms, answer.ending, answer.detail, cut=answer.cut)
         detail = _death(status) + (f": {shorten(why)}" if why else "")
-        return Turn(asked, said.text, took_ms, "crashed", detail, cut=said.cut)
+        return Turn(prompt, answer.text, took_ms, "crashed", detail, cut=answer.cut)
 
-    def starved(self, asked: str, left: Print, took_ms: float, why: str) -> Turn:
+    def starved(self, prompt: str, left: Print, took_ms: float, why: str) -> Turn:
         """The turn of a command that the system killed because of its memory use."""
-        said = self._said(left)
-        return Turn(asked, said.text, took_ms, "out_of_memory", f"it {why}", cut=said.cut)
+        answer = self._said(left)
+        return Turn(prompt, answer.text, took_ms, "out_of_memory", f"it {why}", cut=answer.cut)
 
-    def overdue(self, asked: str, left: Print, timeout_ms: float) -> Turn:
+    def overdue(self, prompt: str, left: Print, timeout_ms: float) -> Turn:
         """The turn of a command that Holdfast killed at its time limit."""
-        said = self._said(left)
-        return Turn(asked, said.text, timeout_ms, "timeout", f"no answer within {timeout_ms:g} ms", cut=said.cut)
+        answer = self._said(left)
+        return Turn(prompt, answer.text, timeout_ms, "timeout", f"no answer within {timeout_ms:g} ms", cut=answer.cut)
 
     def _said(self, left: Print) -> _Said:
         if left.refused:
@@ -176,15 +176,15 @@ class AnswerReader:
         if cut:
             return whole._replace(ending="unreadable", detail=f"over {JSON_READ // 1_000_000} MB, so it is not read")
         try:
-            found: Any = find(loads(text))
+            value: Any = find(loads(text))
         except ValueError:
             detail = f"it is not JSON, so nothing is at {self.path}: {_start(text)}"
             return whole._replace(ending="unreadable", detail=detail)
-        if found is MISSING:
+        if value is MISSING:
             return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_start(text)}")
-        if found is None:
+        if value is None:
             return _Said(None, "no_answer", f"null at {self.path}")
-        answer = text_of(found, unwrap=False)
+        answer = text_of(value, unwrap=False)
         return _kept(encodable(answer)) if answer else _Said(None, "no_answer", f"empty at {self.path}")
 
 

@@ -92,14 +92,14 @@ def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str,
         notes.append(
             f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
         )
-    if turn.ending == "no_answer" and (said := printed.telling_line):
-        return replace(turn, detail=f"{turn.detail}; it also printed: {shorten(said)}")
+    if turn.ending == "no_answer" and (last_line := printed.telling_line):
+        return replace(turn, detail=f"{turn.detail}; it also printed: {shorten(last_line)}")
     return turn
 
 
 def _last(terminal: Terminal) -> str:
-    shown = terminal.last_lines
-    return f"the last lines there: {shorten(shown)}" if shown else "nothing was shown there"
+    last_lines = terminal.last_lines
+    return f"the last lines there: {shorten(last_lines)}" if last_lines else "nothing was shown there"
 
 
 def missed_means(printed: str, *, sandboxed: bool) -> Iterator[str]:

@@ -146,60 +146,60 @@ class HttpAgent:
         self, text: str, world: World, notes: list[str], cookies: CookieJar | None, dialogue: Dialogue | None
     ) -> Turn:
         context = world.context
-        asked = context.injector.rewrite_turn(text)
-        if asked is not text and self._form.loses(asked, text):
+        prompt = context.injector.rewrite_turn(text)
+        if prompt is not text and self._form.loses(prompt, text):
             notes.append(_LOST)
             context.injector.drop_turn_attacks()
         before = context.activity()
-        taken = partial(_more, context, before)
-        request = self._form.fill(asked, text, dialogue)
-        seen = await self._answered(request, cookies, world, taken)
-        if seen.retried:
+        accepted = partial(_more, context, before)
+        request = self._form.fill(prompt, text, dialogue)
+        exchange = await self._answered(request, cookies, world, accepted)
+        if exchange.retried:
             notes.append(_RETRIED)
-        if seen.note:
-            notes.append(seen.note)
-        said = self._reader.read(seen, notes)
+        if exchange.note:
+            notes.append(exchange.note)
+        answer = self._reader.read(exchange, notes)
         return Turn(
-            asked=asked,
-            text=said.text,
-            latency_ms=seen.latency_ms,
-            ending=said.ending,
-            detail=said.detail,
-            status=seen.status,
-            cut=said.cut,
-            cause=said.cause,
+            asked=prompt,
+            text=answer.text,
+            latency_ms=exchange.latency_ms,
+            ending=answer.ending,
+            detail=answer.detail,
+            status=exchange.status,
+            cut=answer.cut,
+            cause=answer.cause,
         )
 
     async def _answered(
-        self, request: HttpRequest, cookies: CookieJar | None, world: World, taken: Taken
+        self, request: HttpRequest, cookies: CookieJar | None, world: World, accepted: Taken
     ) -> HttpExchange:
-        sending = self._send(request, cookies, left_s(world), taken)
+        sending = self._send(request, cookies, left_s(world), accepted)
         if not world.context.sink.has_limits:
             return await sending
         from holdfast.agents.http.client import HttpExchange
 
         began = world.context.sink.now()
-        seen = await unless_limited(sending, world.context, ended=HttpExchange("timeout"))
-        seen.latency_ms = seen.latency_ms or (world.context.sink.now() - began) * 1000
-        return seen
+        exchange = await unless_limited(sending, world.context, ended=HttpExchange("timeout"))
+        exchange.latency_ms = exchange.latency_ms or (world.context.sink.now() - began) * 1000
+        return exchange
 
     async def _send(
-        self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, taken: Taken
+        self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, accepted: Taken
     ) -> HttpExchange:
         """Sends the request; if an agent that Holdfast started died, the exchange says so."""
         try:
-            seen = await self._wire.send(request, cookies, limit_s, taken)
+            exchange = await self._wire.send(request, cookies, limit_s, accepted)
         except AgentUnavailable as gone:
             if self._fate is None or gone.config:
                 raise
             from holdfast.agents.http.client import HttpExchange
 
             return HttpExchange(*await self._fate())
-        if seen.ending in ("closed", "crashed") and self._fate is not None:
+        if exchange.ending in ("closed", "crashed") and self._fate is not None:
             ending, detail = await self._fate()
             if ending != "closed":
-                seen.ending, seen.detail, seen.note = ending, detail, ""
-        return seen
+                exchange.ending, exchange.detail, exchange.note = ending, detail, ""
+        return exchange
 
 
 def _more(context: TrialContext, before: int) -> bool:

@@ -145,7 +145,7 @@ class ChangedClient:
         """Does nothing: no connection is kept."""
 
     async def send(
-        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, taken: Taken = bool
+        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: Taken = bool
     ) -> HttpExchange:
         """The result of the changed request, or of the worst of its copies, within `limit_s`.
 
@@ -185,20 +185,20 @@ class ChangedClient:
             reply.failure = None  # it has rejected the request, and need not read on or end cleanly
         if cookies is not None:
             cookies.take(reply.headers)
-        seen = exchange_of(reply, limit_s)
-        seen.latency_ms = max(0.0, loop.time() - start - exchange.slept_s) * 1000
-        if change.malformed and seen.ending == "closed" and seen.status is None:
-            await self._explain(seen, limit_s)
-        return seen
+        result = exchange_of(reply, limit_s)
+        result.latency_ms = max(0.0, loop.time() - start - exchange.slept_s) * 1000
+        if change.malformed and result.ending == "closed" and result.status is None:
+            await self._explain(result, limit_s)
+        return result
 
-    async def _explain(self, seen: HttpExchange, limit_s: float) -> None:
+    async def _explain(self, exchange: HttpExchange, limit_s: float) -> None:
         """No reply to a malformed request counts as a rejection, unless the agent crashed."""
         try:
             (await open_socket(self._client.url.endpoint, limit_s, trusted)).close()
         except NotConnected:
-            seen.ending, seen.detail = "crashed", "it stopped accepting connections after a malformed request"
+            exchange.ending, exchange.detail = "crashed", "it stopped accepting connections after a malformed request"
         else:
-            seen.note = _SILENT
+            exchange.note = _SILENT
 
     async def _copies(self, request: HttpRequest, cookie: str, limit_s: float) -> HttpExchange:
         """Sends all copies concurrently; returns the worst exchange, and of equals the last."""
@@ -209,46 +209,48 @@ class ChangedClient:
             other = self._wire(self._form.fill(change.others, self._prompt), cookie)
             wires = [wire if n == _OWN else other for n, wire in enumerate(wires)]
         gap_s = _GAP_S if change.others else 0.0
-        asked = [
+        sends = [
             self._one(wire, limit_s, abandon=n < change.abandoned, after_s=n * gap_s) for n, wire in enumerate(wires)
         ]
-        came = await asyncio.gather(*asked, return_exceptions=True)
-        seen = [self._copy(one, limit_s) for one in came[min(change.abandoned, count - 1) :]]
-        if all(one is None for one in seen):
-            gone = came[-1]
+        results = await asyncio.gather(*sends, return_exceptions=True)
+        exchanges = [self._copy(one, limit_s) for one in results[min(change.abandoned, count - 1) :]]
+        if all(one is None for one in exchanges):
+            gone = results[-1]
             assert isinstance(gone, NotConnected)
             raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
-        found = [one or HttpExchange("closed", "it accepted no new connection while others were open") for one in seen]
-        if change.others and all(_rank(one) < _BAD for one in found):
-            worst = found[_OWN]  # only that one sent the task's own question
+        counted = [
+            one or HttpExchange("closed", "it accepted no new connection while others were open") for one in exchanges
+        ]
+        if change.others and all(_rank(one) < _BAD for one in counted):
+            worst = counted[_OWN]  # only that one sent the task's own question
         else:
-            worst = max(reversed(found), key=_rank)
-        worst.note = f"{count} requests at once: " + _counted(found, count)
+            worst = max(reversed(counted), key=_rank)
+        worst.note = f"{count} requests at once: " + _counted(counted, count)
         return worst
 
-    def _copy(self, came: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
+    def _copy(self, result: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
         """The result of one copy; None if there was no connection."""
-        if isinstance(came, HttpExchange):
-            return came
-        if isinstance(came, NotConnected):
+        if isinstance(result, HttpExchange):
+            return result
+        if isinstance(result, NotConnected):
             return None
-        raise came
+        raise result
 
 
 _REFUSED, _ANSWERED, _BAD = 0, 1, 2
 
 
-def _rank(seen: HttpExchange) -> int:
-    if seen.ending != "answered" or (seen.status or 0) >= 500:
+def _rank(exchange: HttpExchange) -> int:
+    if exchange.ending != "answered" or (exchange.status or 0) >= 500:
         return _BAD
-    return _REFUSED if (seen.status or 0) >= 400 else _ANSWERED
+    return _REFUSED if (exchange.status or 0) >= 400 else _ANSWERED
 
 
-def _counted(found: list[HttpExchange], count: int) -> str:
-    ranks = [_rank(one) for one in found]
+def _counted(exchanges: list[HttpExchange], count: int) -> str:
+    ranks = [_rank(one) for one in exchanges]
     words = {_ANSWERED: "answered", _REFUSED: "refused", _BAD: "ended badly"}
-    told = [f"{ranks.count(rank)} {word}" for rank, word in words.items() if rank in ranks]
-    return ", ".join([*told, *([f"{count - len(found)} left without waiting"] if len(found) < count else [])])
+    counts = [f"{ranks.count(rank)} {word}" for rank, word in words.items() if rank in ranks]
+    return ", ".join([*counts, *([f"{count - len(exchanges)} left without waiting"] if len(exchanges) < count else [])])
 
 
 def prompt_parameter(form: RequestForm) -> str:

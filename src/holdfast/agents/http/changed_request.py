@@ -221,8 +221,8 @@ def _framed(change: RequestChange, method: str, body: bytes | None) -> tuple[lis
         # Both: whichever header a server uses, it reads everything that is sent and takes no byte for another request.
         both = [b"Content-Length: %d" % len(rest)] if change.framing == "both" else []
         return [*both, b"Transfer-Encoding: chunked"], rest
-    told = b"Content-Length: %s%d" % (b"000" if change.framing == "zeros" else b"", len(data))
-    return [told] * (2 if change.framing == "twice" else 1), data
+    length_line = b"Content-Length: %s%d" % (b"000" if change.framing == "zeros" else b"", len(data))
+    return [length_line] * (2 if change.framing == "twice" else 1), data
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:

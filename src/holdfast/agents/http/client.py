@@ -108,7 +108,7 @@ class HttpClient:
         except ValueError as wrong:
             raise self._impossible(wrong) from wrong
         self.timeout_s = timeout_ms / 1000
-        self._upstreams = Upstreams(trusted, kept=limit if keep else 0, lenient=True)
+        self._upstreams = Upstreams(trusted, max_idle=limit if keep else 0, lenient=True)
         self._turns = asyncio.Semaphore(limit)
         self._time = asyncio.get_running_loop().time
 
@@ -117,7 +117,7 @@ class HttpClient:
         return CookieJar(self.url, self.head.cookie)
 
     async def send(
-        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, taken: Taken = bool
+        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: Taken = bool
     ) -> HttpExchange:
         """Sends the request, within `limit_s` if that is less than the usual time.
 
@@ -130,7 +130,7 @@ class HttpClient:
         method, target, body = request
         try:
             data = self.head.written(method, target, body, self.head.cookie if cookies is None else cookies.header)
-            reply, retried = await self._ask(OutgoingRequest(method, data, b""), self._time() + limit_s, taken)
+            reply, retried = await self._ask(OutgoingRequest(method, data, b""), self._time() + limit_s, accepted)
         except NotConnected as gone:
             raise unreachable(gone.kind, gone.__cause__, self.url, limit_s) from gone
         except ValueError as wrong:
@@ -142,7 +142,7 @@ class HttpClient:
         exchange.latency_ms, exchange.retried = latency_ms, retried
         return exchange
 
-    async def _ask(self, request: OutgoingRequest, deadline: float, taken: Taken) -> tuple[CollectedReply, bool]:
+    async def _ask(self, request: OutgoingRequest, deadline: float, accepted: Taken) -> tuple[CollectedReply, bool]:
         """Waits for a free connection and sends the request; returns whether it needed a second connection."""
         try:
             async with asyncio.timeout_at(deadline):
@@ -150,7 +150,7 @@ class HttpClient:
         except TimeoutError:
             return CollectedReply(late=True), False
         try:
-            return await self._upstreams.collect(request, self.url.endpoint, deadline, BODY_LIMIT, taken)
+            return await self._upstreams.collect(request, self.url.endpoint, deadline, BODY_LIMIT, accepted)
         finally:
             self._turns.release()
 
@@ -223,11 +223,11 @@ class FixedHead:
 
     def __init__(self, url: HttpUrl, headers: Mapping[str, str], *, keep: bool) -> None:
         """`keep` lets the server keep the connection open. Raises ValueError for a header that cannot be sent."""
-        given = {name.lower(): (name, value) for name, value in headers.items()}
-        self.cookie = given.pop("cookie", ("", ""))[1]
+        by_name = {name.lower(): (name, value) for name, value in headers.items()}
+        self.cookie = by_name.pop("cookie", ("", ""))[1]
         """The cookies of the spec."""
         authorization = url.authorization
-        if authorization is not None and "authorization" in given:
+        if authorization is not None and "authorization" in by_name:
             raise ValueError("a user in the URL and an Authorization header cannot be combined")
         fields = {
             "host": ("Host", _authority(url)),
@@ -236,7 +236,7 @@ class FixedHead:
             "accept-encoding": ("Accept-Encoding", "gzip, deflate"),
             **({"authorization": ("Authorization", authorization)} if authorization else {}),
             **({} if keep else {"connection": ("Connection", "close")}),
-            **given,
+            **by_name,
         }
         rest, names = lines([(name.encode(), value.encode()) for name, value in fields.values()], _NOTHING)
         if framing := _FRAMING.intersection(names):

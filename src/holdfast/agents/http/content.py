@@ -15,9 +15,9 @@ _OTHERS = frozenset(("br", "zstd", "compress"))
 class Unpackable(Exception):
     """A body does not match its Content-Encoding. `found` is what could be read before the error."""
 
-    def __init__(self, message: str, found: bytes = b"") -> None:
+    def __init__(self, message: str, data: bytes = b"") -> None:
         super().__init__(message)
-        self.found = found
+        self.found = data
 
 
 def text_type(fields: RawFields) -> tuple[str, str | None]:
@@ -55,16 +55,16 @@ def unpacked(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> byte
 
 
 def _inflated(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
-    found = b""
-    while body and len(found) <= limit:
+    output = b""
+    while body and len(output) <= limit:
         inflating = zlib.decompressobj(wbits)
         try:
-            found += inflating.decompress(body, limit + 1 - len(found))
+            output += inflating.decompress(body, limit + 1 - len(output))
         except zlib.error as wrong:
-            raise Unpackable("the body is not what its Content-Encoding says", found) from wrong
+            raise Unpackable("the body is not what its Content-Encoding says", output) from wrong
         if not inflating.eof:
             break
         body = inflating.unused_data  # gzip may have several members
-    if whole and len(found) <= limit and not inflating.eof:
-        raise Unpackable("the body ends before its Content-Encoding does", found)
-    return found
+    if whole and len(output) <= limit and not inflating.eof:
+        raise Unpackable("the body ends before its Content-Encoding does", output)
+    return output

@@ -23,10 +23,10 @@ class Cookie(Struct, frozen=True):
 class CookieJar:
     """Cookies for one URL; those of other hosts and paths are dropped, because they would never be sent."""
 
-    def __init__(self, url: HttpUrl, given: str = "") -> None:
-        """`given` are cookies of the spec, as in a header; the agent can replace them."""
+    def __init__(self, url: HttpUrl, spec_cookies: str = "") -> None:
+        """`spec_cookies` are cookies of the spec, as in a header; the agent can replace them."""
         self._url = url
-        self._given = dict(_pairs(given))
+        self._given = dict(_pairs(spec_cookies))
         self._kept: dict[tuple[str, str], Cookie] = {}
 
     def take(self, fields: RawFields) -> None:
@@ -39,11 +39,11 @@ class CookieJar:
     def header(self) -> str:
         """The Cookie header; empty if there are none."""
         now = time.time()
-        kept = [(name, cookie) for (name, _), cookie in self._kept.items() if cookie.until > now]
-        kept.sort(key=lambda item: -len(item[1].path))
-        set_by_agent = {name for name, _ in kept}
-        given = [f"{name}={value}" for name, value in self._given.items() if name not in set_by_agent]
-        return "; ".join([*given, *(f"{name}={cookie.value}" for name, cookie in kept)])
+        live = [(name, cookie) for (name, _), cookie in self._kept.items() if cookie.until > now]
+        live.sort(key=lambda item: -len(item[1].path))
+        set_by_agent = {name for name, _ in live}
+        own = [f"{name}={value}" for name, value in self._given.items() if name not in set_by_agent]
+        return "; ".join([*own, *(f"{name}={cookie.value}" for name, cookie in live)])
 
     def _set(self, line: str) -> None:
         first, _, rest = line.partition(";")
@@ -71,8 +71,8 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), value.strip()
 
 
-def _covers(path: str, asked: str) -> bool:
-    return asked == path or (asked.startswith(path) and (path.endswith("/") or asked[len(path)] == "/"))
+def _covers(path: str, request_path: str) -> bool:
+    return request_path == path or request_path.startswith(path if path.endswith("/") else f"{path}/")
 
 
 def _until(attributes: dict[str, str]) -> float:

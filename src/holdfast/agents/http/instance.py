@@ -48,10 +48,10 @@ class Ports:
 def check_free(host: str, port: int) -> None:
     """Raises AgentUnavailable if something already listens on the agent's port."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         return  # the agent's own start will show it
-    for family, kind, protocol, _, address in found:
+    for family, kind, protocol, _, address in addresses:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -132,15 +132,15 @@ class Instance:
     async def _ready(self, port: int, forward: ReachablePort | None, root: Path) -> HttpAgent:
         """Waits until it is ready; returns its client."""
         if forward is None:
-            seen, accepts = self._agent, None
+            agent, accepts = self._agent, None
         else:
-            seen = _seen_from_outside(self._agent, port, forward.port)
+            agent = _seen_from_outside(self._agent, port, forward.port)
 
             async def accepts(host: str, wanted: int) -> bool:
                 return await forward.leads(port if wanted == forward.port else wanted)
 
-        await await_ready(seen, self._program, self._pipes, self._printed, self._place, accepts)
-        return await HttpAgent.open(seen, limit=1, root=root, fate=self._fate)
+        await await_ready(agent, self._program, self._pipes, self._printed, self._place, accepts)
+        return await HttpAgent.open(agent, limit=1, root=root, fate=self._fate)
 
     @property
     def alive(self) -> bool:

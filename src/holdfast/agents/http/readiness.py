@@ -79,8 +79,8 @@ def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, pla
     else:
         message = f"the agent was not ready within {READY_S:g} s: {what}"
         hint = "check agent.endpoint and agent.ready: a URL, port, or a text that it prints when it is ready"
-    said = f" (it said: {printed.last_line[:200]})" if printed.last_line else ""
-    return AgentUnavailable(message + said, code="agent-not-ready", hint=hint, body=printed.text)
+    last_words = f" (it said: {printed.last_line[:200]})" if printed.last_line else ""
+    return AgentUnavailable(message + last_words, code="agent-not-ready", hint=hint, body=printed.text)
 
 
 async def _until(probe: Probe) -> None:
@@ -139,14 +139,14 @@ async def _answers(url: str) -> bool:
         raise AgentMisconfigured(f"agent.ready is not an http or https URL: {url!r}") from wrong
     wire = HttpClient(where, {}, timeout_ms=round(PROBE_S * 1000), limit=1, keep=False)
     try:
-        seen = await wire.send(HttpRequest("GET", where.endpoint.target))
+        exchange = await wire.send(HttpRequest("GET", where.endpoint.target))
     except AgentUnavailable as gone:
         if gone.config:
             raise
         return False
     finally:
         await wire.close()
-    return seen.status is not None and seen.status < 500
+    return exchange.status is not None and exchange.status < 500
 
 
 class _Lines:

@@ -34,53 +34,53 @@ class ReplyReader(Struct, frozen=True):
     find: Find | None = None
     path: str = ""
 
-    def read(self, seen: HttpExchange, notes: list[str]) -> HttpAnswer:
+    def read(self, exchange: HttpExchange, notes: list[str]) -> HttpAnswer:
         """The answer; a note is added to `notes` if it was cut."""
-        if seen.cut:
+        if exchange.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
-        said = self._said(seen)._replace(cut=seen.cut)
-        if seen.cut and said.ending in ("answered", "unreadable"):
+        answer = self._said(exchange)._replace(cut=exchange.cut)
+        if exchange.cut and answer.ending in ("answered", "unreadable"):
             why = f"the reply is over {BODY_LIMIT // 1_000_000} MB and was cut"
-            said = said._replace(ending="unreadable", detail=f"{why}: {said.detail}" if said.detail else why)
-        if said.text is None or len(said.text) <= TEXT_LIMIT // 4:
-            return said
-        kept = _kept(said.text, notes)
-        return said._replace(text=kept, cut=seen.cut or len(kept) < len(said.text))
+            answer = answer._replace(ending="unreadable", detail=f"{why}: {answer.detail}" if answer.detail else why)
+        if answer.text is None or len(answer.text) <= TEXT_LIMIT // 4:
+            return answer
+        text = _kept(answer.text, notes)
+        return answer._replace(text=text, cut=exchange.cut or len(text) < len(answer.text))
 
-    def _said(self, seen: HttpExchange) -> HttpAnswer:
-        text, undecodable = _decoded(seen)
-        if seen.ending != "answered":
-            return self._broken(seen, text)
-        status = seen.status or 0
+    def _said(self, exchange: HttpExchange) -> HttpAnswer:
+        text, undecodable = _decoded(exchange)
+        if exchange.ending != "answered":
+            return self._broken(exchange, text)
+        status = exchange.status or 0
         if status >= 300:
-            return HttpAnswer(self._any_text(seen, text), "http_error", _status_line(seen))
+            return HttpAnswer(self._any_text(exchange, text), "http_error", _status_line(exchange))
         if not text:
             return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
         if undecodable:
             return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {beginning(text)}", cause="not-text")
         try:
-            return self._answer(seen, text)
+            return self._answer(exchange, text)
         except RecursionError as deep:
             raise HarnessError(
                 f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}", code="answer-unreadable"
             ) from deep
 
-    def _broken(self, seen: HttpExchange, text: str) -> HttpAnswer:
-        if seen.content_type == "text/event-stream":
+    def _broken(self, exchange: HttpExchange, text: str) -> HttpAnswer:
+        if exchange.content_type == "text/event-stream":
             text = read_stream(text, self.find).text or ""
-        return HttpAnswer(text or None, seen.ending, seen.detail)
+        return HttpAnswer(text or None, exchange.ending, exchange.detail)
 
-    def _any_text(self, seen: HttpExchange, text: str) -> str | None:
+    def _any_text(self, exchange: HttpExchange, text: str) -> str | None:
         """The answer if there is one, else the body: the text of a bad reply is judged, too."""
         try:
-            return self._answer(seen, text).text or text or None
+            return self._answer(exchange, text).text or text or None
         except RecursionError:
             return text
 
-    def _answer(self, seen: HttpExchange, text: str) -> HttpAnswer:
-        if seen.content_type == "text/event-stream":
+    def _answer(self, exchange: HttpExchange, text: str) -> HttpAnswer:
+        if exchange.content_type == "text/event-stream":
             return self._of_stream(text)
-        value = _json(text, seen.content_type)
+        value = _json(text, exchange.content_type)
         if value is not MISSING:
             return self._of_json(value, text)
         if self.find is None:
@@ -88,12 +88,12 @@ class ReplyReader(Struct, frozen=True):
         return HttpAnswer(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {beginning(text)}")
 
     def _of_json(self, value: Any, text: str) -> HttpAnswer:
-        found = (self.find or find_answer)(value)
-        answer = None if found is MISSING or found is None else text_of(found, unwrap=self.find is None)
+        selected = (self.find or find_answer)(value)
+        answer = None if selected is MISSING or selected is None else text_of(selected, unwrap=self.find is None)
         failure = _failure(value)
         if failure:
             return HttpAnswer(text if answer is None else answer, "http_error", failure)
-        if found is MISSING:
+        if selected is MISSING:
             return HttpAnswer(None, "unreadable", self._nothing_found(text))
         return HttpAnswer(None, "no_answer", "the answer is null") if answer is None else HttpAnswer(answer)
 
@@ -113,19 +113,19 @@ class ReplyReader(Struct, frozen=True):
         return f"{where}: {beginning(text)}"
 
 
-def _decoded(seen: HttpExchange) -> tuple[str, str]:
+def _decoded(exchange: HttpExchange) -> tuple[str, str]:
     """The body as text, and the error if it does not match its declared encoding."""
-    charset = seen.charset or "utf-8"
+    charset = exchange.charset or "utf-8"
     try:
-        return seen.body.decode(charset).removeprefix("\ufeff"), ""
+        return exchange.body.decode(charset).removeprefix("\ufeff"), ""
     except LookupError:
         why = f"unknown charset {beginning(charset)!r}"
     except UnicodeDecodeError as bad:
         # The cut may have split a character.
-        why = "" if seen.cut and bad.end >= len(seen.body) else f"not {charset}"
+        why = "" if exchange.cut and bad.end >= len(exchange.body) else f"not {charset}"
     except ValueError:  # a name with a null byte, or a codec that is not for text
         why = f"not {beginning(charset)!r}"
-    return seen.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
+    return exchange.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
 
 
 def _json(text: str, content_type: str) -> Any:
@@ -149,12 +149,12 @@ def _failure(value: Any) -> str:
     return "the body says success: false" if value.get("success") is False else ""
 
 
-def _status_line(seen: HttpExchange) -> str:
+def _status_line(exchange: HttpExchange) -> str:
     from http import HTTPStatus
 
-    status = seen.status or 0
+    status = exchange.status or 0
     phrase = next((s.phrase for s in HTTPStatus if s == status), "")
-    to = f", redirect to {beginning(seen.location)} not followed" if seen.location and status < 400 else ""
+    to = f", redirect to {beginning(exchange.location)} not followed" if exchange.location and status < 400 else ""
     return f"HTTP {status} {phrase}".rstrip() + to
 
 
@@ -176,8 +176,8 @@ class Stream(NamedTuple):
 
 def read_stream(text: str, find: Find | None = None) -> Stream:
     """The answer in an event stream: the matching parts of its JSON events, else its plain data."""
-    found = [event.decode("utf-8", "surrogatepass") for event in data_of(text.encode("utf-8", "surrogatepass"))]
-    data = [event for event in found if event.strip() != "[DONE]"]
+    all_data = [event.decode("utf-8", "surrogatepass") for event in data_of(text.encode("utf-8", "surrogatepass"))]
+    data = [event for event in all_data if event.strip() != "[DONE]"]
     events = _objects(data)
     if not events:
         return Stream("".join(data) if data else None, [])
@@ -205,8 +205,8 @@ def _objects(data: list[str]) -> list[dict[str, Any]]:
     return events
 
 
-def _joined(found: list[Any], *, unwrap: bool = True) -> str | None:
-    pieces = [text_of(value, unwrap=unwrap) for value in found if value is not MISSING and value is not None]
+def _joined(parts: list[Any], *, unwrap: bool = True) -> str | None:
+    pieces = [text_of(value, unwrap=unwrap) for value in parts if value is not MISSING and value is not None]
     return "".join(pieces) if pieces else None
 
 
@@ -216,8 +216,8 @@ def _delta(event: dict[str, Any]) -> Any:
     if not isinstance(choices, list):
         return _content(event.get("delta"))
     choice = choices[0] if choices and isinstance(choices[0], dict) else {}
-    found = (_content(choice.get(key)) for key in ("delta", "message", "text"))
-    return next((piece for piece in found if piece is not None), None)
+    texts = (_content(choice.get(key)) for key in ("delta", "message", "text"))
+    return next((piece for piece in texts if piece is not None), None)
 
 
 def _content(part: Any) -> str | None:

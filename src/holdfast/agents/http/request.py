@@ -47,15 +47,15 @@ class RequestForm(Struct, frozen=True):
     takes_messages: bool = False
     """Whether it has a placeholder for the conversation so far."""
 
-    def fill(self, asked: str, turn: str, dialogue: Dialogue | None = None) -> HttpRequest:
-        """The request for `asked`, which is `turn` or an attack's version of it, in a conversation."""
-        source = (turn, asked) if self.structured else ()
+    def fill(self, prompt: str, turn: str, dialogue: Dialogue | None = None) -> HttpRequest:
+        """The request for `prompt`, which is `turn` or an attack's version of it, in a conversation."""
+        source = (turn, prompt) if self.structured else ()
         if dialogue is None:
-            fields = TemplateFields(asked, source)
+            fields = TemplateFields(prompt, source)
         elif self.takes_messages:
-            fields = TemplateFields(asked, source, json.dumps(dialogue.messages(asked)))
+            fields = TemplateFields(prompt, source, json.dumps(dialogue.messages(prompt)))
         else:
-            fields = TemplateFields(dialogue.text(asked), source)
+            fields = TemplateFields(dialogue.text(prompt), source)
         try:
             target = self.url.endpoint.target
             if self.query:
@@ -66,9 +66,9 @@ class RequestForm(Struct, frozen=True):
             raise _no_such_field(unknown) from None
         return HttpRequest(self.method, target, body)
 
-    def loses(self, asked: str, turn: str) -> bool:
+    def loses(self, prompt: str, turn: str) -> bool:
         """Whether the template drops what an attack added to the prompt."""
-        return asked != turn and not self.takes_messages and self.fill(asked, turn) == self.fill(turn, turn)
+        return prompt != turn and not self.takes_messages and self.fill(prompt, turn) == self.fill(turn, turn)
 
 
 def request_form(agent: AgentSpec) -> RequestForm:

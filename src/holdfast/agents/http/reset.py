@@ -80,14 +80,14 @@ def _reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
 async def _post(wire: HttpClient, url: HttpUrl) -> None:
     what = f"reset by POST {url.shown}"
     try:
-        seen = await wire.send(HttpRequest("POST", url.endpoint.target))
+        exchange = await wire.send(HttpRequest("POST", url.endpoint.target))
     except AgentUnavailable as gone:
         raise HarnessError(f"{what} failed: {gone}", code="reset-failed") from gone
-    if seen.ending != "answered":
-        raise HarnessError(f"{what} failed: {seen.ending}, {seen.detail}", code="reset-failed")
-    if seen.status is not None and seen.status >= 400:
-        said = " ".join(seen.body[:_TAIL].decode("utf-8", "replace").split())
-        raise HarnessError(f"{what} failed: HTTP {seen.status} {said}".rstrip(), code="reset-failed")
+    if exchange.ending != "answered":
+        raise HarnessError(f"{what} failed: {exchange.ending}, {exchange.detail}", code="reset-failed")
+    if exchange.status is not None and exchange.status >= 400:
+        body = " ".join(exchange.body[:_TAIL].decode("utf-8", "replace").split())
+        raise HarnessError(f"{what} failed: HTTP {exchange.status} {body}".rstrip(), code="reset-failed")
 
 
 async def _call(function: str, root: Path, env: dict[str, str]) -> None:

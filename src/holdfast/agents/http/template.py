@@ -82,9 +82,9 @@ class TemplateFields:
             return slot.write(self._messages)
         if self._named is None:
             self._named = {as_key(k): (k, v) for text in self._source for k, v in structured(text).items()}
-        found = self._named.get(slot.key)
-        if found is not None:
-            return slot.write(found[1])
+        value = self._named.get(slot.key)
+        if value is not None:
+            return slot.write(value[1])
         if slot.literal is None:
             raise UnknownField(slot.name, ["prompt", *(name for name, _ in self._named.values())])
         return slot.literal
@@ -92,16 +92,16 @@ class TemplateFields:
 
 def structured(text: str) -> dict[str, str]:
     """The `key: value` lines of a prompt; a line without a key continues the value above it."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     key = ""
     for line in text.splitlines():
         match = _KEY_LINE.match(line)
         if match:
             key = match[1]
-            found[key] = (match[2] or "").rstrip()
+            fields[key] = (match[2] or "").rstrip()
         elif key and line.strip():
-            found[key] = f"{found[key]}\n{line}".lstrip("\n")
-    return found
+            fields[key] = f"{fields[key]}\n{line}".lstrip("\n")
+    return fields
 
 
 def as_key(name: str) -> str:
@@ -133,14 +133,14 @@ def encodable(value: str) -> str:
 
 def _joined(parts: Iterable[str | Slot]) -> tuple[str | Slot, ...]:
     """Joins adjacent literal parts."""
-    found: list[str | Slot] = []
+    joined: list[str | Slot] = []
     for part in parts:
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if isinstance(part, str) and isinstance(last, str):
-            found[-1] = last + part
+            joined[-1] = last + part
         elif part != "":
-            found.append(part)
-    return tuple(found)
+            joined.append(part)
+    return tuple(joined)
 
 
 def _json_parts(text: str) -> Iterator[str | Slot]:

@@ -53,6 +53,6 @@ class HttpUrl(Struct, frozen=True):
 def read_url(text: str) -> HttpUrl:
     """Parses a URL; raises ValueError if HTTP cannot request it. Spaces in its path are quoted."""
     parts = urlsplit(text)
-    path, query = (_SPACES.sub(lambda found: quote(found[0]), part) for part in (parts.path, parts.query))
+    path, query = (_SPACES.sub(lambda match: quote(match[0]), part) for part in (parts.path, parts.query))
     address = parts._replace(path=path, query=query, fragment="").geturl()
     return HttpUrl(text, address, locate(address))

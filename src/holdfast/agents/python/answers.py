@@ -75,11 +75,11 @@ class Pieces:
         return "".join(self._held)
 
 
-def text_of(value: Any, asked: str = "") -> str | None:
+def text_of(value: Any, prompt: str = "") -> str | None:
     """The answer's text; None if there is no answer.
 
-    It is the text itself, the model's last message since `asked` in a list of messages, or the usual content field of a
-    dict or object.
+    It is the text itself, the model's last message since `prompt` in a list of messages, or the usual content field of
+    a dict or object.
     """
     if value is None:
         return None
@@ -90,16 +90,16 @@ def text_of(value: Any, asked: str = "") -> str | None:
     if is_ai(value):
         return spoken(value["content"] if isinstance(value, dict) else value.content)
     messages = _messages(value)
-    said = last_said(messages, asked) if messages else None
-    if said:
-        return said
+    reply = last_said(messages, prompt) if messages else None
+    if reply:
+        return reply
     for name in CONTENT_KEYS:
         inner = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
         # In LangChain, `text` may be a method.
         if isinstance(inner, str) or (inner is not None and not callable(inner)):
             return text_of(inner)
     if messages is not None:
-        return said
+        return reply
     if isinstance(value, list):
         return _joined(value)
     if isinstance(value, dict | tuple | int | float):
@@ -113,8 +113,8 @@ def text_of(value: Any, asked: str = "") -> str | None:
 
 def _messages(value: Any) -> list[Any] | None:
     """The messages that this is or contains, like the state of a graph."""
-    held = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
-    return held if are_messages(held) or (held == [] and held is not value) else None
+    messages = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
+    return messages if are_messages(messages) or (messages == [] and messages is not value) else None
 
 
 def _speaks(kind: type) -> bool:
@@ -148,13 +148,13 @@ def are_messages(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(_role(item) for item in value)
 
 
-def last_said(messages: list[Any], asked: str) -> str | None:
-    """The text of the last AI message; None if there is none since `asked`."""
+def last_said(messages: list[Any], prompt: str) -> str | None:
+    """The text of the last AI message; None if there is none since `prompt`."""
     for message in reversed(messages):
         role = _role(message)
         if role in _AI:
             return spoken(_content(message))
-        if role in _HUMAN and asked and spoken(_content(message)) == asked:
+        if role in _HUMAN and prompt and spoken(_content(message)) == prompt:
             return None
     return None
 

@@ -56,12 +56,12 @@ def next_order(control: socket.socket) -> TrialOrder | None:
     return TrialOrder(int.from_bytes(data, "big"), fds[0], fds[1]) if data else None
 
 
-def perform_work(line: int, held: Held) -> None:
+def perform_work(line: int, agent: Held) -> None:
     """Runs the trial that arrives on this line."""
     request = _read_request(read_frame(line))
     wire = protocol.TrialSocket(line)
     try:
-        perform(request, held.agent, held.reset, wire)
+        perform(request, agent.agent, agent.reset, wire)
     except Exception as ours:  # the agent's own exceptions have become turns by now
         wire.send(protocol.Broke(said(ours)))
 
@@ -114,9 +114,9 @@ class Zygote(SpareChild):
 
     pause_ms = 0
 
-    def __init__(self, control: socket.socket, held: Held) -> None:
+    def __init__(self, control: socket.socket, agent: Held) -> None:
         super().__init__(control)
-        self._held = held
+        self._held = agent
         self._import_children = children_of_this()
         """Processes that the agent's import started: they serve every trial, so they outlive each of them."""
         self._children: set[int] = set()
@@ -179,25 +179,25 @@ def main() -> None:
     die_with_parent()
     keep_orphans()
     setup = decoder(protocol.HostSetup).decode(read_frame(control.fileno()))
-    held = _introduce(control.fileno(), setup)
-    if held is None:
+    agent = _introduce(control.fileno(), setup)
+    if agent is None:
         return
     # Clean up once before the first fork. freeze() then exempts everything imported so far from collection.
     gc.collect()
     gc.freeze()  # children share these pages; a garbage collection would copy them
     if setup.mode == "fork":
-        Zygote(control, held).run()
+        Zygote(control, agent).run()
     else:
-        _place_loop(control, held)
+        _place_loop(control, agent)
 
 
 def main_in_sandbox() -> None:
     """The program of one trial in a sandbox: its line to Holdfast is its standard input, a socket."""
     line = lifted(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    held = _introduce(line, decoder(protocol.HostSetup).decode(read_frame(line)))
-    if held is not None:
-        perform_work(line, held)
+    agent = _introduce(line, decoder(protocol.HostSetup).decode(read_frame(line)))
+    if agent is not None:
+        perform_work(line, agent)
         settle_streams()
 
 
@@ -220,14 +220,14 @@ def _introduce(line: int, setup: protocol.HostSetup) -> Held | None:
     return Held(agent, reset)
 
 
-def _place_loop(control: socket.socket, held: Held) -> None:
+def _place_loop(control: socket.socket, agent: Held) -> None:
     nowhere = lifted(os.open(os.devnull, os.O_WRONLY))
     while (work := next_order(control)) is not None:
         tell(control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
         line = lifted(work.line)
         redirect(work.output)
         os.close(work.output)
-        perform_work(line, held)
+        perform_work(line, agent)
         settle_streams()
         redirect(nowhere)
         os.close(line)

@@ -216,9 +216,9 @@ class TrialSocket:
 class MessageFrames:
     """Splits a stream into its length-prefixed messages."""
 
-    def __init__(self, found: Callable[[bytes], None]) -> None:
+    def __init__(self, on_message: Callable[[bytes], None]) -> None:
         self._buffer = bytearray()
-        self._found = found
+        self._found = on_message
 
     def feed(self, data: bytes) -> None:
         """Adds bytes and returns every complete message."""

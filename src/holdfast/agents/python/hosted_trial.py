@@ -208,17 +208,17 @@ class HostedTrial:
 
     def _open_turn(self, timeout_s: float) -> Turn:
         """The turn that never ended, with the parts of its answer."""
-        asked = self.asked[len(self.turns)]
+        prompt = self.asked[len(self.turns)]
         text = "".join(self._partial)[:PARTIAL_KEPT] or None
         cut = self._partial_size > PARTIAL_KEPT
         if cut:
             self.notes.append(f"its partial answer was cut to {PARTIAL_KEPT} characters")
         if self.late:
-            return Turn(asked, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms", cut=cut)
+            return Turn(prompt, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms", cut=cut)
         took_ms = (perf_counter() - self._since) * 1000
         if self.out_of_memory:
-            return Turn(asked, text, took_ms, "out_of_memory", f"it {self.out_of_memory}", cut=cut)
-        return Turn(asked, text, took_ms, "crashed", _death(self.status), cut=cut)
+            return Turn(prompt, text, took_ms, "out_of_memory", f"it {self.out_of_memory}", cut=cut)
+        return Turn(prompt, text, took_ms, "crashed", _death(self.status), cut=cut)
 
 
 def _expire(waiter: asyncio.Future[bool]) -> None:

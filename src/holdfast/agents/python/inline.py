@@ -164,8 +164,8 @@ class InlineAgent:
         finally:
             sys.stdout, sys.stderr = before
             printed, cut = output.take()
-        seen = (weather.calls, weather.concurrent, weather.unmatched) if weather is not None else ()
-        answer = Answer(tuple(turns), printed, (*notes, *cut), *seen)
+        counters = (weather.calls, weather.concurrent, weather.unmatched) if weather is not None else ()
+        answer = Answer(tuple(turns), printed, (*notes, *cut), *counters)
         if broke:
             raise HarnessError(str(broke[0]), code=broke[0].code or "bug", answer=answer)
         return answer
@@ -183,12 +183,14 @@ class InlineAgent:
         calm = context.trial.scenario.calm
         text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]
         while True:
-            asked = text if calm else context.injector.rewrite_turn(text)
-            given = asked if dialogue is None else dialogue.given(asked)
+            prompt = text if calm else context.injector.rewrite_turn(text)
+            agent_input = prompt if dialogue is None else dialogue.given(prompt)
             if self._loaded.is_async:
-                turn, noted = await self._awaited_turn(asked, given)
+                turn, noted = await self._awaited_turn(prompt, agent_input)
             else:
-                turn, noted = await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit), given=given)
+                turn, noted = await take_turn(
+                    prompt, self._loaded, settle, _drop, (Exception, SystemExit), agent_input=agent_input
+                )
             if turn.latency_ms > self._timeout_ms:
                 turn = self._overdue(turn)
             turns.append(turn)
@@ -203,20 +205,21 @@ class InlineAgent:
                 return turns, notes
             text = following
 
-    async def _awaited_turn(self, asked: str, given: Given) -> tuple[Turn, tuple[str, ...]]:
+    async def _awaited_turn(self, prompt: str, agent_input: Given) -> tuple[Turn, tuple[str, ...]]:
         """A turn that can be cancelled at its limit whenever the agent awaits something."""
         started = perf_counter()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
-                return await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit), given=given)
+                caught = (Exception, SystemExit)
+                return await take_turn(prompt, self._loaded, settle, _drop, caught, agent_input=agent_input)
         except TimeoutError:
             detail = f"no answer within {self._timeout_ms} ms"
-            return Turn(asked, None, float(self._timeout_ms), "timeout", detail), ()
+            return Turn(prompt, None, float(self._timeout_ms), "timeout", detail), ()
         except asyncio.CancelledError as raised:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise  # Holdfast itself is interrupted
-            return raised_turn(asked, started, raised), ()
+            return raised_turn(prompt, started, raised), ()
 
     def _overdue(self, turn: Turn) -> Turn:
         if turn.ending == "timeout":

@@ -101,12 +101,12 @@ class InlineFolder:
 
     def _loaded_here(self) -> list[str]:
         prefix = self._root + os.sep
-        found = []
+        modules = []
         for name, module in list(sys.modules.items()):
             spec = getattr(module, "__spec__", None)
             if spec is not None and str(spec.origin).startswith(prefix):
-                found.append(name)
-        return found
+                modules.append(name)
+        return modules
 
 
 def _elsewhere(name: str, root: str) -> bool:

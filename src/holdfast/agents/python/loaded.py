@@ -65,19 +65,22 @@ def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Res
     return loaded, reset, install(agent)
 
 
-def load_agent(endpoint: str, given: str | None = None) -> Loaded:
-    """A function, a coroutine function, or an object with ainvoke, invoke or __call__; `given` is agent.input."""
+def load_agent(endpoint: str, input_setting: str | None = None) -> Loaded:
+    """Loads a function, a coroutine function, or an object with ainvoke, invoke or __call__.
+
+    `input_setting` is agent.input.
+    """
     target = resolve(endpoint)[0]
     if isinstance(target, type):
         target = _instance(endpoint, target)
     for method in ("ainvoke", "invoke"):
-        found = getattr(target, method, None)
-        if callable(found):
+        function = getattr(target, method, None)
+        if callable(function):
             from holdfast.agents.python.runnable_input import input_form  # few agents take more than text
 
-            form = input_form(endpoint, target, given)
-            awaited = inspect.iscoroutinefunction(found)
-            return Loaded(_with_input(found, form), is_async=awaited, takes_messages=form.messages, each_once=True)
+            form = input_form(endpoint, target, input_setting)
+            awaited = inspect.iscoroutinefunction(function)
+            return Loaded(_with_input(function, form), is_async=awaited, takes_messages=form.messages, each_once=True)
     if not callable(target):
         graph = callable(getattr(target, "compile", None))
         raise UserError(
@@ -87,7 +90,7 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
             if graph
             else "name a function, or an object with invoke, ainvoke or __call__",
         )
-    if given is not None:
+    if input_setting is not None:
         raise UserError(
             f"agent.input has no meaning for agent.endpoint {endpoint!r}: it has no invoke and gets the prompt as text",
             code="agent-config-invalid",
@@ -132,7 +135,7 @@ def _instance(endpoint: str, cls: type) -> Any:
 
 def _with_input(invoke: Callable[[Any], Any], form: Callable[[Given], Any]) -> AskFunction:
     """Wraps `invoke` to pass the prompt, or the messages, in the required form."""
-    return lambda given: invoke(form(given))
+    return lambda agent_input: invoke(form(agent_input))
 
 
 def unusable(broken: BaseException, root: str) -> Unusable:
@@ -163,8 +166,8 @@ def _near(name: str, root: str) -> str:
     from difflib import get_close_matches
 
     try:
-        beside = [entry.removesuffix(".py") for entry in os.listdir(root)]
+        siblings = [entry.removesuffix(".py") for entry in os.listdir(root)]
     except OSError:
         return ""
-    near = get_close_matches(name, beside, 1)
+    near = get_close_matches(name, siblings, 1)
     return f"did you mean {near[0]}?" if near else ""

@@ -22,13 +22,13 @@ class InputForm:
     messages: bool = False
     dicts: bool = False
 
-    def __call__(self, given: str | list[GivenMessage]) -> Any:
+    def __call__(self, agent_input: str | list[GivenMessage]) -> Any:
         """Builds the input with this prompt or these messages."""
         if not self.key:
-            return given
+            return agent_input
         if not self.messages:
-            return {self.key: given}
-        listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+            return {self.key: agent_input}
+        listed = [{"role": "user", "content": agent_input}] if isinstance(agent_input, str) else agent_input
         return {self.key: [self._message(one) for one in listed]}
 
     def _message(self, one: GivenMessage) -> GivenMessage | tuple[str, str]:
@@ -48,13 +48,13 @@ def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
         return _by_hand(endpoint, asks, by_hand)
     if asks is None:  # an object that the user wrote
         return INPUT
-    found = _by_schema(asks)
-    if found is None:
+    form = _by_schema(asks)
+    if form is None:
         raise _unplaced(endpoint, f"asks for {asks.told}, and that does not say where the prompt belongs")
-    missing = sorted(asks.needed - {found.key}) if asks.checked else []
+    missing = sorted(asks.needed - {form.key}) if asks.checked else []
     if missing:
         raise _unplaced(endpoint, f"asks for {asks.told}: no value is known for {', '.join(missing)}")
-    return found
+    return form
 
 
 def _by_schema(asks: WantedInput) -> InputForm | None:
@@ -72,19 +72,19 @@ def _by_schema(asks: WantedInput) -> InputForm | None:
     return _at(only[0], asks, messages=not takes.text)
 
 
-def _by_hand(endpoint: str, asks: WantedInput | None, said: str) -> InputForm:
-    if asks is not None and asks.is_graph and asks.keys and said not in asks.keys:
+def _by_hand(endpoint: str, asks: WantedInput | None, setting: str) -> InputForm:
+    if asks is not None and asks.is_graph and asks.keys and setting not in asks.keys:
         # A graph drops an unknown key and answers nevertheless: the model would never get the prompt.
         raise UserError(
-            f"agent.input is {said}, but the input of agent.endpoint {endpoint!r} is {asks.told}",
+            f"agent.input is {setting}, but the input of agent.endpoint {endpoint!r} is {asks.told}",
             code="agent-input-unknown",
             hint=f"set agent.input to the key for the prompt: {', '.join(asks.keys)}",
             key="agent.input",
         )
-    if said == "text":
+    if setting == "text":
         return TEXT
-    takes = asks.keys.get(said, Takes(text=True)) if asks is not None else Takes(text=True)
-    return _at(said, asks, messages=said == "messages" or not takes.text)
+    takes = asks.keys.get(setting, Takes(text=True)) if asks is not None else Takes(text=True)
+    return _at(setting, asks, messages=setting == "messages" or not takes.text)
 
 
 def _at(key: str, asks: WantedInput | None, *, messages: bool) -> InputForm:
@@ -164,23 +164,23 @@ def _kinds(target: Any) -> set[str]:
 def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> WantedInput:
     hints = _hints(state)
     keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
-    needed = _needed(state, keys)
-    return WantedInput(keys, needed, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
+    required = _needed(state, keys)
+    return WantedInput(keys, required, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
 
 
-def _of_type(kind: Any, told: str) -> WantedInput:
+def _of_type(kind: Any, description: str) -> WantedInput:
     """The input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
         keys = {name: takes(hint) for name, hint in _hints(kind).items()}
         return WantedInput(keys, _needed(kind, keys), told=_in_words(keys))
-    return WantedInput(is_text=kind is str, told=told)
+    return WantedInput(is_text=kind is str, told=description)
 
 
 def _input_type(target: Any) -> Any:
     """The type that a runnable or its function declares; annotations may be text."""
     function = getattr(target, "func", None) or getattr(target, "afunc", None)
-    named = [hint for name, hint in _hints(function).items() if name != "return"] if function else []
-    return named[0] if named else getattr(target, "InputType", None)
+    hints = [hint for name, hint in _hints(function).items() if name != "return"] if function else []
+    return hints[0] if hints else getattr(target, "InputType", None)
 
 
 def _is_typed_dict(kind: Any) -> bool:
@@ -197,12 +197,12 @@ def _hints(kind: Any) -> dict[str, Any]:
 def _needed(kind: Any, keys: Iterable[str]) -> frozenset[str]:
     """The keys without a default."""
     if _is_typed_dict(kind):
-        named: Iterable[str] = kind.__required_keys__
+        required: Iterable[str] = kind.__required_keys__
     elif is_dataclass(kind):
-        named = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+        required = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
     else:
-        named = [name for name, about in getattr(kind, "model_fields", {}).items() if about.is_required()]
-    return frozenset(named) & frozenset(keys)
+        required = [name for name, about in getattr(kind, "model_fields", {}).items() if about.is_required()]
+    return frozenset(required) & frozenset(keys)
 
 
 def _json_schema(target: Any) -> Mapping[str, Any]:
@@ -219,12 +219,12 @@ def _of_json(schema: Mapping[str, Any]) -> WantedInput:
     if set(properties) == {"root"}:  # how some versions describe an input that is not a mapping
         schema, properties = resolved(properties["root"], defs), {}
     keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
-    needed = frozenset(schema.get("required") or ()) & frozenset(keys)
+    required = frozenset(schema.get("required") or ()) & frozenset(keys)
     if keys:
-        return WantedInput(keys, needed, checked=True, told=_in_words(keys))
+        return WantedInput(keys, required, checked=True, told=_in_words(keys))
     typed = says_type(schema)
-    told = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
-    return WantedInput(is_text=typed and takes_by_json(schema, defs).text, told=told if typed else "anything")
+    description = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
+    return WantedInput(is_text=typed and takes_by_json(schema, defs).text, told=description if typed else "anything")
 
 
 def _in_words(keys: Mapping[str, Takes]) -> str:

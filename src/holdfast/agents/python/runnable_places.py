@@ -34,10 +34,10 @@ def takes(hint: Any) -> Takes:
     if getattr(origin, "__name__", getattr(origin, "_name", "")) in ("Required", "NotRequired", "ReadOnly"):
         return takes(args[0])
     if origin in (typing.Union, types.UnionType):
-        found = Takes()
+        accepted = Takes()
         for arm in args:
-            found |= takes(arm)
-        return found
+            accepted |= takes(arm)
+        return accepted
     if hint is Any or hint is object or isinstance(hint, str | typing.ForwardRef | typing.TypeVar):
         return ANYTHING
     if hint is str:
@@ -81,18 +81,18 @@ def says_type(schema: Mapping[str, Any]) -> bool:
 def takes_by_json(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Takes:
     """What a field of this schema accepts."""
     schema = resolved(schema, defs)
-    found = Takes()
+    accepted = Takes()
     for arm in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        found |= takes_by_json(arm, defs)
+        accepted |= takes_by_json(arm, defs)
     if not says_type(schema):
         return ANYTHING
     kinds = schema.get("type", ())
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if "string" in kinds and not {"enum", "const"} & set(schema):
-        found |= Takes(text=True)
+        accepted |= Takes(text=True)
     if "array" in kinds and _holds_messages(schema.get("items", {}), defs):
-        found |= Takes(messages=True, dicts=schema.get("items", {}).get("type") == "object")
-    return found
+        accepted |= Takes(messages=True, dicts=schema.get("items", {}).get("type") == "object")
+    return accepted
 
 
 def _holds_messages(items: Any, defs: Mapping[str, Any]) -> bool:

@@ -79,20 +79,20 @@ def perform(
         return
     weather = Weather(
         request.trial,
-        lambda met: line.send(protocol.Fault(met)),
-        lambda met: line.send(protocol.AmendedFault(met)),
+        lambda fault: line.send(protocol.Fault(fault)),
+        lambda fault: line.send(protocol.AmendedFault(fault)),
         lambda use: line.send(protocol.RecordingUsed(use)),
     )
-    seen = _CallReporter(line)
+    reporter = _CallReporter(line)
     attack = request.trial.task.attack or bool(request.trial.scenario.injections)
-    watch = CallTrace(request.began, seen.tell, early=True, attack=attack)
+    watch = CallTrace(request.began, reporter.tell, early=True, attack=attack)
     with under(weather, lambda ours: line.send(protocol.Broke(str(ours), ours.code or "bug")), watch):
         loop = _LazyLoop()
         try:
             if agent.is_async:
-                loop.run(_converse(request, agent, line, weather, settle, seen))
+                loop.run(_converse(request, agent, line, weather, settle, reporter))
             else:
-                drive(_converse(request, agent, line, weather, loop.settle, seen))
+                drive(_converse(request, agent, line, weather, loop.settle, reporter))
         finally:
             loop.close()
 
@@ -176,38 +176,46 @@ async def _converse(
     line: protocol.ReportLine,
     weather: Weather,
     settle: Settle,
-    seen: _CallReporter,
+    reporter: _CallReporter,
 ) -> None:
     """Asks turn by turn, until all are asked or one ends badly."""
-    asked: str | None = request.asked
+    prompt: str | None = request.asked
     dialogue = dialogue_of(request.trial.task.context, messages=agent.takes_messages, once=agent.each_once)
     if dialogue is not None and dialogue.note:
         line.send(protocol.Noted(dialogue.note))
     n = 0
-    while asked is not None:
+    while prompt is not None:
         n += 1
         line.send(protocol.TurnBegun())
-        given = asked if dialogue is None else dialogue.given(asked)
-        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(protocol.Piece(text)), given=given)
-        seen.flush()
+        agent_input = prompt if dialogue is None else dialogue.given(prompt)
+        turn, notes = await take_turn(
+            prompt, agent, settle, lambda text: line.send(protocol.Piece(text)), agent_input=agent_input
+        )
+        reporter.flush()
         line.send(protocol.TurnEnded(turn, notes))
         if turn.ending != "answered" or n == request.turns:
             break
         if dialogue is not None:
             dialogue.heard(turn)
-        asked = line.hear()
+        prompt = line.hear()
     line.send(protocol.TurnsDone(weather.calls, weather.concurrent, weather.unmatched))
 
 
 async def take_turn(
-    asked: str, agent: Loaded, settle: Settle, take: Take, caught: Any = BaseException, *, given: Given | None = None
+    prompt: str,
+    agent: Loaded,
+    settle: Settle,
+    take: Take,
+    caught: Any = BaseException,
+    *,
+    agent_input: Given | None = None,
 ) -> tuple[Turn, tuple[str, ...]]:
     """One turn of an agent, with a note if its answer was cut. An exception is its result.
 
-    `given` is the agent's input if it is more than the question.
+    `agent_input` is the agent's input if it is more than the question.
     """
-    if given is None:
-        given = asked
+    if agent_input is None:
+        agent_input = prompt
     pieces: list[str] = []
 
     def keep(text: str) -> None:
@@ -216,45 +224,45 @@ async def take_turn(
 
     started = perf_counter()
     try:
-        value = told = agent.ask(given)
+        value = returned = agent.ask(agent_input)
         if type(value) is not str:
-            told = await settle(value, keep)
-            value = text_of(told, given if type(given) is str else asked)
+            returned = await settle(value, keep)
+            value = text_of(returned, agent_input if type(agent_input) is str else prompt)
     except NoText as odd:
-        return Turn(asked, None, (perf_counter() - started) * 1000, "unreadable", str(odd)), ()
+        return Turn(prompt, None, (perf_counter() - started) * 1000, "unreadable", str(odd)), ()
     except caught as raised:
-        return raised_turn(asked, started, raised, "".join(pieces)), ()
+        return raised_turn(prompt, started, raised, "".join(pieces)), ()
     latency_ms = (perf_counter() - started) * 1000
     if value is None:
-        why = "the agent returned None" if told is None else "no AI message in what the agent returned answers this"
-        return Turn(asked, None, latency_ms, "no_answer", why), ()
-    turn, notes = _answered(asked, latency_ms, value)
-    if isinstance(told, dict) and (found := _canaries(told, (asked, given))):
-        turn = replace(turn, canaries=found)
+        why = "the agent returned None" if returned is None else "no AI message in what the agent returned answers this"
+        return Turn(prompt, None, latency_ms, "no_answer", why), ()
+    turn, notes = _answered(prompt, latency_ms, value)
+    if isinstance(returned, dict) and (canaries := _canaries(returned, (prompt, agent_input))):
+        turn = replace(turn, canaries=canaries)
     return turn, notes
 
 
-def _canaries(returned: dict[Any, Any], heard: tuple[Given, ...]) -> tuple[str, ...]:
+def _canaries(returned: dict[Any, Any], inputs: tuple[Given, ...]) -> tuple[str, ...]:
     """The canaries in the fields of the result, except those that only repeat the agent's input."""
     from holdfast.planes.traced_call import ReadValues
 
-    own = {key: value for key, value in returned.items() if key != "messages" and not _repeats(value, heard)}
+    own = {key: value for key, value in returned.items() if key != "messages" and not _repeats(value, inputs)}
     return ReadValues(own).canaries
 
 
-def _repeats(value: Any, heard: tuple[Given, ...]) -> bool:
-    return any(value is one for one in heard) or (isinstance(value, str) and value in heard)
+def _repeats(value: Any, inputs: tuple[Given, ...]) -> bool:
+    return any(value is one for one in inputs) or (isinstance(value, str) and value in inputs)
 
 
-def _answered(asked: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
+def _answered(prompt: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
     if len(text) > ANSWER_LIMIT:
         size = f"more than {READ_LIMIT}" if len(text) > READ_LIMIT else str(len(text))
         note = f"answer of {size} characters cut to {ANSWER_LIMIT}"
-        return Turn(asked, text[:ANSWER_LIMIT], latency_ms, cut=True), (note,)
-    return Turn(asked, text, latency_ms), ()
+        return Turn(prompt, text[:ANSWER_LIMIT], latency_ms, cut=True), (note,)
+    return Turn(prompt, text, latency_ms), ()
 
 
-def raised_turn(asked: str, started: float, raised: BaseException, partial: str = "") -> Turn:
+def raised_turn(prompt: str, started: float, raised: BaseException, partial: str = "") -> Turn:
     """The turn of an agent that raised, also by SystemExit. Its answer so far counts."""
     latency_ms = (perf_counter() - started) * 1000
     text = partial[:ANSWER_LIMIT] if partial else None
@@ -263,7 +271,7 @@ def raised_turn(asked: str, started: float, raised: BaseException, partial: str 
         others += len(raised.exceptions) - 1
         raised = raised.exceptions[0]
     detail = shorten(said(raised), 2000) + (f" (and {others} more)" if others else "") + _place(raised)
-    return Turn(asked, text, latency_ms, "raised", detail, cut=len(partial) > ANSWER_LIMIT)
+    return Turn(prompt, text, latency_ms, "raised", detail, cut=len(partial) > ANSWER_LIMIT)
 
 
 def _place(raised: BaseException) -> str:

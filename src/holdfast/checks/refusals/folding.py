@@ -14,8 +14,8 @@ class _Letters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
-        kept = letter if 0x3040 <= code <= 0x30FF else unicodedata.normalize("NFKD", letter)
-        bare = "".join(sign for sign in kept.casefold() if not any(low <= ord(sign) <= high for low, high in _MARKS))
+        normal = letter if 0x3040 <= code <= 0x30FF else unicodedata.normalize("NFKD", letter)
+        bare = "".join(sign for sign in normal.casefold() if not any(low <= ord(sign) <= high for low, high in _MARKS))
         self[code] = "".join(_SAME.get(sign, sign) for sign in bare)
         return self[code]
 

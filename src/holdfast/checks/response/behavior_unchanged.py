@@ -47,10 +47,13 @@ class BehaviorUnchanged:
     def configured(self) -> CheckTraits:
         return replace(self.traits, needs_control=self._in_calm, asks_model=self.method == "model")
 
-    async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
-        wanted = [_calm_text(control, at) if self._in_calm else self.baseline for at in range(len(seen.turns))]
+    async def consult(
+        self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
+    ) -> Evidence:
+        wanted = [_calm_text(control, at) if self._in_calm else self.baseline for at in range(len(observation.turns))]
         pairs = [
-            (text, turn.text) if text and turn.text else None for text, turn in zip(wanted, seen.turns, strict=True)
+            (text, turn.text) if text and turn.text else None
+            for text, turn in zip(wanted, observation.turns, strict=True)
         ]
         return await model_comparison.ask_for_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
 
@@ -58,11 +61,11 @@ class BehaviorUnchanged:
         wanted = _calm_answer(exhibit) if self._in_calm else self.baseline
         if wanted is None:
             return Finding(None, "the control run gave no answer to compare with", "no-control-answer")
-        needed = same_answer.threshold(self.threshold, self.similarity_threshold)
+        threshold = same_answer.threshold(self.threshold, self.similarity_threshold)
         what = "the calm answer" if self._in_calm else "the baseline"
         if self.method == "model":
-            return model_comparison.decide(exhibit, self._question, what, needed)
-        return same_answer.compare(wanted, exhibit.text, what, needed, self.method)
+            return model_comparison.decide(exhibit, self._question, what, threshold)
+        return same_answer.compare(wanted, exhibit.text, what, threshold, self.method)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.baseline.strip():

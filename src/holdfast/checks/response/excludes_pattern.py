@@ -70,10 +70,12 @@ class ExcludesPattern:
                 return Finding(None, dead, "pattern-cannot-match")
             return Finding(True, f"none of {len(self.patterns)} patterns appears", "pattern-missing")
         (start, end), pattern = hits[0]
-        found = shorten(text[start:end]) if end > start else f"a match of {shorten(pattern)}"
+        excerpt = shorten(text[start:end]) if end > start else f"a match of {shorten(pattern)}"
         more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
         marks = tuple(sorted(s for s, _ in hits))
-        return Finding(False, f"found '{found}' which must not appear{more}", "pattern-found", (pattern,), marks=marks)
+        return Finding(
+            False, f"found '{excerpt}' which must not appear{more}", "pattern-found", (pattern,), marks=marks
+        )
 
     def _hits(self, text: str, patterns: Iterable[str]) -> list[tuple[tuple[int, int], str]]:
         return [(span, pattern) for pattern in patterns if (span := self._find(text, pattern)) is not None]

@@ -49,15 +49,15 @@ class ExcludesPii:
     def decide(self, exhibit: Exhibit) -> Finding:
         text = exhibit.text
         kinds = FINDERS if self.entities is None else self.entities
-        found = [s for s in sightings(text, kinds) if not self._allowed(s.kind, text[s.start : s.end])]
-        if not found:
+        leaks = [s for s in sightings(text, kinds) if not self._allowed(s.kind, text[s.start : s.end])]
+        if not leaks:
             return Finding(True, "no personal data found", "pii-missing")
-        shown = ", ".join(f"{s.kind} {shorten(text[s.start : s.start + 2])}…" for s in found[:_SHOWN])
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        counts = {kind: sum(s.kind == kind for s in found) for kind in sorted({s.kind for s in found})}
-        marks = tuple((s.start, s.end) for s in found)
+        listed = ", ".join(f"{s.kind} {shorten(text[s.start : s.start + 2])}…" for s in leaks[:_SHOWN])
+        more = f" and {len(leaks) - _SHOWN} more" if len(leaks) > _SHOWN else ""
+        counts = {kind: sum(s.kind == kind for s in leaks) for kind in sorted({s.kind for s in leaks})}
+        marks = tuple((s.start, s.end) for s in leaks)
         return Finding(
-            False, f"found {shown}{more}", "pii-found", tuple(counts), marks=marks, details={"entities": counts}
+            False, f"found {listed}{more}", "pii-found", tuple(counts), marks=marks, details={"entities": counts}
         )
 
     def _allowed(self, kind: str, value: str) -> bool:

@@ -53,25 +53,25 @@ class JsonField:
             return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
 
     def _field(self, answer: Any) -> Finding:
-        found = parts(answer, self.path)
-        if not found:
+        values = parts(answer, self.path)
+        if not values:
             return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", "json-part-missing", empty=True)
-        unfit = [wrong for value in found if (wrong := self._mismatch(value))]
+        unfit = [wrong for value in values if (wrong := self._mismatch(value))]
         if not unfit:
-            return Finding(True, f"{shorten(self.path)} is {_shown(found[0])}", AS_EXPECTED)
+            return Finding(True, f"{shorten(self.path)} is {_shown(values[0])}", AS_EXPECTED)
         code, key, why = unfit[0]
         # A rule requires all parts and, negated, none: a condition that some of them meet fails it either way.
-        some = f"; {len(found) - len(unfit)} of {len(found)} parts fit" if len(unfit) < len(found) else ""
+        some = f"; {len(values) - len(unfit)} of {len(values)} parts fit" if len(unfit) < len(values) else ""
         return Finding(False, f"{shorten(self.path)} {why}{some}", code, key, either_way=bool(some))
 
     def _mismatch(self, value: Any) -> Mismatch | None:
         """The first condition that the value does not meet; None if it meets all."""
-        shown = _shown(value)
-        if wrong := next(Expectation(self.equals, self.contains, self.matches).mismatches(value, shown), None):
+        text = _shown(value)
+        if wrong := next(Expectation(self.equals, self.contains, self.matches).mismatches(value, text), None):
             return wrong
         flat = type(value)() if isinstance(value, dict | list) else value  # the content does not change its type
         if self.value_type is not None and violation({"type": self.value_type}, flat):
-            return Mismatch("value-wrong-type", value_key(value), f"is {shown}, not of type {self.value_type}")
+            return Mismatch("value-wrong-type", value_key(value), f"is {text}, not of type {self.value_type}")
         return None
 
     def lint(self) -> Iterable[tuple[str, str, str]]:

@@ -41,8 +41,8 @@ class Regex:
         span = search(self.pattern, exhibit.text, FLAGS)
         if span is None:
             return Finding(False, f"nothing matches {shorten(self.pattern, 150)}", "pattern-missing")
-        found = shorten(exhibit.text[span[0] : span[1]])
-        return Finding(True, f"'{found}' matches {shorten(self.pattern)}", "pattern-found", marks=(span,))
+        excerpt = shorten(exhibit.text[span[0] : span[1]])
+        return Finding(True, f"'{excerpt}' matches {shorten(self.pattern)}", "pattern-found", marks=(span,))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         fault = "is empty: it matches every answer" if not self.pattern else fault_in(self.pattern, FLAGS)

@@ -42,15 +42,17 @@ class Similarity:
     def configured(self) -> CheckTraits:
         return replace(self.traits, asks_model=self.method == "model")
 
-    async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
-        pairs = [(self.expected, turn.text) if turn.text else None for turn in seen.turns]
+    async def consult(
+        self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
+    ) -> Evidence:
+        pairs = [(self.expected, turn.text) if turn.text else None for turn in observation.turns]
         return await model_comparison.ask_for_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        needed = same_answer.threshold(self.threshold, self.similarity_threshold)
+        threshold = same_answer.threshold(self.threshold, self.similarity_threshold)
         if self.method == "model":
-            return model_comparison.decide(exhibit, self._question, "what was expected", needed)
-        return same_answer.compare(self.expected, exhibit.text, "what was expected", needed, self.method)
+            return model_comparison.decide(exhibit, self._question, "what was expected", threshold)
+        return same_answer.compare(self.expected, exhibit.text, "what was expected", threshold, self.method)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.expected.strip():

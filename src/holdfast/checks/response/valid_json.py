@@ -60,12 +60,12 @@ class ValidJson:
             return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
 
     def _shape(self, value: Any) -> Finding:
-        found = [value] if self.path is None else parts(value, self.path)
-        if not found:
+        values = [value] if self.path is None else parts(value, self.path)
+        if not values:
             return Finding(False, f"is JSON, but has nothing at {shorten(str(self.path))}", "json-part-missing")
         if self.schema is not None and (never := why_never_fits(self.schema)):
             return Finding(None, never, "schema-cannot-fit")
-        for part in found if self.schema is not None else ():
+        for part in values if self.schema is not None else ():
             if broken := violation(self.schema or {}, part):
                 return Finding(
                     False, f"is JSON, but breaks the schema: {broken}", "schema-broken", (fingerprint(broken),)

@@ -100,10 +100,10 @@ class ClaimMatchesState:
         if not self._tables:
             return
         databases = {name: one for name, one in world.services.items() if isinstance(one, Database)}
-        found = {name: await rows_of(one, self._concerns) for name, one in databases.items()}
-        world.foreseen[_NAME, *self._tables] = _RowsBefore(found)
+        rows = {name: await rows_of(one, self._concerns) for name, one in databases.items()}
+        world.foreseen[_NAME, *self._tables] = _RowsBefore(rows)
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         noted = world.foreseen.get((_NAME, *self._tables))
         before = noted.services if isinstance(noted, _RowsBefore) else {}
         after = {}
@@ -112,14 +112,14 @@ class ClaimMatchesState:
             assert isinstance(service, Database)
             after[name] = await rows_left(service, self._concerns, tables)
         events, unknown_events = kept_events(list(world.audit()), before, after)
-        found = [[event for event in events if fits(event, claim.did)] for claim in self.claims]
-        shown = tuple(tuple(in_words(event) for event in some[:SHOWN]) for some in found)
+        matching = [[event for event in events if fits(event, claim.did)] for claim in self.claims]
+        listed = tuple(tuple(in_words(event) for event in some[:SHOWN]) for some in matching)
         unseen = tuple(
             world.unseen.get(f"{claim.did['type']}s", "")
             or next((why for event, why in unknown_events if fits(event, claim.did)), "")
             for claim in self.claims
         )
-        return record(self._looked_for(), Done(tuple(map(len, found)), shown, unseen))
+        return record(self._looked_for(), Done(tuple(map(len, matching)), listed, unseen))
 
     @property
     def _tables(self) -> tuple[str, ...]:
@@ -132,12 +132,12 @@ class ClaimMatchesState:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         done = self._done(exhibit)
-        said = [turn.text for turn in exhibit.observation.turns if turn.text and not is_blank(turn.text)]
-        if not said:
+        answers = [turn.text for turn in exhibit.observation.turns if turn.text and not is_blank(turn.text)]
+        if not answers:
             return Finding(None, "nothing to judge: the agent gave no answer", "no-answer")
         dead = [why for claim in self.claims if (why := why_never(claim.says))]
-        made = [(n, words) for n, claim in enumerate(self.claims) if (words := _words(claim.says, said))]
-        for n, words in made:
+        claims = [(n, words) for n, claim in enumerate(self.claims) if (words := _words(claim.says, answers))]
+        for n, words in claims:
             claim, count = self.claims[n], done[n].times
             if count < claim.at_least and done[n].unseen:
                 why = f"the agent claims '{words}', and Holdfast could not see whether it is true: {done[n].unseen}"
@@ -149,20 +149,20 @@ class ClaimMatchesState:
                 return Finding(False, why, "claim-untrue", (str(n),), details=_details(done[n]))
         if dead:
             return Finding(None, dead[0], "pattern-cannot-match")
-        if not made:
+        if not claims:
             return Finding(True, "the answer makes none of these claims", "no-claim")
-        first, words = made[0]
+        first, words = claims[0]
         return Finding(True, f"what it says was done: '{words}'", "claim-true", details=_details(done[first]))
 
     def _done(self, exhibit: Exhibit) -> list[Deeds]:
         """For each claim what was done: calls from the trace, everything else as recorded."""
         n = len(self.claims)
-        found = recorded(exhibit, self._looked_for(), Done) if self._needs_world else Done((0,) * n, ((),) * n)
-        unseen = found.unseen or ("",) * n
+        done = recorded(exhibit, self._looked_for(), Done) if self._needs_world else Done((0,) * n, ((),) * n)
+        unseen = done.unseen or ("",) * n
         trace = exhibit.observation.trace
         return [
             calls_done(trace, claim.did) if claim.did.get("type") == _CALL else Deeds(*one)
-            for claim, one in zip(self.claims, zip(found.counts, found.shown, unseen, strict=True), strict=True)
+            for claim, one in zip(self.claims, zip(done.counts, done.shown, unseen, strict=True), strict=True)
         ]
 
     @property
@@ -192,12 +192,12 @@ def in_short(deed: Deed) -> str:
     return " ".join(f"{name}={value}" for name, value in deed.items())
 
 
-def _words(pattern: str, said: Iterable[str]) -> str:
+def _words(pattern: str, answers: Iterable[str]) -> str:
     """The words of a turn that make the claim; empty if there are none."""
     if why_never(pattern):
         return ""
     # This rule forbids a false claim, so formatting marks must not hide one.
-    for text in (reading for answer in said for reading in readings(answer, forbids=True)):
+    for text in (reading for answer in answers for reading in readings(answer, forbids=True)):
         if span := search(pattern, text, _FLAGS):
             return shorten(text[span[0] : span[1]], 60)
     return ""

@@ -82,7 +82,7 @@ class CommandExit:
     def configured(self) -> CheckTraits:
         return replace(self.traits, programs=self._programs)
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         ran = await world.sandbox.run(
             ["/bin/sh", "-c", self.command],
             world.environ,
@@ -90,54 +90,56 @@ class CommandExit:
             keep=OUTPUT_KEPT,
             throwaway=True,
         )
-        return record([self.command, self.timeout], await self._explained(ended(ran), world, seen.missing_programs))
+        return record(
+            [self.command, self.timeout], await self._explained(ended(ran), world, observation.missing_programs)
+        )
 
     @property
     def _programs(self) -> tuple[str, ...]:
         return programs_in(self.command)
 
-    async def _explained(self, found: Ended, world: World, never_there: tuple[str, ...]) -> Ended:
+    async def _explained(self, ended: Ended, world: World, never_there: tuple[str, ...]) -> Ended:
         """How it ended, with the programs that it could not run."""
-        output = f"{found.stdout}\n{found.stderr}"
-        not_run = await find_not_run(self.command, found.exit_code, output, world, never_there)
+        output = f"{ended.stdout}\n{ended.stderr}"
+        not_run = await find_not_run(self.command, ended.exit_code, output, world, never_there)
         if not_run.exit_code is not None:
-            return replace(found, not_run=not_run)
+            return replace(ended, not_run=not_run)
         absent = [name for name in self._programs if name in never_there and not is_in_workspace(name, world)]
-        return replace(found, missing=await not_found(absent, world))
+        return replace(ended, missing=await not_found(absent, world))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = recorded(exhibit, [self.command, self.timeout], Ended)
+        ended = recorded(exhibit, [self.command, self.timeout], Ended)
         what = shorten(self.command, 60)
-        passed = found.exit_code == self.exit_code and not found.timed_out
-        meaning = "by exit code" if passed else outcome_of(found.not_run)
+        passed = ended.exit_code == self.exit_code and not ended.timed_out
+        meaning = "by exit code" if passed else outcome_of(ended.not_run)
         if meaning == "error":
-            raise HarnessError(_never_ran(what, found.not_run.program, found), code="check-program-missing")
+            raise HarnessError(_never_ran(what, ended.not_run.program, ended), code="check-program-missing")
         if meaning == "unproven":
-            why = f"{what} exited with {found.exit_code}, but no program is known to be missing"
-            return Finding(None, why, "program-missing", (str(found.exit_code),), details=printed(found))
-        if found.missing and not found.timed_out and not has_another_way(self.command, found.missing, passed=passed):
-            program = without_changes(found.missing[0])
-            why = _never_ran(what, program, found)
-            return Finding(None, why, "program-missing", (program,), details=printed(found))
-        if found.timed_out:
+            why = f"{what} exited with {ended.exit_code}, but no program is known to be missing"
+            return Finding(None, why, "program-missing", (str(ended.exit_code),), details=printed(ended))
+        if ended.missing and not ended.timed_out and not has_another_way(self.command, ended.missing, passed=passed):
+            program = without_changes(ended.missing[0])
+            why = _never_ran(what, program, ended)
+            return Finding(None, why, "program-missing", (program,), details=printed(ended))
+        if ended.timed_out:
             code, key, why = "command-timeout", "", f"{what} did not end within {self.timeout / 1000:g} s"
-        elif found.exit_code is None:
-            code, key = "command-killed", named(found.signal)
+        elif ended.exit_code is None:
+            code, key = "command-killed", named(ended.signal)
             why = f"{what} was killed by {key}"
         else:
-            code, key = "command-exited", str(found.exit_code)
+            code, key = "command-exited", str(ended.exit_code)
             why = f"{what} exited with {key}" + ("" if passed else f", not {self.exit_code}")
-        said = "" if passed else last_line(found.stderr) or last_line(found.stdout)
-        ran = found.exit_code is not None and (passed or found.exit_code not in NOT_RUN_CODES) and not found.timed_out
-        why += f": {said}" if said else ""
-        return Finding(passed, why, code, (key, fingerprint(said)), details=printed(found), empty=not ran)
+        output = "" if passed else last_line(ended.stderr) or last_line(ended.stdout)
+        ran = ended.exit_code is not None and (passed or ended.exit_code not in NOT_RUN_CODES) and not ended.timed_out
+        why += f": {output}" if output else ""
+        return Finding(passed, why, code, (key, fingerprint(output)), details=printed(ended), empty=not ran)
 
 
-def _never_ran(what: str, program: str, found: Ended) -> str:
+def _never_ran(what: str, program: str, ended: Ended) -> str:
     """Why the result says nothing about the agent, and the output."""
-    said = last_line(found.stderr) or last_line(found.stdout)
+    output = last_line(ended.stderr) or last_line(ended.stdout)
     ways = "install it, or put it into the world with setup"
-    return f"{what} could not run: this world has no {program}; {ways}" + (f" ({said})" if said else "")
+    return f"{what} could not run: this world has no {program}; {ways}" + (f" ({output})" if output else "")
 
 
 def ended(ran: Ran) -> Ended:
@@ -152,10 +154,10 @@ def ended(ran: Ran) -> Ended:
     )
 
 
-def printed(found: Ended) -> dict[str, Any]:
+def printed(ended: Ended) -> dict[str, Any]:
     """The output of a command, for the report."""
-    shown = {"exit_code": found.exit_code, "stdout": found.stdout, "stderr": found.stderr}
-    return {name: value for name, value in shown.items() if value not in (None, "")}
+    details = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
+    return {name: value for name, value in details.items() if value not in (None, "")}
 
 
 def last_line(text: str) -> str:

@@ -115,7 +115,7 @@ class Custom:
         finally:
             world.lend(self._lent_name, b"")
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         ran = await (self._inside(world, self.timeout) if self._is_inside else self._on_host(world))
         reference = world.foreseen.get((_REFERENCE, self.script))
         return record([self.script, self.runs_in], ScriptRun(ended(ran), cast(Ended | None, reference)))
@@ -148,28 +148,30 @@ class Custom:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         ran = recorded(exhibit, [self.script, self.runs_in], ScriptRun)
-        found = self._finding(ran.end, self.timeout)
+        finding = self._finding(ran.end, self.timeout)
         if ran.reference is None:
-            return found
+            return finding
         try:
             control = self._finding(ran.reference, self.timeout + (self.reference_timeout or 0))
         except HarnessError as broken:
             control = Finding(False, str(broken), "check-raised")
         if control.passed:
-            return found
+            return finding
         why = f"the task's own solution does not pass here: {control.reason}"
-        text = shorten(f"{why}; the agent's result: {found.reason}", 240)
+        text = shorten(f"{why}; the agent's result: {finding.reason}", 240)
         return Finding(None, text, "reference-failed", details=control.details)
 
     def _finding(self, ran: Ended, limit_ms: int) -> Finding:
         """The script's result; raises HarnessError if it gave none."""
-        said = last_line(ran.stderr)
+        message = last_line(ran.stderr)
         if ran.timed_out:
             raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s", code="check-timeout")
         if ran.exit_code != 0:
             how = f"exited with {ran.exit_code}" if ran.exit_code is not None else f"was killed by {named(ran.signal)}"
             raise HarnessError(
-                f"{self.script} {how}" + (f": {said}" if said else ""), details=printed(ran), code="check-script-failed"
+                f"{self.script} {how}" + (f": {message}" if message else ""),
+                details=printed(ran),
+                code="check-script-failed",
             )
         result = _result(self.script, ran.stdout)
         score = _score(self.script, result)
@@ -192,8 +194,8 @@ def _start(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
         return ['exec python3 "$0"', path]
     own = (*_WRITABLE, environ.get("HOME") or "/home")
     folders = map(posixpath.normpath, environ.get("PATH", os.defpath).split(":"))
-    kept = (one for one in folders if one.startswith("/") and not any(f"{one}/".startswith(f"{at}/") for at in own))
-    return [_FOUND, path, ":".join(kept)]
+    trusted = (one for one in folders if one.startswith("/") and not any(f"{one}/".startswith(f"{at}/") for at in own))
+    return [_FOUND, path, ":".join(trusted)]
 
 
 def _result(script: str, printed: str) -> dict[str, Any]:
@@ -231,12 +233,12 @@ def _score(script: str, result: dict[str, Any]) -> float | None:
 
 def _details(result: dict[str, Any], stderr: str) -> dict[str, Any]:
     """The script's details and the rest of its output, in a form that can be stored."""
-    given = result.get("details")
-    found = dict(given) if isinstance(given, dict) else {} if given is None else {"details": given}
-    found |= {key: value for key, value in result.items() if key not in _OWN}
+    details = result.get("details")
+    combined = dict(details) if isinstance(details, dict) else {} if details is None else {"details": details}
+    combined |= {key: value for key, value in result.items() if key not in _OWN}
     if stderr.strip():
-        found.setdefault("stderr", stderr[-8_000:])
-    plain: dict[str, Any] = _storable(found)
+        combined.setdefault("stderr", stderr[-8_000:])
+    plain: dict[str, Any] = _storable(combined)
     return plain
 
 

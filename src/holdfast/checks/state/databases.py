@@ -20,22 +20,22 @@ T = TypeVar("T")
 
 def database(world: World, service: str) -> Database:
     """The service of that name; HarnessError if it is not a database."""
-    found = world.services.get(service)
-    if not isinstance(found, Database):
+    candidate = world.services.get(service)
+    if not isinstance(candidate, Database):
         raise HarnessError(f"{service} is not a Postgres or MySQL service", code="check-service-wrong")
-    return found
+    return candidate
 
 
 async def dialect_of(of: Database, *, timeout_s: float) -> Dialect:
     """The SQL dialect, as the server reports it."""
-    said = await of.query(_VERSION, timeout_s=timeout_s)
-    return "postgres" if str(said.rows[0][0]).startswith("PostgreSQL") else "mysql"
+    rows = await of.query(_VERSION, timeout_s=timeout_s)
+    return "postgres" if str(rows.rows[0][0]).startswith("PostgreSQL") else "mysql"
 
 
 async def default_schema(of: Database, *, timeout_s: float) -> str:
     """The schema of unqualified names: the first existing one of the search path, or the database; "" if none."""
-    found = await of.query(_DEFAULT[await dialect_of(of, timeout_s=timeout_s)], timeout_s=timeout_s)
-    return part(str(found.rows[0][0] or ""))
+    rows = await of.query(_DEFAULT[await dialect_of(of, timeout_s=timeout_s)], timeout_s=timeout_s)
+    return part(str(rows.rows[0][0] or ""))
 
 
 def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

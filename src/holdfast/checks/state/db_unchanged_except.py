@@ -70,12 +70,12 @@ class DbUnchangedExcept:
     }
 
     async def foresee(self, world: World) -> None:
-        found = database(world, self.service)
+        service = database(world, self.service)
         with self._in_time():
-            default = await default_schema(found, timeout_s=self.timeout / 1000)
+            default = await default_schema(service, timeout_s=self.timeout / 1000)
         world.foreseen[_NAME, self.service] = TableMarks(await self._read(world), default=default)
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         before = world.foreseen.get((_NAME, self.service))
         if not isinstance(before, TableMarks):
             raise HarnessError(NOT_RECORDED, code="check-not-recorded")
@@ -85,13 +85,13 @@ class DbUnchangedExcept:
             return record([self.service], replace(before, refused=str(refused)))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = recorded(exhibit, [self.service], TableMarks)
-        if found.refused:
-            why = f"the tables can no longer be read: {shorten(found.refused, 150)}"
+        marks = recorded(exhibit, [self.service], TableMarks)
+        if marks.refused:
+            why = f"the tables can no longer be read: {shorten(marks.refused, 150)}"
             return Finding(False, why, "tables-unreadable", empty=True)
-        names = sorted({*found.before, *found.after})
-        changed = [name for name in names if found.before.get(name) != found.after.get(name)]
-        wrong = [f"{_bare(name, found)} {_how(name, found)}" for name in changed if not self._may_change(name, found)]
+        names = sorted({*marks.before, *marks.after})
+        changed = [name for name in names if marks.before.get(name) != marks.after.get(name)]
+        wrong = [f"{_bare(name, marks)} {_how(name, marks)}" for name in changed if not self._may_change(name, marks)]
         if not wrong:
             return Finding(True, f"no other table changed, of {len(names)}", "tables-unchanged")
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
@@ -112,13 +112,13 @@ class DbUnchangedExcept:
                 f"reading the tables took longer than {self.timeout / 1000:g} s: {hint}", code="check-timeout"
             ) from late
 
-    def _may_change(self, name: str, found: TableMarks) -> bool:
+    def _may_change(self, name: str, marks: TableMarks) -> bool:
         """Whether the rule allows this table to change.
 
         A pattern without a schema refers to the default one only; raises HarnessError if that is unknown.
         """
-        if found.default is not None or not depth(name):
-            return covers(self.tables, name, found.default or "")
+        if marks.default is not None or not depth(name):
+            return covers(self.tables, name, marks.default or "")
         if covers(self.tables, name, ""):
             return True
         if covers(self.tables, name, name.rpartition(".")[0]):
@@ -126,12 +126,12 @@ class DbUnchangedExcept:
         return False
 
 
-def _bare(name: str, found: TableMarks) -> str:
+def _bare(name: str, marks: TableMarks) -> str:
     """A table of the default schema without its schema."""
-    return name.removeprefix(f"{found.default}.") if found.default else name
+    return name.removeprefix(f"{marks.default}.") if marks.default else name
 
 
-def _how(name: str, found: TableMarks) -> str:
-    if name not in found.before:
+def _how(name: str, marks: TableMarks) -> str:
+    if name not in marks.before:
         return "was made"
-    return "was changed" if name in found.after else "was dropped"
+    return "was changed" if name in marks.after else "was dropped"

@@ -57,8 +57,8 @@ def calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
     cut = next((event for event, fits in fitting if fits is None), None)
     why = f"whether {named(doubt)} did what it was asked is not known" if doubt else ""
     why = why or (f"the arguments of a call of {named(cut)} were too long to be kept" if cut else "")
-    shown = tuple(shorten(f"{named(event)} {event.input}", 200) for event in well[:SHOWN])
-    return Deeds(len(well), shown, why)
+    listed = tuple(shorten(f"{named(event)} {event.input}", 200) for event in well[:SHOWN])
+    return Deeds(len(well), listed, why)
 
 
 def _succeeded(event: TraceEvent) -> bool | None:

@@ -40,7 +40,7 @@ class FileContent:
         "content-missing": "The file lacks something.",
     }
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         return record([self.path, "content"], look(world.sandbox, self.path, read=True))
 
     def decide(self, exhibit: Exhibit) -> Finding:
@@ -51,9 +51,9 @@ class FileContent:
         if place.kind != "file":
             why = f"there is no {name}" if place.kind == "nothing" else f"{name} {_FOLDER}"
             return Finding(False, why, "file-missing", (place.kind,), empty=True)
-        held, lacked = self._found([place.content, *([place.otherwise] if place.otherwise else [])])
-        if held:
-            return Finding(False, f"{name} {held}", "content-forbidden")
+        excerpt, lacked = self._found([place.content, *([place.otherwise] if place.otherwise else [])])
+        if excerpt:
+            return Finding(False, f"{name} {excerpt}", "content-forbidden")
         if not lacked and self.pattern is not None and (never := why_never(self.pattern)):
             return Finding(None, never, "pattern-cannot-match")
         if place.cut and (lacked or self.not_contains is not None):
@@ -73,14 +73,14 @@ class FileContent:
 
         Empty if nothing is.
         """
-        held = lacked = ""
+        excerpt = lacked = ""
         if self.not_contains is not None and any(self.not_contains in text for text in readings):
-            held = f"contains '{shorten(self.not_contains)}', which must not appear"
+            excerpt = f"contains '{shorten(self.not_contains)}', which must not appear"
         if self.contains is not None and not any(self.contains in text for text in readings):
             lacked = f"does not contain '{shorten(self.contains)}'"
         elif self.pattern is not None and not _matched(self.pattern, readings):
             lacked = f"has nothing that matches {shorten(self.pattern)}"
-        return held, lacked
+        return excerpt, lacked
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if self.pattern is not None and fault_in(self.pattern) is None and (why := why_never(self.pattern)):

@@ -28,7 +28,7 @@ class FileExists:
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = PATH_CODES
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         return record([self.path], look(world.sandbox, self.path))
 
     def decide(self, exhibit: Exhibit) -> Finding:

@@ -54,24 +54,24 @@ class FilesChangedOnly:
         "files-unknown": "There were more changes than are kept.",
     }
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
-        kept = tuple(islice(world.changes(), CHANGES_KEPT + 1))
-        return record(["changes"], Changes(kept[:CHANGES_KEPT], len(kept) > CHANGES_KEPT))
+    async def gather(self, world: World, observation: Observation) -> Evidence:
+        changes = tuple(islice(world.changes(), CHANGES_KEPT + 1))
+        return record(["changes"], Changes(changes[:CHANGES_KEPT], len(changes) > CHANGES_KEPT))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = recorded(exhibit, ["changes"], Changes)
+        recorded_changes = recorded(exhibit, ["changes"], Changes)
         wrong, ignored = list[str](), list[str]()
-        for one in found.changes:
+        for one in recorded_changes.changes:
             if not covers(self.paths, one.path):
                 (ignored if self._ignores(one.path) else wrong).append(f"{one.op} {one.path}")
         details = {name: some[:SHOWN] for name, some in (("changes", wrong), ("ignored", ignored)) if some}
         aside = f"; ignored: {_some(ignored)}" if ignored else ""
         if wrong:
             return Finding(False, _some(wrong) + aside, "files-changed", tuple(wrong[:SHOWN]), details=details)
-        if found.cut:
+        if recorded_changes.cut:
             why = f"only the first {CHANGES_KEPT} changes are known, and all of these are allowed"
             return Finding(None, why, "files-unknown")
-        changed = len(found.changes) - len(ignored)
+        changed = len(recorded_changes.changes) - len(ignored)
         many = (
             f"{changed} file{'' if changed == 1 else 's'} changed, all of them allowed"
             if changed

@@ -18,14 +18,14 @@ async def host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]
     """The addresses of all services while this is open; closing it drops remaining connections."""
     forwards: list[_UnixForward] = []
     try:
-        found = {}
+        addresses = {}
         for name, service in world.services.items():
             if isinstance(service.upstream, str):
                 forwards.append(await _UnixForward.open(service))
-                found[name] = (_HOST, forwards[-1].port)
+                addresses[name] = (_HOST, forwards[-1].port)
             else:
-                found[name] = service.upstream
-        yield found
+                addresses[name] = service.upstream
+        yield addresses
     finally:
         for forward in forwards:
             await forward.close()

@@ -63,33 +63,33 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Expectation(self.equals, self.contains, self.matches, self.at_least, self.at_most)
 
 
-def judged(one: Assertion, found: MockRequests) -> AssertionResult:
+def judged(one: Assertion, requests: MockRequests) -> AssertionResult:
     """Whether the assertion holds for these requests."""
-    counted = matching(found.requests, one.filters)
-    maybe = unclear(found.requests, one.filters)
+    counted = matching(requests.requests, one.filters)
+    maybe = unclear(requests.requests, one.filters)
     if one.field == "request_count":
         if not one.filters:
-            return _count(one, len(counted) + found.more, 0, ())
-        return _count(one, len(counted), found.more, maybe)
+            return _count(one, len(counted) + requests.more, 0, ())
+        return _count(one, len(counted), requests.more, maybe)
     field = FIELD.fullmatch(one.field)
     index = int(field[2]) if field and field[2] else -1
     if maybe:
         return AssertionResult(None, f"{one.field} is not known: {_hidden(maybe)}")
-    if found.more and (index < 0 or index >= len(counted)):
-        return AssertionResult(None, f"{one.field} is not known: {found.more} more requests arrived than are stored")
+    if requests.more and (index < 0 or index >= len(counted)):
+        return AssertionResult(None, f"{one.field} is not known: {requests.more} more requests arrived than are stored")
     if not -len(counted) <= index < len(counted):
         of = " that fit the filters" if one.filters else ""
-        why = f"there is no {one.field}: {_requests(len(counted))}{of}, of {len(found.requests)}"
+        why = f"there is no {one.field}: {_requests(len(counted))}{of}, of {len(requests.requests)}"
         return AssertionResult(False, why, "request-missing")
     return _holds(one, counted[index], (field[3] or "") if field else "")
 
 
-def unseen(one: Assertion, found: MockRequests) -> bool:
+def unseen(one: Assertion, requests: MockRequests) -> bool:
     """Whether there is nothing to look at: no such request, or a path into a body that is not JSON."""
     field = FIELD.fullmatch(one.field)
     if one.field == "request_count" or field is None:
         return False
-    counted = matching(found.requests, one.filters)
+    counted = matching(requests.requests, one.filters)
     index = int(field[2]) if field[2] else -1
     if not -len(counted) <= index < len(counted):
         return True
@@ -100,16 +100,16 @@ def unseen(one: Assertion, found: MockRequests) -> bool:
 def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) -> AssertionResult:
     """A count of requests; it may be higher if some were not stored, or more may match."""
     filtered = f" of {shorten(as_text(dict(one.filters)), 60)}" if one.filters else ""
-    found = _result(f"request_count{filtered}", f"is {count}", _mismatch(one, count))
-    what = found.why
+    result = _result(f"request_count{filtered}", f"is {count}", _mismatch(one, count))
+    what = result.why
     if not more and not maybe:
-        return found
+        return result
     limits = (one.at_most, as_number(one.equals))
     if any(limit is not None and count > limit for limit in limits):
-        return found
+        return result
     enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
-    kept = f", and {more} more requests arrived than are stored" if more else ""
-    return AssertionResult(True if enough else None, f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}")
+    overflow = f", and {more} more requests arrived than are stored" if more else ""
+    return AssertionResult(True if enough else None, f"{what}{overflow}{f'; {_hidden(maybe)}' if maybe else ''}")
 
 
 def _hidden(maybe: Sequence[SeenRequest]) -> str:
@@ -135,9 +135,9 @@ def _result(what: str, right: str, wrong: Mismatch | None) -> AssertionResult:
 
 def _mismatch(one: Assertion, value: Any, *, body: bool = False) -> Mismatch | None:
     """The first condition that the value does not meet."""
-    shown = shorten(as_text(value), 60)
+    text = shorten(as_text(value), 60)
     equal = _same_body if body else _equal
-    return next(one.expected.mismatches(value, shown, equal=equal, readings=_readings), None)
+    return next(one.expected.mismatches(value, text, equal=equal, readings=_readings), None)
 
 
 def _equal(value: Any, wanted: Any) -> bool:
@@ -188,28 +188,28 @@ class HttpMockAssertions:
         **value_codes("value-wrong-type"),
     }
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         mock = world.services.get(self.service)
         if not isinstance(mock, Mock):
             raise HarnessError(f"{self.service} is not an http_mock service", code="check-service-wrong")
         return record([self.service], kept(mock))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = recorded(exhibit, [self.service], MockRequests)
+        requests = recorded(exhibit, [self.service], MockRequests)
         dead = {n: why for n, one in enumerate(self.assertions) if (why := _why_never(one))}
         live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
-        verdicts = [judged(one, found) for one in live]
-        blank = [unseen(one, found) for one in live]
+        verdicts = [judged(one, requests) for one in live]
+        blank = [unseen(one, requests) for one in live]
         worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], blank[n], n))
         holds, why, code, key = verdicts[worst]
         if holds is None:  # it is unknown because of a limit of Holdfast
             raise HarnessError(shorten(why, 220), code="check-input-lost")
         if holds and dead:
-            return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_details(found))
+            return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_details(requests))
         if holds:
             why = "; ".join(one.why for one in verdicts)
         cause, nothing = () if holds else (str(worst), *key), not holds and blank[worst]
-        return Finding(holds, shorten(why, 220), code, cause, details=_details(found), empty=nothing)
+        return Finding(holds, shorten(why, 220), code, cause, details=_details(requests), empty=nothing)
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, one in enumerate(self.assertions):
@@ -238,6 +238,6 @@ def _why_never(one: Assertion) -> str | None:
     return None if one.matches is None else why_never(one.matches)
 
 
-def _details(found: MockRequests) -> dict[str, Any]:
-    shown = [f"{one.method} {shorten(one.path)} {shorten(one.body, 200)}".rstrip() for one in found.requests[:20]]
-    return {"requests": shown} if shown else {}
+def _details(requests: MockRequests) -> dict[str, Any]:
+    listed = [f"{one.method} {shorten(one.path)} {shorten(one.body, 200)}".rstrip() for one in requests.requests[:20]]
+    return {"requests": listed} if listed else {}

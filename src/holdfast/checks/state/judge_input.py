@@ -34,14 +34,14 @@ def capped(text: str, limit: int) -> Shown:
 
 def of_mock(mock: Mock, field: str, limit: int) -> Shown:
     """A field of a mock's recorded requests; empty if the request or the field is missing."""
-    found = kept(mock)
+    recorded = kept(mock)
     if field == "request_count":
-        return capped(str(len(found.requests) + found.more), limit)
+        return capped(str(len(recorded.requests) + recorded.more), limit)
     parts = FIELD.fullmatch(field)
     index = int(parts[2]) if parts and parts[2] else -1
-    if parts is None or not -len(found.requests) <= index < len(found.requests):
+    if parts is None or not -len(recorded.requests) <= index < len(recorded.requests):
         return Shown()
-    request, part = found.requests[index], parts[3] or ""
+    request, part = recorded.requests[index], parts[3] or ""
     if part.startswith("body") and (request.unread or (request.cut and part != "body")):
         raise HarnessError(f"{field} is not known: {request.hidden}", code="check-input-lost")
     value = value_at(request, part)
@@ -66,10 +66,10 @@ def _file(sandbox: Sandbox, change: FileChange, room: int) -> str:
     if change.op == "deleted":
         return head
     try:
-        found = sandbox.find(change.path)
-        if found is None or not found.is_file():
+        host_path = sandbox.find(change.path)
+        if host_path is None or not host_path.is_file():
             return head
-        with found.open("rb") as file:
+        with host_path.open("rb") as file:
             data = file.read(max(0, room) + 1)
     except OutsideError as left:
         return f"{head}({left})\n"

@@ -32,16 +32,16 @@ def vote_of(text: str) -> Vote:
     """
     fenced = _FENCED.fullmatch(text)
     try:
-        said = parse(fenced[1] if fenced else text, unique=True)
+        reply = parse(fenced[1] if fenced else text, unique=True)
     except ValueError as bad:
         raise ValueError(
             f"its reply is not a JSON object ({shorten(str(bad), 60)}): '{shorten(text.strip())}'"
         ) from bad
-    if not isinstance(said, dict):
+    if not isinstance(reply, dict):
         raise ValueError(f"its reply is not a JSON object: '{shorten(text.strip())}'")
-    passed, reason = said.get("passed"), said.get("reason")
+    passed, reason = reply.get("passed"), reply.get("reason")
     return Vote(
-        _score(said.get("score")),
+        _score(reply.get("score")),
         passed if isinstance(passed, bool) else None,
         encodable(reason)[:REASON_KEPT] if isinstance(reason, str) else "",
     )

@@ -85,7 +85,7 @@ class LlmAsJudge:
         services = (ServiceRead("input_from", service, "recorder"),) if dot else ()
         return replace(self.traits, needs_world=beyond, deeds=beyond, services=services)
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         if self.input_from in _SAID:
             return Evidence()  # the observation has it
         if self.input_from == "workspace":
@@ -96,17 +96,19 @@ class LlmAsJudge:
             raise HarnessError(f"{service} is not an http_mock service", code="check-service-wrong")
         return record(self._place, of_mock(mock, name, self.max_input))
 
-    async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
-        shown = self._shown(seen, evidence)
-        if not shown.text.strip():
+    async def consult(
+        self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
+    ) -> Evidence:
+        judge_input = self._shown(observation, evidence)
+        if not judge_input.text.strip():
             return record(self._question, Opinion(""))
         rubric = self.rubric
-        asked = prompt(shown.text, self.criteria, rubric.pass_, rubric.fail, cut=shown.cut)
-        given = [await self._vote(ask, asked, n) for n in range(self.votes)]
-        notes = [f"only the first {self.max_input} bytes of the input were shown"] if shown.cut else []
-        notes += [note for advice, _ in given for note in advice.notes]
-        votes = tuple(vote for _, vote in given)
-        return record(self._question, Opinion(shown.text, votes, given[0][0].model, tuple(dict.fromkeys(notes))))
+        message = prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, cut=judge_input.cut)
+        replies = [await self._vote(ask, message, n) for n in range(self.votes)]
+        notes = [f"only the first {self.max_input} bytes of the input were shown"] if judge_input.cut else []
+        notes += [note for advice, _ in replies for note in advice.notes]
+        votes, model = tuple(vote for _, vote in replies), replies[0][0].model
+        return record(self._question, Opinion(judge_input.text, votes, model, tuple(dict.fromkeys(notes))))
 
     def decide(self, exhibit: Exhibit) -> Finding:
         opinion = recorded(exhibit, self._question, Opinion)
@@ -134,21 +136,21 @@ class LlmAsJudge:
         elif fault := fault_in_field(name):
             yield "input_from", fault
 
-    async def _vote(self, ask: Ask, asked: str, n: int) -> tuple[Advice, Vote]:
+    async def _vote(self, ask: Ask, message: str, n: int) -> tuple[Advice, Vote]:
         why = ""
         for _ in range(TRIES):
-            advice = await ask(self.model, SYSTEM, asked, temperature=self.temperature, vote=n, fits=is_vote)
+            advice = await ask(self.model, SYSTEM, message, temperature=self.temperature, vote=n, fits=is_vote)
             try:
                 return advice, vote_of(advice.text)
             except ValueError as malformed:
                 why = str(malformed)
         raise HarnessError(f"the judge {self.model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
-    def _shown(self, seen: Observation, evidence: Evidence) -> Shown:
+    def _shown(self, observation: Observation, evidence: Evidence) -> Shown:
         if self.input_from == "agent_output":
-            return capped((seen.turns[-1].text if seen.turns else "") or "", self.max_input)
+            return capped((observation.turns[-1].text if observation.turns else "") or "", self.max_input)
         if self.input_from == "stdout":
-            return capped(seen.output, self.max_input)
+            return capped(observation.output, self.max_input)
         return recorded_in(evidence, self._place, Shown)
 
     @property
@@ -159,8 +161,8 @@ class LlmAsJudge:
     @property
     def _question(self) -> list[Any]:
         """The settings that the votes depend on, without the threshold, which may change later."""
-        asked = [self.model, self.criteria, to_builtins(self.rubric), self.temperature, self.votes]
-        return [*self._place, *asked, SYSTEM]
+        settings = [self.model, self.criteria, to_builtins(self.rubric), self.temperature, self.votes]
+        return [*self._place, *settings, SYSTEM]
 
 
 def _details(opinion: Opinion) -> dict[str, Any]:

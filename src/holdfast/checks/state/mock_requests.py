@@ -76,12 +76,12 @@ def matching(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> lis
 
 def unclear(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> list[SeenRequest]:
     """The requests that match every filter except those on a body that is unknown."""
-    found = []
+    requests_left = []
     for one in requests if filters else ():
         others = {name: wanted for name, wanted in filters.items() if not _in_body(one, name)}
         if one.hidden and len(others) < len(filters) and matching([one], others):
-            found.append(one)
-    return found
+            requests_left.append(one)
+    return requests_left
 
 
 def _in_body(request: SeenRequest, name: str) -> bool:
@@ -106,11 +106,11 @@ def _plain(wanted: Any) -> str:
 
 def headers_of(request: SeenRequest) -> dict[str, str]:
     """Headers by lower-case name; repeated headers are joined by commas."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in request.headers:
         lower = name.lower()
-        found[lower] = f"{found[lower]}, {value}" if lower in found else value
-    return found
+        headers[lower] = f"{headers[lower]}, {value}" if lower in headers else value
+    return headers
 
 
 def json_of(body: str) -> Any:
@@ -150,12 +150,12 @@ def _json_path(part: str) -> str:
 
 def _inside(value: Any, path: str) -> Any:
     """A single match as a value, several as a list, none as MISSING."""
-    found = [] if value is MISSING else parts(value, path)
-    return MISSING if not found else found[0] if len(found) == 1 else found
+    values = [] if value is MISSING else parts(value, path)
+    return MISSING if not values else values[0] if len(values) == 1 else values
 
 
 def fault_in_field(field: str) -> str | None:
     """What is wrong with the field's path into a body; None if nothing is."""
-    found = FIELD.fullmatch(field)
-    part = (found[3] or "") if found else ""
+    match = FIELD.fullmatch(field)
+    part = (match[3] or "") if match else ""
     return fault_in_path(_json_path(part)) if part.startswith("body") and part != "body" else None

@@ -34,14 +34,14 @@ def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
     Whatever an agent can do to a path gives a value, not an exception.
     """
     try:
-        found = sandbox.find(path)
-        if found is None:
+        host_path = sandbox.find(path)
+        if host_path is None:
             return PathFound("nothing")
-        if found.is_dir():
+        if host_path.is_dir():
             return PathFound("folder")
         if not read:
             return PathFound("file")
-        with found.open("rb") as file:
+        with host_path.open("rb") as file:
             data = file.read(KEPT + 1)
     except OutsideError as left:
         return PathFound("outside", str(left))

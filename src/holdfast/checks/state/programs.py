@@ -80,15 +80,15 @@ class NotRun(Struct, frozen=True, omit_defaults=True):
     """Whether the agent wrote, or had to write, the file that could not be run or that ended like this."""
 
 
-def outcome_of(found: NotRun) -> ExitMeaning:
+def outcome_of(not_run: NotRun) -> ExitMeaning:
     """The meaning of an exit code that the rule does not expect. The first row that matches decides."""
-    if found.exit_code not in NOT_RUN_CODES:
+    if not_run.exit_code not in NOT_RUN_CODES:
         return "by exit code"
-    if found.by_agent:
+    if not_run.by_agent:
         return "fail"
-    if not found.program:
+    if not not_run.program:
         return "unproven"  # a script may have chosen this exit code
-    return "fail" if found.at_start else "error"
+    return "fail" if not_run.at_start else "error"
 
 
 def programs_in(command: str) -> tuple[str, ...]:
@@ -152,15 +152,15 @@ async def find_not_run(
             return NotRun(code, program, by_agent=True)
         teller, program = program, _INTERPRETER.sub(r"\1", text) if text.startswith("#!") else program
     texts = files.trusted_texts(teller)
-    named = programs_in(command)
+    programs = programs_in(command)
     reported = any(_is_named(program, text) for text in texts)
-    gone = await not_found([program] if reported else named, world)
+    gone = await not_found([program] if reported else programs, world)
     if code != exit_code and not (reported and gone):
         return NotRun()
     if not gone:
         return NotRun(code, by_agent=files.has_changed_one_of(texts))
     program = without_changes(gone[0])
-    return NotRun(code, program, files.is_changed_program(program) or gone[0] in set(named).difference(never_there))
+    return NotRun(code, program, files.is_changed_program(program) or gone[0] in set(programs).difference(never_there))
 
 
 def has_another_way(command: str, missing: Collection[str], *, passed: bool) -> bool:
@@ -218,9 +218,9 @@ class _Files:
         """The beginning of the file of that name; empty if there is none."""
         for path in self._places(name):
             with suppress(OutsideError, OSError):
-                found = self._sandbox.find(path)
-                if found is not None and found.is_file():
-                    with found.open(errors="replace") as file:
+                host_path = self._sandbox.find(path)
+                if host_path is not None and host_path.is_file():
+                    with host_path.open(errors="replace") as file:
                         return file.read(_READ_CHARS)
         return ""
 

@@ -22,9 +22,9 @@ SHOWN = 20
 S = TypeVar("S", bound=Struct)
 
 
-def record(about: Sequence[Any], found: Struct) -> Evidence:
+def record(about: Sequence[Any], evidence: Struct) -> Evidence:
     """The evidence, marked with what was examined: a rule that changes later must not use it."""
-    return Evidence({"of": _mark(about), "found": to_builtins(found)})
+    return Evidence({"of": _mark(about), "found": to_builtins(evidence)})
 
 
 def recorded(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:

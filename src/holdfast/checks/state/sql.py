@@ -85,15 +85,15 @@ class Sql:
     }
 
     async def foresee(self, world: World) -> None:
-        found = database(world, self.service)
-        if writes(self.query, await dialect_of(found, timeout_s=self.timeout / 1000)):
+        service = database(world, self.service)
+        if writes(self.query, await dialect_of(service, timeout_s=self.timeout / 1000)):
             raise HarnessError(_WRITING, code="check-writes")
-        await found.prepare(self.query)
+        await service.prepare(self.query)
 
-    async def gather(self, world: World, seen: Observation) -> Evidence:
+    async def gather(self, world: World, observation: Observation) -> Evidence:
         limit_s = self.timeout / 1000
         try:
-            found = await database(world, self.service).query(self.query, timeout_s=limit_s)
+            rows = await database(world, self.service).query(self.query, timeout_s=limit_s)
         except QueryFailed as refused:
             if refused.state in _READ_ONLY:  # perhaps by a function: not the agent's doing
                 raise HarnessError(f"{_WRITING}: {refused}", code="check-writes") from refused
@@ -101,40 +101,40 @@ class Sql:
         except TimeoutError as late:
             hint = "make it faster, or raise the rule's timeout"
             raise HarnessError(f"the query took longer than {limit_s:g} s: {hint}", code="check-timeout") from late
-        return record([self.service, self.query], QueryAnswer(found.columns, found.rows, found.count))
+        return record([self.service, self.query], QueryAnswer(rows.columns, rows.rows, rows.count))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = recorded(exhibit, [self.service, self.query], QueryAnswer)
-        if found.refused:
-            why = f"{shorten(self.service, 40)} refused the query: {shorten(found.refused, 150)}"
-            return Finding(False, why, "query-refused", (fingerprint(found.refused),), empty=True)
-        details = {"columns": list(found.columns), "rows": [list(row) for row in found.rows[:SHOWN]]}
-        wrong = next(self._wrong(found), None)
+        answer = recorded(exhibit, [self.service, self.query], QueryAnswer)
+        if answer.refused:
+            why = f"{shorten(self.service, 40)} refused the query: {shorten(answer.refused, 150)}"
+            return Finding(False, why, "query-refused", (fingerprint(answer.refused),), empty=True)
+        details = {"columns": list(answer.columns), "rows": [list(row) for row in answer.rows[:SHOWN]]}
+        wrong = next(self._wrong(answer), None)
         if wrong is None:
-            return Finding(True, self._right(found), AS_EXPECTED, details=details)
+            return Finding(True, self._right(answer), AS_EXPECTED, details=details)
         return Finding(False, wrong.why, wrong.code, wrong.key, details=details, empty=wrong.code == _NO_ROW)
 
-    def _wrong(self, found: QueryAnswer) -> Iterator[Mismatch]:
+    def _wrong(self, answer: QueryAnswer) -> Iterator[Mismatch]:
         """Every condition that the result does not meet."""
-        if self.rows is not None and found.count != self.rows:
+        if self.rows is not None and answer.count != self.rows:
             # One row too many and one too few are two causes.
-            code = "rows-above" if found.count > self.rows else "rows-below"
-            yield Mismatch(code, (), f"the query returned {_rows(found.count)}, not {self.rows}")
+            code = "rows-above" if answer.count > self.rows else "rows-below"
+            yield Mismatch(code, (), f"the query returned {_rows(answer.count)}, not {self.rows}")
         expected = self._expected
         if expected.empty:
             return
-        if not found.rows or not found.rows[0]:
+        if not answer.rows or not answer.rows[0]:
             if expected != Expectation(None):
                 yield Mismatch(_NO_ROW, (), "the query returned no row")
             return
-        value = found.rows[0][0]
+        value = answer.rows[0][0]
         for one in expected.mismatches(value, _shown(value), equal=equal, readings=_readings):
             yield one._replace(why=f"the value {one.why}")
 
-    def _right(self, found: QueryAnswer) -> str:
+    def _right(self, answer: QueryAnswer) -> str:
         if self._expected.empty:
-            return f"the query returned {_rows(found.count)}"
-        return f"the value is {_shown(found.rows[0][0])}" if found.rows else "the query returned no row"
+            return f"the query returned {_rows(answer.count)}"
+        return f"the value is {_shown(answer.rows[0][0])}" if answer.rows else "the query returned no row"
 
     @property
     def _expected(self) -> Expectation:

@@ -37,8 +37,8 @@ async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
     contents: dict[TableName, tuple[object, ...]] = {}
     readable = [name for name, table in shapes.items() if table.readable]
     for some in batches(readable, AT_ONCE):
-        found = await of.query(_contents(some, shapes, dialect), timeout_s=timeout_s, keep=AT_ONCE)
-        contents |= {name: row[1:] for name, row in zip(some, found.rows, strict=True)}
+        sums = await of.query(_contents(some, shapes, dialect), timeout_s=timeout_s, keep=AT_ONCE)
+        contents |= {name: row[1:] for name, row in zip(some, sums.rows, strict=True)}
     return {
         named(*name): digest(canonical([table.shape, table.readable, contents.get(name)]))
         for name, table in shapes.items()

@@ -99,35 +99,35 @@ TableComparison = dict[TableName, ComparedTable]
 
 async def table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> TableComparison:
     """Every table, in order of schema and name."""
-    found: TableComparison = {}
+    tables: TableComparison = {}
     for row in await _rows(of, _POSTGRES if dialect == "postgres" else _MYSQL, timeout_s):
         schema, table, column, kind, primary, own, more, readable = row
-        entry = found.setdefault((str(schema), str(table)), ComparedTable([], []))
+        entry = tables.setdefault((str(schema), str(table)), ComparedTable([], []))
         entry.made += [own, more]
         entry.readable = bool(readable)
         if column is not None:
             entry.columns.append(TableColumn(str(column), str(kind), bool(primary)))
     if dialect == "mysql":
-        await _add_definitions(of, found, timeout_s)
-    return found
+        await _add_definitions(of, tables, timeout_s)
+    return tables
 
 
-async def _add_definitions(of: Database, found: TableComparison, timeout_s: float) -> None:
+async def _add_definitions(of: Database, tables: TableComparison, timeout_s: float) -> None:
     """The CREATE TABLE statement that MySQL reports for a table, and its triggers."""
-    for (schema, table), entry in found.items():
+    for (schema, table), entry in tables.items():
         name = f"{quoted(schema, 'mysql')}.{quoted(table, 'mysql')}"
-        said = await of.query(f"SHOW CREATE TABLE {name}", timeout_s=timeout_s)
-        entry.made += [_COUNTER.sub("", str(said.rows[0][1]))]
+        definition = await of.query(f"SHOW CREATE TABLE {name}", timeout_s=timeout_s)
+        entry.made += [_COUNTER.sub("", str(definition.rows[0][1]))]
     for schema, table, *trigger in await _rows(of, _MYSQL_TRIGGERS, timeout_s):
-        if (str(schema), str(table)) in found:
-            found[str(schema), str(table)].made += [trigger]
+        if (str(schema), str(table)) in tables:
+            tables[str(schema), str(table)].made += [trigger]
 
 
 async def _rows(of: Database, sql: str, timeout_s: float) -> tuple[tuple[Any, ...], ...]:
-    found = await of.query(sql, timeout_s=timeout_s, keep=COLUMNS_KEPT)
-    if found.count > len(found.rows):
+    result = await of.query(sql, timeout_s=timeout_s, keep=COLUMNS_KEPT)
+    if result.count > len(result.rows):
         raise HarnessError(
             f"{of.spec.name} has more than {COLUMNS_KEPT} columns: its tables cannot be compared",
             code="check-input-lost",
         )
-    return found.rows
+    return result.rows

@@ -145,10 +145,10 @@ def _changes(was: TableRows | None, now: TableRows | None) -> RowChanges:
 
 
 def _by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for (key, _), count in rows.items():
-        found[key] += count
-    return found
+        counts[key] += count
+    return counts
 
 
 def _count(event: AuditEvent, rows: RowChanges, tried: Set[str], dialect: Dialect) -> int:
@@ -188,12 +188,12 @@ def kept_events(
     events: Sequence[AuditEvent], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
     """The writes that remain, and the reasons for writes whose fate is unknown."""
-    kept, writes = [], KeptWrites(events, before, after)
+    remaining, writes = [], KeptWrites(events, before, after)
     unknown: list[tuple[AuditEvent, str]] = []
     for event in events:
-        found = writes.of(event) if event.type == "db_write" else event
-        if isinstance(found, str):
-            unknown.append((event, found))
-        elif found is not None:
-            kept.append(found)
-    return kept, unknown
+        write = writes.of(event) if event.type == "db_write" else event
+        if isinstance(write, str):
+            unknown.append((event, write))
+        elif write is not None:
+            remaining.append(write)
+    return remaining, unknown

@@ -19,8 +19,10 @@ def fit(written: str, wanted: Mapping[str, Any] | None) -> bool | None:
         return True
     if was_cut(written):
         return None
-    found = read(written)
-    return found is not None and all(name in found and _same(found[name], value) for name, value in wanted.items())
+    arguments = read(written)
+    return arguments is not None and all(
+        name in arguments and _same(arguments[name], value) for name, value in wanted.items()
+    )
 
 
 def was_cut(written: str) -> bool:
@@ -38,10 +40,10 @@ def read(written: str) -> dict[str, Any] | None:
         return None
 
 
-def _same(found: Any, wanted: Any) -> bool:
+def _same(actual: Any, wanted: Any) -> bool:
     """Text is a glob; numbers compare as numbers; any other value must be equal."""
     if isinstance(wanted, str):
-        return fnmatchcase(found if isinstance(found, str) else msgspec.json.encode(found).decode(), wanted)
-    if isinstance(wanted, bool) or isinstance(found, bool):
-        return found is wanted
-    return bool(found == wanted)
+        return fnmatchcase(actual if isinstance(actual, str) else msgspec.json.encode(actual).decode(), wanted)
+    if isinstance(wanted, bool) or isinstance(actual, bool):
+        return actual is wanted
+    return bool(actual == wanted)

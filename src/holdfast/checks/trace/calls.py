@@ -58,19 +58,17 @@ def _each(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 def split(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], list[TraceEvent]]:
     """The calls that were made, and those that a model requested without Holdfast seeing them made."""
-    made: list[TraceEvent] = []
+    calls_made: list[TraceEvent] = []
     requested: list[TraceEvent] = []
     for event in events:
-        (requested if event.phase == "declared" else made).append(event)
-    return made, requested
+        (requested if event.phase == "declared" else calls_made).append(event)
+    return calls_made, requested
 
 
-def perhaps(asked: Sequence[TraceEvent]) -> str:
+def perhaps(requested: Sequence[TraceEvent]) -> str:
     """A note on requested calls that would decide a rule if they were made."""
-    were = "1 more was" if len(asked) == 1 else f"{len(asked)} more were"
-    return (
-        f"{were} asked for by the model, and whether {'it was' if len(asked) == 1 else 'they were'} made was not seen"
-    )
+    were, they = ("1 more was", "it was") if len(requested) == 1 else (f"{len(requested)} more were", "they were")
+    return f"{were} asked for by the model, and whether {they} made was not seen"
 
 
 def own(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
@@ -90,14 +88,14 @@ def repetitions(events: Iterable[TraceEvent]) -> list[int]:
     """For each call, the number of consecutive failures of the same request directly before it."""
     row: dict[tuple[str, str], int] = {}
     before: dict[tuple[str, str], TraceEvent] = {}
-    found: list[int] = []
+    counts: list[int] = []
     for event in events:
         key = (event.event_type, event.identity)
         again = key in before and before[key].failed
         row[key] = row.get(key, 0) + 1 if again else event.retry
         before[key] = event
-        found.append(row[key])
-    return found
+        counts.append(row[key])
+    return counts
 
 
 def outermost(events: Iterable[TraceEvent]) -> list[TraceEvent]:
@@ -109,13 +107,13 @@ def outermost(events: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 def models(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Every model call once: on the wire, which reports token usage, or at the function if none was seen there."""
-    asked = [e for e in trace if e.event_type == "llm_call"]
-    return [e for e in asked if not e.in_process or not any(_makes(e, other) for other in asked)]
+    model_calls = [e for e in trace if e.event_type == "llm_call"]
+    return [e for e in model_calls if not e.in_process or not any(_makes(e, other) for other in model_calls)]
 
 
-def unsaid(asked: Iterable[TraceEvent]) -> str:
+def unsaid(model_calls: Iterable[TraceEvent]) -> str:
     """A sentence on successful model calls that reported no token usage; empty if there are none."""
-    silent = [e for e in asked if e.cost is None and not e.failed]
+    silent = [e for e in model_calls if e.cost is None and not e.failed]
     if not silent:
         return ""
     names = shorten(", ".join(dict.fromkeys(named(e) for e in silent)), 120)
@@ -184,19 +182,19 @@ def modes(event: TraceEvent) -> frozenset[str]:
 
 def done(event: TraceEvent) -> bool | None:
     """Whether the other side carried out the call; None if that is unknown."""
-    met = modes(event)
+    fault_modes = modes(event)
     if event.unsent:
         return False
     if event.phase != "done":
         return None
     if event.plane == "tool_result":
         return True  # the tool has run: a fault changed only what the model read
-    ends = {reached(mode) for mode in met}
+    ends = {reached(mode) for mode in fault_modes}
     if "never" in ends:
         return False
     if "maybe" in ends:
         return None
-    if met:
+    if fault_modes:
         return True
     if event.status is not None and 400 <= event.status < 500:
         return False
@@ -205,19 +203,22 @@ def done(event: TraceEvent) -> bool | None:
 
 def reached(mode: str) -> str:
     """Whether a call that met the fault reached the other side."""
-    found = {traits.reached for traits in _traits(mode, _WRITES)}
-    return found.pop() if len(found) == 1 else "maybe"
+    outcomes = {traits.reached for traits in _traits(mode, _WRITES)}
+    return outcomes.pop() if len(outcomes) == 1 else "maybe"
 
 
 def harmless(event: TraceEvent) -> bool:
     """Whether the faults on a call only changed how the reply arrived or added to it."""
-    return all((found := _traits(mode, _CALLS)) and all(traits.harmless for traits in found) for mode in modes(event))
+    return all(
+        (fault_traits := _traits(mode, _CALLS)) and all(traits.harmless for traits in fault_traits)
+        for mode in modes(event)
+    )
 
 
 def _traits(mode: str, planes: Iterable[str]) -> list[FaultTraits]:
     """The traits of every fault with that mode; a trace does not say which plane it is on."""
-    found = ((plane, plugins.find(f"faults.{plane}", mode)) for plane in planes)
-    return [plugins.fault_traits(plane, mode) for plane, fault in found if fault is not None]
+    plugins_found = ((plane, plugins.find(f"faults.{plane}", mode)) for plane in planes)
+    return [plugins.fault_traits(plane, mode) for plane, fault in plugins_found if fault is not None]
 
 
 def url_of(event: TraceEvent) -> str:
@@ -245,12 +246,12 @@ def _rank(event: TraceEvent) -> int:
 
 def _undeclared(events: list[TraceEvent], answered: Counter[str]) -> list[TraceEvent]:
     """Removes requested calls that were also seen as made; `answered` counts those already matched by a result."""
-    made = Counter(e.tool for e in events if e.plane in _NEAREST[:-1] and e.phase != "declared")
-    made.subtract(answered)
-    kept = []
+    counts = Counter(e.tool for e in events if e.plane in _NEAREST[:-1] and e.phase != "declared")
+    counts.subtract(answered)
+    remaining = []
     for event in events:
-        if event.phase == "declared" and made[event.tool] > 0:
-            made[event.tool] -= 1
+        if event.phase == "declared" and counts[event.tool] > 0:
+            counts[event.tool] -= 1
         else:
-            kept.append(event)
-    return kept
+            remaining.append(event)
+    return remaining

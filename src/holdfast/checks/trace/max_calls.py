@@ -42,17 +42,17 @@ class MaxCalls:
         return replace(traits, urls=ANY_URL) if every else traits
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found, asked = split(e for e in own(exhibit.observation.trace) if self._counts(e))
+        made, requested = split(e for e in own(exhibit.observation.trace) if self._counts(e))
         what = {"tool": "tool ", "llm": "model ", "mcp": "MCP ", "http": "HTTP ", None: ""}[self.plane]
         of = f" of {shorten(self.tool)}" if self.tool else ""
-        said = f"{len(found)} {what}call{'' if len(found) == 1 else 's'}{of}"
-        if len(found) + len(asked) <= self.max:
-            return Finding(True, said, "calls-within")
-        if len(found) <= self.max:
-            return Finding(None, f"{said}; {perhaps(asked)}", "calls-unseen")
-        by_target = Counter(named(e) for e in found)
+        sentence = f"{len(made)} {what}call{'' if len(made) == 1 else 's'}{of}"
+        if len(made) + len(requested) <= self.max:
+            return Finding(True, sentence, "calls-within")
+        if len(made) <= self.max:
+            return Finding(None, f"{sentence}; {perhaps(requested)}", "calls-unseen")
+        by_target = Counter(named(e) for e in made)
         details = {"calls": dict(by_target.most_common(LISTED))}
-        return Finding(False, f"{said}, more than {self.max}", "calls-above", details=details)
+        return Finding(False, f"{sentence}, more than {self.max}", "calls-above", details=details)
 
     def _counts(self, event: TraceEvent) -> bool:
         if self.tool is not None and not matches(event, self.tool):

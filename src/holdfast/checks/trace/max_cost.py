@@ -42,10 +42,10 @@ class MaxCost:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        asked = models(exhibit.observation.trace)
-        if not asked:
+        model_calls = models(exhibit.observation.trace)
+        if not model_calls:
             return Finding(None, "no model call was seen", "no-model-call")
-        costs = [e.cost for e in asked if e.cost is not None]
+        costs = [e.cost for e in model_calls if e.cost is not None]
         known = sum(cost.estimated_usd or 0.0 for cost in costs)
         about = f"about {dollars(known)}{_unbilled(known, costs)}"
         if known > self.max_usd + _SLACK:
@@ -56,7 +56,7 @@ class MaxCost:
             raise HarnessError(
                 f"the price of {names} is not known: give input_usd and output_usd under models", code="price-unknown"
             )
-        silent = unsaid(asked)
+        silent = unsaid(model_calls)
         if silent:
             return Finding(None, f"{silent}; the others: {about}", "cost-unknown")
         return Finding(True, about, "cost-within")

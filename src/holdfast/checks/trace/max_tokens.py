@@ -39,14 +39,14 @@ class MaxTokens:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        asked = models(exhibit.observation.trace)
-        if not asked:
+        model_calls = models(exhibit.observation.trace)
+        if not model_calls:
             return Finding(None, "no model call was seen", "no-model-call")
-        used = sum(self._used(e.cost) for e in asked if e.cost is not None)
+        used = sum(self._used(e.cost) for e in model_calls if e.cost is not None)
         kind = "" if self.count == "total" else f"{self.count} "
         if used > self.max:
             return Finding(False, f"{used} {kind}tokens, more than {self.max}", "tokens-above")
-        silent = unsaid(asked)
+        silent = unsaid(model_calls)
         if silent:
             return Finding(None, f"{silent}; the others: {used} {kind}tokens", "tokens-unknown")
         return Finding(True, f"{used} {kind}tokens", "tokens-within")

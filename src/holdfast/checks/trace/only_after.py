@@ -50,14 +50,14 @@ class OnlyAfter:
         counting = [e for e in before if self._counts(e)]
         bare = [e for e in needs if not any(_ended_before(one, e) for one in counting)]
         # If a model only requested a call, it is unknown whether it was made, and how it ended.
-        asked = [e for e in before if e.phase == "declared"]
-        wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in asked)]
+        requested = [e for e in before if e.phase == "declared"]
+        wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in requested)]
         details = {"calls": [f"{named(e)} {shorten(e.input, 200)}" for e in (wrong or needs)[:LISTED]]}
         if not bare:
             count = f"called {times(len(needs))}, always after {shorten(self.requires)}" if needs else "not called"
             return Finding(True, f"{shorten(self.tool)} was {count}", "order-kept", details=details)
         if not wrong:
-            unseen = next((e for e in bare if e.phase == "declared"), None) or asked[0]
+            unseen = next((e for e in bare if e.phase == "declared"), None) or requested[0]
             why = f"the model asked for {named(unseen)}; whether it was called is unknown"
             return Finding(None, why, "calls-unseen", details=details)
         how = " successful" if self.successful else ""

@@ -43,15 +43,15 @@ class RecoversWithinMs:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         trace = calls(exhibit.observation.trace)
-        seen, asked = split(e for e in trace if self.tool is None or matches(e, self.tool))
-        last = {_target(e): e for e in seen if _faulty(e)}
+        made, requested = split(e for e in trace if self.tool is None or matches(e, self.tool))
+        last = {_target(e): e for e in made if _faulty(e)}
         if not last:
             return Finding(None, "no call met a fault to recover from", "no-fault-met")
         slowest = 0.0
         for target, bad in last.items():
-            good = next((e for e in seen if e.ts > bad.ts and _target(e) == target and _good(e)), None)
-            if good is None and any(e.ts > bad.ts and _target(e) == target for e in asked):
-                return Finding(None, f"{named(bad)} met {shorten(bad.fault, 40)}; {perhaps(asked)}", "calls-unseen")
+            good = next((e for e in made if e.ts > bad.ts and _target(e) == target and _good(e)), None)
+            if good is None and any(e.ts > bad.ts and _target(e) == target for e in requested):
+                return Finding(None, f"{named(bad)} met {shorten(bad.fault, 40)}; {perhaps(requested)}", "calls-unseen")
             if good is None:
                 why = f"{named(bad)} met {shorten(bad.fault, 40)} and no good call of it followed"
                 return Finding(False, why, "not-recovered", (named(bad),))

@@ -35,8 +35,8 @@ class RetriesWithin:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         trace = calls(exhibit.observation.trace)
-        seen = [e for e in trace if self.tool is None or matches(e, self.tool)]
-        made, asked = split(seen)
+        events = [e for e in trace if self.tool is None or matches(e, self.tool)]
+        made, requested = split(events)
         most, at = _most(made)
         if most > self.max:
             return Finding(
@@ -45,15 +45,15 @@ class RetriesWithin:
                 "repeated-too-often",
                 (at,),
             )
-        said = f"{at} was asked the same {times(most)} again" if most else "no failed call was repeated"
-        perhaps_most, _ = _most(seen)
+        sentence = f"{at} was asked the same {times(most)} again" if most else "no failed call was repeated"
+        perhaps_most, _ = _most(events)
         if perhaps_most > self.max:
-            return Finding(None, f"{said}; {perhaps(asked)}", "calls-unseen")
-        return Finding(True, said, "repeats-within")
+            return Finding(None, f"{sentence}; {perhaps(requested)}", "calls-unseen")
+        return Finding(True, sentence, "repeats-within")
 
 
-def _most(seen: Sequence[TraceEvent]) -> tuple[int, str]:
+def _most(events: Sequence[TraceEvent]) -> tuple[int, str]:
     """The highest number of consecutive repeats of a failed request, and the request."""
-    rows = repetitions(seen)
+    rows = repetitions(events)
     most = max(rows, default=0)
-    return most, named(seen[rows.index(most)]) if most else ""
+    return most, named(events[rows.index(most)]) if most else ""

@@ -67,15 +67,15 @@ class SideEffectOnce:
             certain, possible = _times_done(group)
             what = f"{named(group[0][0])} {shorten(group[0][0].input, 60)}".rstrip()
             if certain > 1:
-                shown = {"calls": [f"{e.ts:.3f} s {named(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
+                details = {"calls": [f"{e.ts:.3f} s {named(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
                 return Finding(
-                    False, f"done {times(certain)}: {what}", "done-twice", (named(group[0][0]),), details=shown
+                    False, f"done {times(certain)}: {what}", "done-twice", (named(group[0][0]),), details=details
                 )
             if possible > 1:
-                asked = any(e.phase == "declared" for e, _ in group)
+                is_requested = any(e.phase == "declared" for e, _ in group)
                 why = (
                     "the model requested a call that never ran"
-                    if asked
+                    if is_requested
                     else "a call failed without saying whether it was done"
                 )
                 doubtful = Finding(None, f"may have been done {times(possible)}, {why}: {what}", "maybe-done-twice")
@@ -101,11 +101,11 @@ def _times_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
     certain: set[str] = set()
     possible: set[str] = set()
     for at, (event, key) in enumerate(group):
-        reached = done(event)
+        was_done = done(event)
         one = f"key {key}" if key else f"call {at}"
-        if reached:
+        if was_done:
             certain.add(one)
-        if reached is not False:
+        if was_done is not False:
             possible.add(one)
     return len(certain), len(possible)
 

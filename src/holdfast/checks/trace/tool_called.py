@@ -50,30 +50,30 @@ class ToolCalled:
         return replace(naming(self.traits, tool=self.tool), texts=texts)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found, asked = split(e for e in own(exhibit.observation.trace) if matches(e, self.tool))
-        fits = [fit(e.input, self.arguments) for e in found]
-        asked = [e for e in asked if fit(e.input, self.arguments) is not False]
+        made, requested = split(e for e in own(exhibit.observation.trace) if matches(e, self.tool))
+        fits = [fit(e.input, self.arguments) for e in made]
+        requested = [e for e in requested if fit(e.input, self.arguments) is not False]
         count, unknown = fits.count(True), fits.count(None)
         what = f"{shorten(self.tool)} was called {times(count)}" + (" with these arguments" if self.arguments else "")
         most = self.at_most
         if most is not None and count > most:
-            return Finding(False, f"{what}, more than {most}", "calls-above", details=_listed(found))
+            return Finding(False, f"{what}, more than {most}", "calls-above", details=_listed(made))
         if unknown and (count < self.at_least or most is not None):
             raise HarnessError(
                 f"the arguments of {times(unknown, 'call')} were too long to be kept whole", code="check-input-lost"
             )
-        if asked and (count < self.at_least or (most is not None and count + len(asked) > most)):
-            return Finding(None, f"{what}; {perhaps(asked)}", "calls-unseen", details=_listed(found))
+        if requested and (count < self.at_least or (most is not None and count + len(requested) > most)):
+            return Finding(None, f"{what}; {perhaps(requested)}", "calls-unseen", details=_listed(made))
         if count >= self.at_least:
-            return Finding(True, what, "calls-within", details=_listed(found))
+            return Finding(True, what, "calls-within", details=_listed(made))
         short = "" if self.at_least == 1 else f", not {self.at_least} times"
-        return Finding(False, what + short, "calls-below", details=_listed(found))
+        return Finding(False, what + short, "calls-below", details=_listed(made))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.at_most is not None and self.at_most < self.at_least:
             yield "at_most", f"is below at_least, which is {self.at_least}"
 
 
-def _listed(found: Iterable[TraceEvent]) -> dict[str, Any]:
-    shown = [f"{named(e)} {shorten(e.input, 200)}" for e in found]
-    return {"calls": shown[:LISTED]} if shown else {}
+def _listed(events: Iterable[TraceEvent]) -> dict[str, Any]:
+    lines = [f"{named(e)} {shorten(e.input, 200)}" for e in events]
+    return {"calls": lines[:LISTED]} if lines else {}

@@ -44,14 +44,14 @@ class ToolNotCalled:
         return naming(self.traits, tool=self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        found = [e for e in calls(exhibit.observation.trace) if matches(e, self.tool)]
-        made = [e for e in found if e.phase != "declared"]
+        events = [e for e in calls(exhibit.observation.trace) if matches(e, self.tool)]
+        made = [e for e in events if e.phase != "declared"]
         if made:
             first = made[0]
-            said = f"{named(first)} was called {shorten(first.input, 60)}".rstrip()
+            sentence = f"{named(first)} was called {shorten(first.input, 60)}".rstrip()
             listed = [f"{named(e)} {shorten(e.input, 200)}" for e in made[:LISTED]]
-            return Finding(False, said, "tool-called", (named(first),), details={"calls": listed})
-        if found:
-            why = f"the model asked for {named(found[0])}; whether it was called is unknown"
+            return Finding(False, sentence, "tool-called", (named(first),), details={"calls": listed})
+        if events:
+            why = f"the model asked for {named(events[0])}; whether it was called is unknown"
             return Finding(None, why, "calls-unseen")
         return Finding(True, f"{shorten(self.tool)} was not called", "tool-not-called")

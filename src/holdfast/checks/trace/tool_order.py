@@ -39,12 +39,14 @@ class ToolOrder:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         steps = [e for e in own(exhibit.observation.trace) if self._is_step(e)]
-        made, asked = split(steps)
+        made, requested = split(steps)
         order = " → ".join(named(e) for e in made[:LISTED]) or "none"
         details = {"order": [named(e) for e in made[:LISTED]]}
         missing = self._missing(made)
         if (missing is None) != (self._missing(steps) is None):
-            return Finding(None, shorten(f"called: {order}; {perhaps(asked)}", 220), "calls-unseen", details=details)
+            return Finding(
+                None, shorten(f"called: {order}; {perhaps(requested)}", 220), "calls-unseen", details=details
+            )
         if missing is None:
             return Finding(True, shorten(f"called in this order: {order}", 200), "order-kept", details=details)
         return Finding(False, shorten(f"{missing}; called: {order}", 220), "order-broken", (missing,), details=details)

@@ -58,10 +58,10 @@ def _changes(value: Any, payload: str) -> Iterator[Any]:
 
 def _injected(data: Any, payload: str) -> Any:
     """Inserts into the longest prose; else as a new field of the first record; else into the longest word."""
-    found = parts(data)
-    texts = [(path, part) for path, part in found if isinstance(part, str)]
+    all_parts = parts(data)
+    texts = [(path, part) for path, part in all_parts if isinstance(part, str)]
     prose = [(path, part) for path, part in texts if " " in part or not path]
-    record = next(((path, part) for path, part in found if isinstance(part, Mapping)), None)
+    record = next(((path, part) for path, part in all_parts if isinstance(part, Mapping)), None)
     if not prose and record is not None:
         path, fields = record
         return put(data, path, with_field(fields, "note", payload))

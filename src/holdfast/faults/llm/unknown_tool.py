@@ -32,7 +32,7 @@ class UnknownTool:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "unknown_tool")
         wanted = next(iter(reply.tool_calls), _INVENTED)
-        known = [*call.arguments.get("tools", ()), *(asked.name for asked in reply.tool_calls)]
+        known = [*call.arguments.get("tools", ()), *(tool_call.name for tool_call in reply.tool_calls)]
         name = self.tool or _unknown(wanted.name, known)
         return Reply(asking(reply, [ToolCall(wanted.id or new_id(ctx.rng), name, wanted.arguments)]))
 

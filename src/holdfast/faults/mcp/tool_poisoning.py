@@ -38,6 +38,6 @@ class ToolPoisoning:
         reply = await forward(call)
         if not isinstance(reply.value, Mapping):
             return reply
-        said = reply.value.get("description") or ""
+        description = reply.value.get("description") or ""
         ctx.planted = payload = choose_payload(self.payload, (), "tool_poisoning", ctx.rng)
-        return Reply(with_field(reply.value, "description", f"{said}\n\n{payload}".lstrip()))
+        return Reply(with_field(reply.value, "description", f"{description}\n\n{payload}".lstrip()))

@@ -41,14 +41,14 @@ def _listed(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
     """The tool with its first argument renamed; unchanged if it cannot be renamed."""
     tool = reply.value
     schema: Any = tool.get("inputSchema") if isinstance(tool, Mapping) else None
-    named = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(named, Mapping) or not named:
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping) or not properties:
         return reply
-    old = next(iter(named))
-    new = renamed(old, list(named))
+    old = next(iter(properties))
+    new = renamed(old, list(properties))
     memory[call.target] = (old, new)
     names = {old: new}
-    changed = {**schema, "properties": {names.get(name, name): kind for name, kind in named.items()}}
+    changed = {**schema, "properties": {names.get(name, name): kind for name, kind in properties.items()}}
     if isinstance(schema.get("required"), list):
         changed["required"] = [names.get(name, name) for name in schema["required"]]
     return Reply({**tool, "inputSchema": changed})

@@ -27,6 +27,6 @@ class ErrorInBody:
         body = {"error": {"code": self.error_code, "message": self.message}, "status": "error"}
         if isinstance(reply.value, bytes | bytearray):
             return Reply(type(reply.value)(dump(body).encode()))
-        told = dump(body) if isinstance(reply.value, str) else body
-        changes = chain([told], by_text(reply.value, lambda text: f"error {self.error_code}: {self.message}"))
+        value = dump(body) if isinstance(reply.value, str) else body
+        changes = chain([value], by_text(reply.value, lambda text: f"error {self.error_code}: {self.message}"))
         return Reply(first_fitting(reply.value, changes, ctx))

@@ -20,20 +20,20 @@ class Stale:
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
         """Stores the reply of a call."""
-        seen: list[tuple[str, Any]] = memory.setdefault(call.target, [])
-        if len(seen) < _KEPT:
-            seen.append((_arguments(call), snapshot(reply.value)))
+        replies: list[tuple[str, Any]] = memory.setdefault(call.target, [])
+        if len(replies) < _KEPT:
+            replies.append((_arguments(call), snapshot(reply.value)))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        asked = _arguments(call)
+        own_arguments = _arguments(call)
         earlier: list[tuple[str, Any]] = [
             (arguments, value) for arguments, value in ctx.memory.get(call.target, ()) if not same(value, reply.value)
         ]
         self.watch(call, reply, ctx.memory)
         if not earlier:
             return reply
-        _, value = next((e for e in earlier if e[0] != asked), earlier[0])
+        _, value = next((e for e in earlier if e[0] != own_arguments), earlier[0])
         return Reply(snapshot(value))
 
 

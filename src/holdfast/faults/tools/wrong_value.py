@@ -43,8 +43,8 @@ class WrongValue:
         def lie(data: Any) -> Any:
             kinds = list(self.kinds or LIES)
             ctx.rng.shuffle(kinds)
-            told = (LIES[kind](data, ctx.rng) for kind in kinds)
-            return next((other for other in told if other is not data), data)
+            lies = (LIES[kind](data, ctx.rng) for kind in kinds)
+            return next((other for other in lies if other is not data), data)
 
         ctx.idle = "nothing in the reply can be made wrong and still fit"
         return Reply(edited(reply.value, lie))
@@ -57,9 +57,9 @@ _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w:/-]|[.,]\d)")
 
 def lie_in_digits(data: Any, rng: Random) -> Any:
     """Swaps two digits of one number; in text, of a number in it."""
-    found = parts(data)
-    numbers = [(path, part) for path, part in found if _is_number(part)]
-    texts = [(path, part) for path, part in found if isinstance(part, str) and _NUMBER.search(part)]
+    all_parts = parts(data)
+    numbers = [(path, part) for path, part in all_parts if _is_number(part)]
+    texts = [(path, part) for path, part in all_parts if isinstance(part, str) and _NUMBER.search(part)]
     if not numbers and not texts:
         return data
     path, part = rng.choice(numbers or texts)
@@ -78,8 +78,8 @@ def _other_number(number: Any, rng: Random) -> Any:
 
 
 def _other_text(text: str, rng: Random) -> str:
-    found = rng.choice(list(_NUMBER.finditer(text)))
-    return text[: found.start()] + transposed(found[0], rng) + text[found.end() :]
+    match = rng.choice(list(_NUMBER.finditer(text)))
+    return text[: match.start()] + transposed(match[0], rng) + text[match.end() :]
 
 
 def transposed(number: str, rng: Random) -> str:

@@ -30,13 +30,13 @@ async def set_clock(world: World, ctx: FaultContext, now: float, *, frozen: bool
 
 def unread(world: World, ctx: FaultContext) -> str:
     """Why a change of the clock was not met; empty if a program read the clock after it."""
-    seen = world.seen_clock_changes() if isinstance(world, WatchedClock) else None
-    if seen is None:
+    changes_read = world.seen_clock_changes() if isinstance(world, WatchedClock) else None
+    if changes_read is None:
         return UNSEEN
     change = ctx.memory[_CHANGE]
-    if change in seen:
+    if change in changes_read:
         return ""
-    later = any(one > change for one in seen)
+    later = any(one > change for one in changes_read)
     return "the clock was changed again before a program read it" if later else "no program read the clock after it"
 
 

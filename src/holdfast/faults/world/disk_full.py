@@ -34,8 +34,8 @@ class DiskFull:
         await watch(world, ctx, "full")
         ran = await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=64k", "oflag=append", "conv=notrunc")
         if b"No space left" not in ran.stderr:
-            said = ran.stderr.decode("utf-8", "replace").strip()[-300:]
-            raise HarnessError(f"the workspace's disk could not be filled: {said}", code="fault-impossible")
+            message = ran.stderr.decode("utf-8", "replace").strip()[-300:]
+            raise HarnessError(f"the workspace's disk could not be filled: {message}", code="fault-impossible")
         await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=1", "oflag=append", "conv=notrunc")
         return "no space left on the disk"
 

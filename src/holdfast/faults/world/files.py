@@ -62,16 +62,16 @@ def below(world: World, path: str, *, links: bool = False) -> list[str]:
 
 def mode_of(world: World, path: str) -> int | None:
     """The current permissions."""
-    seen = found(world, path)
-    return None if seen is None else seen.stat().st_mode & 0o7777
+    host_path = found(world, path)
+    return None if host_path is None else host_path.stat().st_mode & 0o7777
 
 
 def footprint(world: World, path: str) -> tuple[int, int] | None:
     """A value that changes whenever anybody changes the file: nobody can set its ctime. None if it is gone."""
-    seen = found(world, path)
-    if seen is None:
+    host_path = found(world, path)
+    if host_path is None:
         return None
-    stat = seen.lstat()
+    stat = host_path.lstat()
     return stat.st_ino, stat.st_ctime_ns
 
 
@@ -82,9 +82,9 @@ async def touch(world: World, ctx: FaultContext, paths: Collection[str], stands:
     """
     import asyncio  # imported here, because faults are also made where no event loop ever runs
 
-    named = {shown(path) for path in paths}
-    before = await asyncio.to_thread(_changed, world, named)
-    ctx.memory.setdefault(TOUCHED, {}).update({path: Touched(before.get(path), stands) for path in named})
+    names = {shown(path) for path in paths}
+    before = await asyncio.to_thread(_changed, world, names)
+    ctx.memory.setdefault(TOUCHED, {}).update({path: Touched(before.get(path), stands) for path in names})
 
 
 def untouch(ctx: FaultContext) -> None:
@@ -118,9 +118,9 @@ async def command_on(world: World, ctx: FaultContext, words: Sequence[str], path
         some = [f"./{path}" for path in paths[at : at + _PATHS_AT_ONCE]]
         ran = await command(world, ctx, *words, "--", *some)
         if ran.exit_code != 0:
-            said = ran.stderr.decode("utf-8", "replace").strip()[-300:]
+            message = ran.stderr.decode("utf-8", "replace").strip()[-300:]
             raise HarnessError(
-                f"{words[0]} could not be done in the workspace: {said or ran.exit_code}", code="fault-impossible"
+                f"{words[0]} could not be done in the workspace: {message or ran.exit_code}", code="fault-impossible"
             )
 
 
@@ -140,8 +140,8 @@ async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: st
     modes |= {path: mode for path in paths if (mode := mode_of(world, path)) is not None}
     left: dict[str, tuple[int, int] | None] = {}
 
-    def stands(seen: FileChange) -> bool:
-        return seen.path in left and footprint(world, seen.path) == left[seen.path]
+    def stands(change: FileChange) -> bool:
+        return change.path in left and footprint(world, change.path) == left[change.path]
 
     await touch(world, ctx, paths, stands)
     await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # the contents of a folder before the folder
@@ -194,10 +194,10 @@ async def watch(
 
 def untouched(world: World, ctx: FaultContext) -> str:
     """Why a file fault was not met; empty if a call of the agent failed because of it."""
-    felt: Callable[[], bool] | None = ctx.memory.get(FELT)
-    if felt is None:
+    is_hit: Callable[[], bool] | None = ctx.memory.get(FELT)
+    if is_hit is None:
         return UNSEEN
-    return "" if felt() else _evaded(world, ctx) or UNTOUCHED
+    return "" if is_hit() else _evaded(world, ctx) or UNTOUCHED
 
 
 def _evaded(world: World, ctx: FaultContext) -> str:
@@ -219,7 +219,7 @@ def _real(world: World, path: str, *, itself: bool) -> str | None:
     """The path with links resolved, except a final link if `itself`."""
     folder, name = os.path.split(os.path.normpath(path)) if itself else (path, "")
     try:
-        found = world.sandbox.find(folder or ".")
+        host_path = world.sandbox.find(folder or ".")
     except OutsideError:
         return None
-    return None if found is None else os.path.normpath(f"{os.path.relpath(found, world.sandbox.view())}/{name}")
+    return None if host_path is None else os.path.normpath(f"{os.path.relpath(host_path, world.sandbox.view())}/{name}")

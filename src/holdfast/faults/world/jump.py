@@ -51,10 +51,10 @@ class Jump:
     def border(self, now: float) -> float:
         """The next boundary after a moment, in seconds since 1970."""
         zone = _zone(self.zone)
-        found = None if zone is None else _border(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
-        if found is None:
+        moment = None if zone is None else _border(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
+        if moment is None:
             raise HarnessError(f"there is no {self.to} in {self.zone}", code="fault-impossible")
-        return found.timestamp()
+        return moment.timestamp()
 
 
 def _zone(name: str) -> ZoneInfo | None:

@@ -238,12 +238,12 @@ async def _accepted(waiting: socket.socket) -> socket.socket:
 
 async def removed(container: str, known_by: str = "id") -> None:
     """Waits until the engine has removed the container, found by its `id` or `name`."""
-    found = f"{known_by}={container if known_by == 'id' else f'^/{container}$'}"
+    query = f"{known_by}={container if known_by == 'id' else f'^/{container}$'}"
     until = asyncio.get_running_loop().time() + _GONE_S
     while True:
         with contextlib.suppress(HarnessError):  # it may be gone already, or in removal
             await docker("rm", "--force", "--volumes", container)
-        if not (await docker("ps", "--all", "--quiet", "--no-trunc", "--filter", found)).strip():
+        if not (await docker("ps", "--all", "--quiet", "--no-trunc", "--filter", query)).strip():
             return
         if asyncio.get_running_loop().time() > until:
             raise HarnessError(f"the container {container[:12]} could not be removed", code="docker-failed")
@@ -251,9 +251,9 @@ async def removed(container: str, known_by: str = "id") -> None:
 
 
 def _socket(message: SupervisorMessage) -> socket.socket:
-    found = socket.socket(fileno=message.fds[0])
-    found.setblocking(False)
-    return found
+    sock = socket.socket(fileno=message.fds[0])
+    sock.setblocking(False)
+    return sock
 
 
 def make_folders(shape: Shape, hosts: str, fill: Callable[[str, Path], None] = lambda name, target: None) -> None:

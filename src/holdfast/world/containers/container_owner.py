@@ -20,9 +20,9 @@ def owner() -> str:
     return "/".join((*_place(), str(os.getpid()), _began(os.getpid())))
 
 
-def gone(named: str) -> bool:
+def gone(owner_label: str) -> bool:
     """Whether an owner is certainly gone: one on another machine or in another container may still be alive."""
-    parts = named.split("/")
+    parts = owner_label.split("/")
     if len(parts) != 5:
         return False
     host, boot, space, pid, began = parts
@@ -34,15 +34,15 @@ def gone(named: str) -> bool:
 
 def sweep() -> list[str]:
     """Removes the containers of dead owners and returns their names; none without an engine."""
-    left = [name for name, named in _containers() if gone(named)]
+    left = [name for name, owner_label in _containers() if gone(owner_label)]
     return [name for name in left if _docker("rm", "--force", "--volumes", name) is not None]
 
 
 def _containers() -> Iterator[tuple[str, str]]:
     listed = _docker("ps", "--all", "--filter", f"label={LABEL}", "--format", _FORM)
     for line in (listed or "").splitlines():
-        name, _, named = line.partition(" ")
-        yield name, named
+        name, _, owner_label = line.partition(" ")
+        yield name, owner_label
 
 
 def _docker(*words: str) -> str | None:

@@ -119,10 +119,10 @@ class Bubblewrap:
             wanted = limits.wanted(sandbox_spec.resources)
             counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if sandbox_spec.limits else {}
             group = limits.ControlGroup({**counted, **wanted})
-            held = isolation.of_sandbox(
+            enforced = isolation.of_sandbox(
                 self._isolation, sandbox_spec.resources, MOST_PROCESSES, disk=DISK, nested=sandbox_spec.nested
             )
-            sandbox = BubblewrapSandbox(sandbox_spec, held, group, sources.copies)
+            sandbox = BubblewrapSandbox(sandbox_spec, enforced, group, sources.copies)
             layout = self._layout(sandbox_spec, sources, in_group="memory" in wanted)
             line = self._order(layout, sources, group, sandbox)
         except BaseException:
@@ -161,9 +161,9 @@ class Bubblewrap:
 
     def _layout(self, sandbox_spec: SandboxSpec, sources: Sources, *, in_group: bool) -> SandboxLayout:
         layers = tuple(sources.add(layer, writable=True) for layer in sandbox_spec.layers)
-        shown = {**self._interpreters, **sandbox_spec.visible}
-        _refuse_hidden(shown)
-        visible = {inside: sources.add(path) for inside, path in shown.items()}
+        visible_paths = {**self._interpreters, **sandbox_spec.visible}
+        _refuse_hidden(visible_paths)
+        visible = {inside: sources.add(path) for inside, path in visible_paths.items()}
         home = -1 if sandbox_spec.home is None else sources.add(sandbox_spec.home, writable=True)
         bwrap = self._executable(sources)
         return SandboxLayout(
@@ -192,9 +192,9 @@ class Bubblewrap:
         return f"{SOURCES}/{sources.add(packages)}/{self._bwrap.relative_to(packages)}"
 
 
-def _refuse_hidden(shown: Iterable[str]) -> None:
+def _refuse_hidden(paths: Iterable[str]) -> None:
     """Raises UserError for a path below the workspace that the sandbox could not show."""
-    for path in shown:
+    for path in paths:
         if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
             raise unavailable("workspace-hides", path=path, workspace=WORKSPACE)
 

@@ -126,16 +126,16 @@ class BubblewrapSandbox(OpenSandbox):
 
     def changes(self) -> Iterator[FileChange]:
         ours, theirs = os.pipe()
-        with open(ours, "rb", buffering=0) as told:
+        with open(ours, "rb", buffering=0) as reader:
             try:
                 self.programs.line.tell(wire.CHANGES, 0, fds=[theirs])
             finally:
                 os.close(theirs)
-            yield from _changes(self._pieces(told.fileno()))
+            yield from _changes(self._pieces(reader.fileno()))
 
     def find(self, path: str) -> Path | None:
-        found = resolve(self._view, WORKSPACE, path)
-        return None if found is None else self.view() / found
+        resolved = resolve(self._view, WORKSPACE, path)
+        return None if resolved is None else self.view() / resolved
 
     def view(self) -> Path:
         """The workspace through a file descriptor: only the supervisor's mount namespace has the mount itself."""
@@ -195,15 +195,15 @@ class BubblewrapSandbox(OpenSandbox):
     def _everybody(self) -> Iterable[int]:
         return family([self._supervisor])
 
-    def _pieces(self, told: int) -> Iterator[bytes]:
+    def _pieces(self, reader_fd: int) -> Iterator[bytes]:
         """Reads what the supervisor's child writes, and keeps serving the supervisor's messages meanwhile."""
         poll = select.poll()
-        poll.register(told, select.POLLIN)
+        poll.register(reader_fd, select.POLLIN)
         poll.register(self.programs.line.fileno(), select.POLLIN)
         while True:
             ready = {fd for fd, _ in poll.poll(_ROUND_MS)}
-            if told in ready:
-                piece = os.read(told, 1 << 16)
+            if reader_fd in ready:
+                piece = os.read(reader_fd, 1 << 16)
                 if not piece:
                     return
                 yield piece
@@ -215,17 +215,17 @@ class BubblewrapSandbox(OpenSandbox):
 
 def _changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
     """Decodes the list of changes: path, operation, bytes; an empty path ends it."""
-    held = b""
+    buffer = b""
     for piece in pieces:
-        *words, held = (held + piece).split(b"\0")
+        *words, buffer = (buffer + piece).split(b"\0")
         if len(words) % 3:
             spare = len(words) % 3
-            held = b"\0".join([*words[-spare:], held])
+            buffer = b"\0".join([*words[-spare:], buffer])
             del words[-spare:]
         for path, op, size in zip(words[::3], words[1::3], words[2::3], strict=True):
-            told = cast(Literal["created", "modified", "deleted"], op.decode())
-            yield FileChange(path.decode("utf-8", "backslashreplace"), told, int(size))
-    if held != b"\0":
+            operation = cast(Literal["created", "modified", "deleted"], op.decode())
+            yield FileChange(path.decode("utf-8", "backslashreplace"), operation, int(size))
+    if buffer != b"\0":
         raise SandboxFailed("the changes of the workspace could not be read to their end")
 
 

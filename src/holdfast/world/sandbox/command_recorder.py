@@ -66,9 +66,9 @@ class CommandRecorder:
             finally:
                 os.kill(os.getpid(), signal.SIGKILL)
         orders.close()
-        told = kernel.listen_to_calls(program)
-        wire.send(self._orders, wire.START, 0, fds=[told])
-        os.close(told)
+        notifications = kernel.listen_to_calls(program)
+        wire.send(self._orders, wire.START, 0, fds=[notifications])
+        os.close(notifications)
 
     def settle(self, ticket: int) -> None:
         """Reports the end of each command and then completes this order; call it when no program runs any more."""
@@ -82,9 +82,9 @@ class CommandRecorder:
 class _Writing:
     """The loop of the recorder process."""
 
-    def __init__(self, line: socket.socket, told: int, orders: socket.socket, own: bytes) -> None:
+    def __init__(self, line: socket.socket, notifications: int, orders: socket.socket, own: bytes) -> None:
         self._line = line
-        self._told = told
+        self._told = notifications
         self._orders = orders
         self._own = own
         self._files = FileWatch(own)
@@ -92,7 +92,7 @@ class _Writing:
         self._ends: list[wire.CommandEndMessage] = []
         self._executing, self._executing_at, self._exiting = kernel.program_calls()
         self._poll = select.epoll()
-        self._poll.register(told, select.EPOLLIN)
+        self._poll.register(notifications, select.EPOLLIN)
         self._poll.register(orders.fileno(), select.EPOLLIN)
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -130,13 +130,13 @@ class _Writing:
 
     def _begin(self, pid: int, folder: int, path: int, argv: int) -> None:
         try:
-            found = attempt(pid, folder, path, argv, self._own)
+            exec_attempt = attempt(pid, folder, path, argv, self._own)
         except (OSError, ValueError, OverflowError):  # the caller is gone, or the pointer is invalid
             return
-        if found is not None:
+        if exec_attempt is not None:
             self._number += 1
-            self._tell(wire.COMMAND, self._number, found.record)
-            self._lives.begins(pid, self._number, found.image)
+            self._tell(wire.COMMAND, self._number, exec_attempt.record)
+            self._lives.begins(pid, self._number, exec_attempt.image)
 
     def _ended(self, end: wire.CommandEndMessage) -> None:
         """Queues the end of a command.

@@ -144,13 +144,15 @@ def _file(upper: str, before: str, path: str, now: os.stat_result, was: os.stat_
         yield Difference(path, "modified", now.st_size)
 
 
-def _all(root: str, path: str, found: os.stat_result | None, op: Literal["created", "deleted"]) -> Iterator[Difference]:
+def _all(
+    root: str, path: str, status: os.stat_result | None, op: Literal["created", "deleted"]
+) -> Iterator[Difference]:
     """Adds a file, or all files below a folder."""
-    if found is None:
+    if status is None:
         return
-    if not stat.S_ISDIR(found.st_mode):
-        if not _whiteout(found):
-            yield Difference(path, op, found.st_size if op == "created" else 0)
+    if not stat.S_ISDIR(status.st_mode):
+        if not _whiteout(status):
+            yield Difference(path, op, status.st_size if op == "created" else 0)
         return
     deep = path.count("/") > DEEPEST
     names = [] if deep else sorted(_names(f"{root}/{path}"), key=lambda n: _key(n, f"{root}/{path}/{n}"))
@@ -180,7 +182,7 @@ def _same_content(here: str, there: str) -> bool:
 
 def _key(name: str, *paths: str) -> str:
     """The sort key of a name: a folder sorts like its contents."""
-    folder = any(stat.S_ISDIR(found.st_mode) for path in paths if (found := _stat(path)))
+    folder = any(stat.S_ISDIR(status.st_mode) for path in paths if (status := _stat(path)))
     return f"{name}/" if folder else name
 
 
@@ -198,8 +200,8 @@ def _stat(path: str) -> os.stat_result | None:
         return None
 
 
-def _whiteout(found: os.stat_result) -> bool:
-    return stat.S_ISCHR(found.st_mode) and found.st_rdev == 0
+def _whiteout(status: os.stat_result) -> bool:
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
 def _opaque(folder: str) -> bool:

@@ -118,15 +118,15 @@ def _words(memory: int, at: int) -> list[bytes]:
 
 def string_at(memory: int, at: int, limit: int) -> bytes:
     """Reads a string of another process page by page, because the next page may not exist."""
-    found = bytearray()
-    while len(found) < limit:
-        piece = os.pread(memory, min(_PAGE - at % _PAGE, limit - len(found)), at)
+    text = bytearray()
+    while len(text) < limit:
+        piece = os.pread(memory, min(_PAGE - at % _PAGE, limit - len(text)), at)
         end = piece.find(b"\0")
         if end >= 0 or not piece:
-            return bytes(found + piece[: max(end, 0)])
-        found += piece
+            return bytes(text + piece[: max(end, 0)])
+        text += piece
         at += len(piece)
-    return bytes(found)
+    return bytes(text)
 
 
 def _shown(word: bytes) -> str:

@@ -127,12 +127,12 @@ def write_calls(machine: str = "") -> Mapping[int, str]:
 def told_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
     """The numbers of the calls that must be reported, for faults of `paths` or of the `disk`."""
     at = _column(machine)
-    found = set(path_calls(machine)) if "paths" in watched else set()
+    numbers = set(path_calls(machine)) if "paths" in watched else set()
     if "disk" in watched:
-        found |= {number for name in _OPENING if (number := _CALLS[name].numbers[at]) is not None} | set(
+        numbers |= {number for name in _OPENING if (number := _CALLS[name].numbers[at]) is not None} | set(
             write_calls(machine)
         )
-    return frozenset(found)
+    return frozenset(numbers)
 
 
 def uses(call: int, arguments: Sequence[int]) -> Iterator[FileUse]:

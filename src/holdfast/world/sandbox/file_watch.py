@@ -73,35 +73,35 @@ class FileWatch:
         if not self._watches:
             return []
         try:
-            found = self._met(pid, call, arguments)
-            if not found or not self._of_agent(pid):
+            hits = self._met(pid, call, arguments)
+            if not hits or not self._of_agent(pid):
                 return []
         except (OSError, ValueError, OverflowError):  # the caller is gone, or the pointer is invalid
             return []
-        self._watches = [one for one in self._watches if one not in found]
-        return [one.number for one in found]
+        self._watches = [one for one in self._watches if one not in hits]
+        return [one.number for one in hits]
 
     def _met(self, pid: int, call: int, arguments: Sequence[int]) -> list[WatchedFault]:
         if call in self._writes:
             full = [one for one in self._watches if one.kind == "full"]
             return full if full and lacks_room(pid, self._writes[call], arguments) else []
-        found: list[WatchedFault] = []
+        hits: list[WatchedFault] = []
         for use in uses(call, arguments):
             view = InsideView(pid)
             try:
                 target = view.target(use)
                 if target is not None:
-                    found += [one for one in self._watches if one not in found and fails(one, use, target, view)]
+                    hits += [one for one in self._watches if one not in hits and fails(one, use, target, view)]
             finally:
                 view.close()
-        return found
+        return hits
 
     def _of_agent(self, pid: int) -> bool:
         """Whether the process belongs to the agent, and not to the supervisor, bubblewrap or a command of Holdfast."""
         if os.stat(f"/proc/{pid}/ns/pid").st_ino == self._namespace or _identity(f"/proc/{pid}/exe") == self._own:
             return False
-        with open(f"/proc/{pid}/environ", "rb") as told:
-            return not any(variable.startswith(_MARK) for variable in told.read().split(b"\0"))
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return not any(variable.startswith(_MARK) for variable in file.read().split(b"\0"))
 
 
 def fails(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
@@ -128,19 +128,24 @@ def _unwritable(watch: WatchedFault, use: FileUse, target: bytes, view: InsideVi
 
 def _lacks(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> bool:
     """Whether all these permissions are missing there, and were not before the fault."""
-    seen = view.lstat(path)
-    return seen is not None and not stat.S_ISLNK(seen.st_mode) and not seen.st_mode & bits and path not in watch.spared
+    status = view.lstat(path)
+    return (
+        status is not None
+        and not stat.S_ISLNK(status.st_mode)
+        and not status.st_mode & bits
+        and path not in watch.spared
+    )
 
 
 def _no_copy(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Whether a full disk prevents the copy that opening an original file for writing needs."""
     if not use.keeps or not _covers(_TOP, target):
         return False
-    seen = view.lstat(target)
-    if seen is None or not stat.S_ISREG(seen.st_mode) or not seen.st_size:
+    status = view.lstat(target)
+    if status is None or not stat.S_ISREG(status.st_mode) or not status.st_size:
         return False
     copied = os.path.lexists(os.fsencode(watch.upper) + target.removeprefix(_TOP))
-    return not copied and -(-seen.st_size // 4096) > free_pages(watch.upper)
+    return not copied and -(-status.st_size // 4096) > free_pages(watch.upper)
 
 
 def _covers(path: bytes, target: bytes) -> bool:
@@ -152,8 +157,8 @@ def _inside(path: str) -> bytes:
 
 
 def _identity(path: str | bytes) -> tuple[int, int]:
-    seen = os.stat(path)
-    return seen.st_dev, seen.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 class InsideView:
@@ -186,10 +191,10 @@ class InsideView:
         # follows such a link too, so we follow it by hand and start again.
         for _ in range(_LINKS):
             there, rest = self._there(path, follows)
-            found = b"/".join([there.rstrip(b"/"), *rest])
+            resolved_path = b"/".join([there.rstrip(b"/"), *rest])
             link = self._link(there, rest) if len(rest) > 1 or (rest and follows) else None
             if link is None:
-                return found
+                return resolved_path
             path = b"/".join([b"" if link.startswith(b"/") else there, link, *rest[1:]])
         return None
 
@@ -203,15 +208,15 @@ class InsideView:
     def _there(self, path: bytes, follows: bool) -> tuple[bytes, list[bytes]]:
         """The longest existing part of a path, and the rest."""
         parts = [part for part in path.split(b"/") if part not in (b"", b".")]
-        kept = len(parts) if follows or not parts or parts[-1] == b".." else len(parts) - 1
-        while kept:
+        depth = len(parts) if follows or not parts or parts[-1] == b".." else len(parts) - 1
+        while depth:
             try:
-                fd = self._open(self._root, b"/".join(parts[:kept]))
+                fd = self._open(self._root, b"/".join(parts[:depth]))
             except OSError:
-                kept -= 1
+                depth -= 1
                 continue
             try:
-                return os.readlink(b"/proc/self/fd/%d" % fd), parts[kept:]
+                return os.readlink(b"/proc/self/fd/%d" % fd), parts[depth:]
             finally:
                 os.close(fd)
         return b"/", parts
@@ -238,17 +243,17 @@ def lacks_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
     """Whether a write needs more pages than are free. Raises OSError if that cannot be told."""
     write = _write(pid, name, arguments)
     at = f"/proc/{pid}/fd/{write.fd}"
-    seen = os.stat(at)
-    if not stat.S_ISREG(seen.st_mode) or not write.size or not os.readlink(os.fsencode(at)).startswith(ON_DISK):
+    status = os.stat(at)
+    if not stat.S_ISREG(status.st_mode) or not write.size or not os.readlink(os.fsencode(at)).startswith(ON_DISK):
         return False
-    begin = _begin(pid, write, seen.st_size)
-    return needed_pages(seen, begin, write.size) > free_pages(at)
+    begin = _begin(pid, write, status.st_size)
+    return needed_pages(status, begin, write.size) > free_pages(at)
 
 
-def needed_pages(seen: os.stat_result, begin: int, size: int) -> int:
+def needed_pages(status: os.stat_result, begin: int, size: int) -> int:
     """How many pages a file needs for a write; pages in its holes are not counted."""
-    held = max(seen.st_blocks * 512 // _PAGE, _pages(seen.st_size), begin // _PAGE)
-    return _pages(begin + size) - held
+    allocated = max(status.st_blocks * 512 // _PAGE, _pages(status.st_size), begin // _PAGE)
+    return _pages(begin + size) - allocated
 
 
 def free_pages(path: str) -> int:
@@ -294,9 +299,9 @@ def _left(pid: int, source: int, most: int) -> int:
     Unknown for other sources.
     """
     fd = source & 0xFFFFFFFF
-    seen = os.stat(f"/proc/{pid}/fd/{fd}")
+    status = os.stat(f"/proc/{pid}/fd/{fd}")
     position, _ = _state(pid, fd)
-    return max(0, min(most, seen.st_size - position)) if stat.S_ISREG(seen.st_mode) else 0
+    return max(0, min(most, status.st_size - position)) if stat.S_ISREG(status.st_mode) else 0
 
 
 def _begin(pid: int, write: _Write, size: int) -> int:
@@ -308,6 +313,6 @@ def _begin(pid: int, write: _Write, size: int) -> int:
 
 def _state(pid: int, fd: int) -> tuple[int, int]:
     """The position and flags of a descriptor."""
-    with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as told:
-        position, flags = told.read().split(b"\n", 2)[:2]
+    with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as file:
+        position, flags = file.read().split(b"\n", 2)[:2]
     return int(position.split()[1]), int(flags.split()[1], 8)

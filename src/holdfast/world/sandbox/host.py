@@ -43,11 +43,11 @@ class SandboxHost(SpareChild):
         self._serve = self._settled()
 
     def serve(self) -> int:
-        taken = wire.receive(self.control)
-        if taken is not None:
+        message = wire.receive(self.control)
+        if message is not None:
             self.tell_taken(b"x")
             self.leave()
-            self._serve(socket.socket(fileno=taken.fds[0]), taken.fds[1], taken.fds[2:])
+            self._serve(socket.socket(fileno=message.fds[0]), message.fds[1], message.fds[2:])
         return 0
 
     def crowded(self) -> None:
@@ -74,7 +74,7 @@ def drop(uid: int, gid: int) -> None:
 
 def owners(uid: int, gid: int) -> int:
     """A user namespace in which root's files belong to that user; -1 if it cannot be made. Needs root."""
-    told, tell = os.pipe()
+    pipe, tell = os.pipe()
     try:
         pid = os.fork()
     except OSError:
@@ -88,7 +88,7 @@ def owners(uid: int, gid: int) -> int:
             os._exit(0)
     os.close(tell)
     try:
-        os.read(told, 1)
+        os.read(pipe, 1)
         for name, outside in (("uid_map", uid), ("gid_map", gid)):
             with open(f"/proc/{pid}/{name}", "w") as file:
                 file.write(f"0 {outside} 1")
@@ -96,7 +96,7 @@ def owners(uid: int, gid: int) -> int:
     except OSError:
         return -1
     finally:
-        os.close(told)
+        os.close(pipe)
         kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 

@@ -19,7 +19,7 @@ _PER_NAMESPACE = (5, 14)
 def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
     """What every sandbox on this machine enforces; `commands` says whether the kernel reported the test command."""
     grouped = limits.parents()
-    held = {
+    scopes = {
         FAMILIES: "",
         PIDS: "",
         MEMORY: "including files, which are kept in memory",
@@ -34,7 +34,7 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
         COMMANDS: None if commands else lacks("commands-unreported", who="the kernel"),
     }
     always = (enforced(feature, _SCOPE.get(feature, "")) for feature in ALWAYS)
-    return (*always, *(missing[feature] or enforced(feature, note) for feature, note in held.items()))
+    return (*always, *(missing[feature] or enforced(feature, note) for feature, note in scopes.items()))
 
 
 def of_sandbox(

@@ -147,10 +147,10 @@ def _filter(program: bytes, flags: int) -> int:
     number = _SECCOMP.get(platform.machine())
     if number is None:
         raise OSError(38, "no seccomp number is known", platform.machine())
-    asked = _Filter(len(program) // 8, program)
+    filter_program = _Filter(len(program) // 8, program)
     call = _libc().syscall
     call.restype = ctypes.c_long
-    done = call(ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), ctypes.byref(asked))
+    done = call(ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), ctypes.byref(filter_program))
     return _checked(int(done), "seccomp")
 
 

@@ -121,20 +121,22 @@ class ControlGroup:
 
 def wanted(resources: Resources) -> dict[str, dict[str, str]]:
     """The values to write for these limits, as far as the machine supports them."""
-    found: dict[str, dict[str, str]] = {}
-    asked = {name: limit for name, limit in (("memory", resources.memory), ("cpu", resources.cpu)) if limit is not None}
-    can = parents() if asked else {}  # finding out takes a third of a millisecond
-    for controller, limit in asked.items():
+    values: dict[str, dict[str, str]] = {}
+    limits = {
+        name: limit for name, limit in (("memory", resources.memory), ("cpu", resources.cpu)) if limit is not None
+    }
+    can = parents() if limits else {}  # finding out takes a third of a millisecond
+    for controller, limit in limits.items():
         folder = can.get(controller)
         if folder is not None:
-            found[controller] = dict(_settings(controller, limit, unified=_unified(folder)))
-    return found
+            values[controller] = dict(_settings(controller, limit, unified=_unified(folder)))
+    return values
 
 
 def parents() -> dict[str, Path]:
     """Holdfast's own control group by controller, where groups can be created below it."""
     own = _own_groups()
-    found: dict[str, Path] = {}
+    groups: dict[str, Path] = {}
     for mounted, kind, controllers in _hierarchies():
         for controller in ("memory", "cpu"):
             if kind == "cgroup" and controller in controllers:
@@ -144,8 +146,8 @@ def parents() -> dict[str, Path]:
             else:
                 continue
             if os.access(folder, os.W_OK):
-                found.setdefault(controller, folder)
-    return found
+                groups.setdefault(controller, folder)
+    return groups
 
 
 def sweep() -> tuple[str, ...]:
@@ -176,11 +178,11 @@ def _settings(controller: str, limit: float | None, *, unified: bool) -> Iterato
 
 def _own_groups() -> dict[str, str]:
     """Holdfast's control group by controller; the unified hierarchy's is at the empty name."""
-    found: dict[str, str] = {}
+    groups: dict[str, str] = {}
     for line in _lines(_OWN):
         _, controllers, path = line.split(":", 2)
-        found.update(dict.fromkeys(controllers.split(","), path))
-    return found
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    return groups
 
 
 def _hierarchies() -> Iterator[tuple[Path, str, frozenset[str]]]:
@@ -200,8 +202,8 @@ def _unified(folder: Path) -> bool:
 
 
 def _count(path: Path, name: str) -> int | None:
-    found = [line.removeprefix(name) for line in _lines(path) if line.startswith(name)]
-    return int(found[0]) if found and found[0].isdigit() else None
+    counts = [line.removeprefix(name) for line in _lines(path) if line.startswith(name)]
+    return int(counts[0]) if counts and counts[0].isdigit() else None
 
 
 def _lines(path: Path) -> list[str]:

@@ -104,8 +104,8 @@ class LiveLimits:
                     self._group.limit(controller, self._usual[controller], self._grouped)
                 else:
                     _limit_each(None, self._everybody)
-            if (memory := self._usual["memory"]) is not None and (held := self._group.memory_held()):
-                self._group.limit("memory", memory + held, tuple)
+            if (memory := self._usual["memory"]) is not None and (memory_in_use := self._group.memory_held()):
+                self._group.limit("memory", memory + memory_in_use, tuple)
         self._now.clear()
 
     async def _together(self, controller: str, limit: float, too_big: Callable[[], object]) -> None:

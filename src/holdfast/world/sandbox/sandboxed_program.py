@@ -36,10 +36,10 @@ class ProgramLookup:
         """The errno that executing it would give; 0 if it can be executed or its place cannot be examined."""
         if "/" in name:
             return self._executable(posixpath.join(cwd, name))
-        found = [self._executable(posixpath.join(cwd, folder or ".", name)) for folder in _folders(path)]
-        if 0 in found or not found:
-            return 0 if found else errno.ENOENT
-        return errno.EACCES if errno.EACCES in found else errno.ENOENT
+        errors = [self._executable(posixpath.join(cwd, folder or ".", name)) for folder in _folders(path)]
+        if 0 in errors or not errors:
+            return 0 if errors else errno.ENOENT
+        return errno.EACCES if errno.EACCES in errors else errno.ENOENT
 
     def outside(self, path: str) -> str | None:
         """The path outside, links followed; None if unknown. Raises OSError if it does not exist."""
@@ -102,13 +102,13 @@ ALWAYS = (
 class SandboxedProgram:
     """A running program inside."""
 
-    def __init__(self, ticket: int, pid: int, told: int, aside: str) -> None:
+    def __init__(self, ticket: int, pid: int, status_fd: int, aside: str) -> None:
         self.ticket = ticket
         self.pid = pid
         """The pid of bubblewrap, outside."""
         self.aside = aside
         self.killed = False
-        self._told = told
+        self._told = status_fd
         """The pipe on which bubblewrap reports; its messages are small enough to stay there until they are read."""
         self._text = b""
         self._began = time.monotonic_ns()
@@ -139,7 +139,7 @@ class SandboxedProgram:
         with contextlib.suppress(BlockingIOError):
             self._text += os.read(self._told, 4096)
         documents = [json.loads(line) for line in self._text.splitlines(keepends=True) if line.endswith(b"\n")]
-        return next((int(found[key]) for found in documents if key in found), None)
+        return next((int(document[key]) for document in documents if key in document), None)
 
 
 def start(
@@ -152,7 +152,7 @@ def start(
     nested: bool = False,
 ) -> tuple[int, int]:
     """Starts a program in these groups; returns bubblewrap's pid and the pipe on which it reports."""
-    told, tell = os.pipe()
+    status_fd, tell = os.pipe()
     options = file_in_memory(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead, nested=nested)))
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
     words = ["bwrap", "--args", str(_OPTIONS), "--json-status-fd", str(_STATUS)]
@@ -160,13 +160,13 @@ def start(
         argv = [*words, "--", *order.argv]
         pid = _spawn_in(groups, bwrap, argv, fds) if groups else _spawn(bwrap, argv, fds)
     except BaseException:
-        os.close(told)
+        os.close(status_fd)
         raise
     finally:
         for fd in (tell, options, *fds):
             os.close(fd)
-    os.set_blocking(told, False)
-    return pid, told
+    os.set_blocking(status_fd, False)
+    return pid, status_fd
 
 
 def _spawn(bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
@@ -201,8 +201,8 @@ def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[
         finally:
             os._exit(127)
     os.close(fail)
-    with open(failed, "rb", buffering=0) as told:
-        refusal = told.read(16)  # nothing: it was executed, which closes the pipe
+    with open(failed, "rb", buffering=0) as failure:
+        refusal = failure.read(16)  # nothing: it was executed, which closes the pipe
     if refusal:
         raise OSError(int(refusal), os.strerror(int(refusal)))
     return pid

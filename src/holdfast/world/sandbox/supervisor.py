@@ -142,8 +142,8 @@ class Supervisor:
             refused = _inside(instead).refused(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))
-            pid, told = start(self._layout.bwrap, order, instead, stdio, self._groups, nested=self._layout.nested)
-            self._programs[pid] = SandboxedProgram(message.ticket, pid, told, aside)
+            pid, status_fd = start(self._layout.bwrap, order, instead, stdio, self._groups, nested=self._layout.nested)
+            self._programs[pid] = SandboxedProgram(message.ticket, pid, status_fd, aside)
             self._tell(wire.DONE, message.ticket)
         except OSError as refusal:
             self._forget(aside)

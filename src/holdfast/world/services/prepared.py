@@ -33,7 +33,7 @@ MAKE_S = 120.0
 class RunAsUser(Protocol):
     """Runs a command as the server's user; raises HarnessError if it fails."""
 
-    def __call__(self, argv: list[str], given: str = "") -> None: ...
+    def __call__(self, argv: list[str], stdin: str = "") -> None: ...
 
 
 class Make(Protocol):
@@ -105,31 +105,31 @@ class _Workshop:
     def open(self, folder: Path) -> None:
         give(folder, self._user)
         self._folder = folder
-        found = self._user or User(os.getuid(), os.getgid())
+        owner = self._user or User(os.getuid(), os.getgid())
         names = folder / "passwd"  # initdb needs its user's name, and a container's user may have none
-        names.write_text(f"holdfast:x:{found.uid}:{found.gid}::/:/bin/sh\n")
+        names.write_text(f"holdfast:x:{owner.uid}:{owner.gid}::/:/bin/sh\n")
         names.chmod(0o644)
 
-    def run(self, argv: list[str], given: str = "") -> None:
+    def run(self, argv: list[str], stdin: str = "") -> None:
         raised, _ = confinement(self._user)
         if raised is None:
-            _run(argv, given, **as_user(self._user))
+            _run(argv, stdin, **as_user(self._user))
             return
         sees = {"/etc/passwd": self._folder / "passwd", str(self._sees): self._sees}
-        _run(raised.around(argv, {str(self._folder): self._folder}, sees), given, **raised.how)
+        _run(raised.around(argv, {str(self._folder): self._folder}, sees), stdin, **raised.how)
 
 
-def _run(argv: list[str], given: str, **how: Any) -> None:
+def _run(argv: list[str], stdin: str, **how: Any) -> None:
     env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
     try:
         ran = subprocess.run(  # noqa: S603
-            argv, input=given.encode(), capture_output=True, timeout=MAKE_S, cwd="/", env=env, check=False, **how
+            argv, input=stdin.encode(), capture_output=True, timeout=MAKE_S, cwd="/", env=env, check=False, **how
         )
     except (OSError, subprocess.TimeoutExpired) as broken:
         raise ServiceFailed(f"data for a service could not be prepared: {broken}") from broken
     if ran.returncode:
-        said = (ran.stderr + ran.stdout).decode("utf-8", "replace").strip()[-2000:]
-        raise ServiceFailed(f"data for a service could not be prepared: its server says:\n{said}")
+        output = (ran.stderr + ran.stdout).decode("utf-8", "replace").strip()[-2000:]
+        raise ServiceFailed(f"data for a service could not be prepared: its server says:\n{output}")
 
 
 @contextmanager

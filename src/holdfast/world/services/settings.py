@@ -101,13 +101,18 @@ def mysql_settings(spec: ServiceSpec) -> MysqlSettings:
             hint="give both",
         )
     _free(spec, user)
-    asked = {"ROOT_PASSWORD", "ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"} & env.keys()
+    password_keys = {
+        "ROOT_PASSWORD",
+        "ALLOW_EMPTY_PASSWORD",
+        "ALLOW_EMPTY_ROOT_PASSWORD",
+        "RANDOM_ROOT_PASSWORD",
+    } & env.keys()
     password = env.get("ROOT_PASSWORD", "")
     if env.get("RANDOM_ROOT_PASSWORD") and not password:
         import secrets
 
         password = secrets.token_urlsafe(24)
-    notes = () if asked else (_open(spec, "MYSQL_ROOT_PASSWORD"),)
+    notes = () if password_keys else (_open(spec, "MYSQL_ROOT_PASSWORD"),)
     return MysqlSettings(password, env.get("DATABASE", ""), user, env.get("PASSWORD", ""), server, notes)
 
 
@@ -126,7 +131,7 @@ def _split(
     spec: ServiceSpec, prefixes: tuple[str, ...], known: Collection[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The image's variables by their short names, the first prefix first, and the rest."""
-    found: dict[str, str] = {}
+    short_names: dict[str, str] = {}
     for prefix in prefixes:
         for name, value in spec.env.items():
             if name.startswith(prefix):
@@ -136,8 +141,8 @@ def _split(
                         f"service {spec.name}: the local server cannot honour {name}",
                         hint=f"known: {', '.join(sorted(prefixes[-1] + k for k in known))}; or use --backend docker",
                     )
-                found.setdefault(short, value)
-    return found, {name: value for name, value in spec.env.items() if not name.startswith(prefixes)}
+                short_names.setdefault(short, value)
+    return short_names, {name: value for name, value in spec.env.items() if not name.startswith(prefixes)}
 
 
 def _free(spec: ServiceSpec, user: str) -> None:
@@ -187,8 +192,8 @@ def scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
 
 def _normal(password: str) -> str:
     """Normalises a password as a client does (RFC 4013); forbidden characters stay."""
-    kept = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
-    normal = unicodedata.normalize("NFKC", kept)
+    mapped = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
+    normal = unicodedata.normalize("NFKC", mapped)
     right = [stringprep.in_table_d1(c) for c in normal]
     mixed = any(right) and not (right[0] and right[-1] and not any(map(stringprep.in_table_d2, normal)))
     return password if not normal or mixed or any(table(c) for c in normal for table in _FORBIDDEN) else normal

@@ -60,11 +60,11 @@ class ServerSetup:
     endings: Endings = field(default_factory=Endings)
 
 
-def set_up(spec: ServiceSpec, found: ServerProgram, user: User | None, *notes: str) -> ServerSetup:
+def set_up(spec: ServiceSpec, program: ServerProgram, user: User | None, *notes: str) -> ServerSetup:
     """Makes the folder for their sockets and the notes about them."""
     scratch.sweep()
-    told = (*note(spec.image, spec.name, found.version), *notes, *unconfined(spec.name, user))
-    return ServerSetup(spec, found, user, SocketFolder(user), told)
+    all_notes = (*note(spec.image, spec.name, program.version), *notes, *unconfined(spec.name, user))
+    return ServerSetup(spec, program, user, SocketFolder(user), all_notes)
 
 
 class ServerOfTrial:
@@ -112,16 +112,16 @@ class SpareKeeper(Generic[S]):
             if not spare.done():
                 self._wanted = MOST
             try:
-                found = await spare
+                server = await spare
             finally:
                 self._refill()
-            if found.alive:
+            if server.alive:
                 break
-            await found.close()
+            await server.close()
         else:
-            found = await self._start()
-        self._taken(found)
-        return found
+            server = await self._start()
+        self._taken(server)
+        return server
 
     async def close(self) -> None:
         """Ends all servers."""

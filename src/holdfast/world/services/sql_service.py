@@ -74,17 +74,17 @@ class StatementLog(ABC, Generic[AgentSession]):
 
     def flush(self) -> None:
         """Processes the entry, which is complete."""
-        found = self.entry.match(bytes(self._held))
+        entry = self.entry.match(bytes(self._held))
         self._held.clear()
-        if found is not None and int(found["session"]) not in self._ours:
-            self.read(self._session(int(found["session"])), found)
+        if entry is not None and int(entry["session"]) not in self._ours:
+            self.read(self._session(int(entry["session"])), entry)
 
     @abstractmethod
     def continuation(self, line: bytes) -> bytes | None:
         """The text that the line adds to the entry before it; None if it begins a new one."""
 
     @abstractmethod
-    def read(self, session: AgentSession, found: re.Match[bytes]) -> None:
+    def read(self, session: AgentSession, entry: re.Match[bytes]) -> None:
         """Adds up the statements of a session of the agent."""
 
     def _session(self, number: int) -> AgentSession:

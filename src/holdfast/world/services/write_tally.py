@@ -34,16 +34,16 @@ Tables = dict[str, TableShape]
 
 def remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) -> dict[str, str]:
     """The tables that were remade, and by which operation."""
-    found: dict[str, str] = {}
+    operations: dict[str, str] = {}
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
         if was is None or now is None:
-            found[name] = "create" if was is None else "drop"
+            operations[name] = "create" if was is None else "drop"
         elif was.columns != now.columns:
-            found[now.of or name] = "alter"
+            operations[now.of or name] = "alter"
         elif was.file != now.file:
-            found.setdefault(now.of or name, "truncate" if now.empty else "rewrite")
-    return found
+            operations.setdefault(now.of or name, "truncate" if now.empty else "rewrite")
+    return operations
 
 
 MOST = 10_000
@@ -105,28 +105,28 @@ class Counters(Struct, frozen=True):
 def events(service: str, tally: WriteTally, counters: Counters, now: float) -> list[AuditEvent]:
     """Merges log and row counters into one list, in order of time. A statement that changed no row is not a write."""
     whole = _Names(counters.tables)
-    told: dict[tuple[str, str], WriteEntry] = {}
+    logged: dict[tuple[str, str], WriteEntry] = {}
     for table, op, entry in tally.entries():
-        _merge(told, (whole.of(table), op), entry)
-    found = [_event(service, key, entry, _rows(key, told, counters)) for key, entry in told.items()]
-    found = [event for event in found if event.details["rows"] != 0]
-    for table, op, rows in _untold(told, counters):
-        found.append(_event(service, (table, op), WriteEntry(now, 0, True), rows))
-    for event in found:
+        _merge(logged, (whole.of(table), op), entry)
+    audit_events = [_event(service, key, entry, _rows(key, logged, counters)) for key, entry in logged.items()]
+    audit_events = [event for event in audit_events if event.details["rows"] != 0]
+    for table, op, rows in _untold(logged, counters):
+        audit_events.append(_event(service, (table, op), WriteEntry(now, 0, True), rows))
+    for event in audit_events:
         table = event.details["table"]
         if counters.default and table not in ("", BEYOND.table) and " " not in table and not depth(table):
             event.details["schema"] = counters.default
-    found.sort(key=lambda event: event.ts)
-    return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(found, 1)]
+    audit_events.sort(key=lambda event: event.ts)
+    return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(audit_events, 1)]
 
 
-def _untold(told: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> Iterator[tuple[str, str, int | None]]:
+def _untold(logged: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> Iterator[tuple[str, str, int | None]]:
     """Changes that no logged statement explains: made by a function, a trigger or a cascade."""
     for table, changed in counters.changed.items():
         for op, rows in changed.items():
-            if rows > 0 and not _explained(table, op, told):
+            if rows > 0 and not _explained(table, op, logged):
                 yield table, op, rows
-    stated = {table for (table, _), entry in told.items() if not entry.counted}
+    stated = {table for (table, _), entry in logged.items() if not entry.counted}
     for table, op in counters.remade.items():
         if table not in stated:
             yield table, op, None
@@ -135,29 +135,29 @@ def _untold(told: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> I
 _COUNTED = ("insert", "update", "delete")
 
 
-def _rows(key: tuple[str, str], told: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> int | None:
+def _rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> int | None:
     """The number of rows, if the counters have it; 0 if the statement changed nothing."""
     table, op = key
-    if not told[key].counted:
+    if not logged[key].counted:
         return None
     changed = counters.changed.get(table, {})
     if counters.by_operation and op in _COUNTED:
         return changed.get(op, 0)
     total = sum(changed.values())
-    alone = sum(entry.counted for (name, _), entry in told.items() if name == table) == 1
+    alone = sum(entry.counted for (name, _), entry in logged.items() if name == table) == 1
     return total if alone or not total else None
 
 
-def _explained(table: str, op: str, told: Mapping[tuple[str, str], WriteEntry]) -> bool:
+def _explained(table: str, op: str, logged: Mapping[tuple[str, str], WriteEntry]) -> bool:
     """Whether a logged statement explains these rows."""
-    ops = {found for (name, found), entry in told.items() if name == table and entry.counted}
+    ops = {operation for (name, operation), entry in logged.items() if name == table and entry.counted}
     return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))
 
 
-def _merge(told: dict[tuple[str, str], WriteEntry], key: tuple[str, str], entry: WriteEntry) -> None:
-    there = told.get(key)
+def _merge(logged: dict[tuple[str, str], WriteEntry], key: tuple[str, str], entry: WriteEntry) -> None:
+    there = logged.get(key)
     if there is None:
-        told[key] = WriteEntry(entry.ts, entry.statements, entry.counted)
+        logged[key] = WriteEntry(entry.ts, entry.statements, entry.counted)
         return
     there.ts = min(there.ts, entry.ts)
     there.statements += entry.statements
@@ -183,5 +183,5 @@ class _Names:
     def of(self, name: str) -> str:
         if name in self._full or "." in name:
             return name
-        found = self._by_last.get(name, [])
-        return found[0] if len(found) == 1 else name
+        candidates = self._by_last.get(name, [])
+        return candidates[0] if len(candidates) == 1 else name

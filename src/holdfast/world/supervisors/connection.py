@@ -81,11 +81,11 @@ class SupervisorConnection:
             if message is None:
                 self._end()
                 return
-            asked = self._asked.get(message.ticket)
-            if asked is None or message.what in wire.UNASKED:
+            pending = self._asked.get(message.ticket)
+            if pending is None or message.what in wire.UNASKED:
                 self._notice(message)
-            elif not asked.done():
-                asked.set_result(message)
+            elif not pending.done():
+                pending.set_result(message)
 
     async def close(self) -> None:
         """Ends the supervisor and everything it holds."""
@@ -102,12 +102,12 @@ class SupervisorConnection:
 
     async def reply(self, ticket: int) -> SupervisorMessage:
         """Waits for the reply to an order; raises OSError if it was refused, HarnessError if the supervisor is gone."""
-        asked = self._asked[ticket]
+        pending = self._asked[ticket]
         try:
             async with asyncio.timeout(KILL_S):
-                message = await asked
+                message = await pending
         except (TimeoutError, asyncio.CancelledError) as over:
-            _drop(asked)
+            _drop(pending)
             if isinstance(over, asyncio.CancelledError):
                 raise
             raise SandboxFailed(f"the process that holds the sandbox did not answer within {KILL_S:g} s") from None
@@ -125,10 +125,10 @@ class SupervisorConnection:
         self._loop.remove_reader(self._ours.fileno())
         self._ours.close()
         self.closed.set()
-        for asked in self._asked.values():
-            if not asked.done():
-                asked.set_exception(HarnessError(GONE, code="sandbox-lost"))
-                asked.exception()  # the caller may have left
+        for pending in self._asked.values():
+            if not pending.done():
+                pending.set_exception(HarnessError(GONE, code="sandbox-lost"))
+                pending.exception()  # the caller may have left
         self._lost()
 
 
@@ -204,10 +204,10 @@ class SupervisedPrograms:
             self.line.tell(wire.SIGNAL, ticket, number)
 
 
-def _drop(asked: asyncio.Future[SupervisorMessage]) -> None:
+def _drop(pending: asyncio.Future[SupervisorMessage]) -> None:
     """Closes the descriptors of a reply that nobody waits for any more."""
-    if asked.done() and not asked.cancelled() and asked.exception() is None:
-        for fd in asked.result().fds:
+    if pending.done() and not pending.cancelled() and pending.exception() is None:
+        for fd in pending.result().fds:
             os.close(fd)
 
 

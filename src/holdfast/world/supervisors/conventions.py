@@ -38,5 +38,5 @@ def find_bwrap() -> Path | None:
 
         return Path(bwrap_path())
     except (ImportError, OSError, RuntimeError):
-        found = shutil.which("bwrap")
-    return Path(found) if found else None
+        path = shutil.which("bwrap")
+    return Path(path) if path else None

@@ -32,7 +32,7 @@ def test_one_reads_a_file_and_adds_to_another(tmp_path):
     given, to = tmp_path / "given", tmp_path / "to"
     given.write_text("read")
     to.write_text("before ")
-    run(tmp_path, "echo $(cat) $WORD $(ls $1)", given=given, to=to)
+    run(tmp_path, "echo $(cat) $WORD $(ls $1)", source=given, to=to)
     assert to.read_text() == "before read said here\n"
 
 
@@ -85,7 +85,7 @@ def test_one_that_quotes_several_lines_is_told_with_all_of_them(tmp_path):
 def test_one_reads_what_is_not_skipped(tmp_path):
     given, to = tmp_path / "given", tmp_path / "to"
     given.write_text("first second")
-    run(tmp_path, "cat", given=given, skip=6, to=to)
+    run(tmp_path, "cat", source=given, skip=6, to=to)
     assert to.read_text() == "second"
 
 

@@ -169,14 +169,14 @@ async def find_image(spec: ServiceSpec) -> EngineImage:
     """Finds the image that the spec names; raises UserError if the engine does not have it."""
     name = spec.image or ""
     try:
-        found = json.loads(await docker("image", "inspect", "--format", "{{json .}}", name))
+        description = json.loads(await docker("image", "inspect", "--format", "{{json .}}", name))
     except HarnessError as missing:
         raise UserError(
             f"service {spec.name}: the image {name} is not here: {missing}",
             code="image-missing",
             hint=f"docker pull {name}",
         ) from missing
-    return EngineImage(found["Id"], next(iter(found.get("RepoDigests") or ()), ""))
+    return EngineImage(description["Id"], next(iter(description.get("RepoDigests") or ()), ""))
 
 
 def note(spec: ServiceSpec, image: EngineImage) -> str:

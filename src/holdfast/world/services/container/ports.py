@@ -127,14 +127,14 @@ async def said(name: str) -> str:
 
 async def _accepts(port: int, name: str, connect: Connect) -> None:
     loop = asyncio.get_running_loop()
-    asked = loop.time()
+    started = loop.time()
     while True:
         with contextlib.suppress(OSError):
             (await connect(port)).close()
             return
-        if loop.time() > asked + _ALIVE_S:
+        if loop.time() > started + _ALIVE_S:
             await _alive(name)
-            asked = loop.time()
+            started = loop.time()
         await asyncio.sleep(PAUSE_S)
 
 

@@ -50,19 +50,19 @@ class Routes:
         self._used = [0] * len(routes)
         self._default = default_response
 
-    def reply(self, asked: MockRequest) -> Replied:
+    def reply(self, request: MockRequest) -> Replied:
         """The response to a request; it counts for the route that gives it."""
-        path = unquote(asked.path)
+        path = unquote(request.path)
         for n, (route, pattern) in enumerate(self._routes if len(path) <= PATH_READ else ()):
-            if not _method_fits(route.method.upper(), asked.method):
+            if not _method_fits(route.method.upper(), request.method):
                 continue
             if route.times is not None and self._used[n] >= route.times:
                 continue
-            named = pattern.match(path)
-            if named is None:
+            path_values = pattern.match(path)
+            if path_values is None:
                 continue
             self._used[n] += 1
-            return _reply(route, asked, named, self._used[n])
+            return _reply(route, request, path_values, self._used[n])
         return Replied(self._default, (("content-type", "text/plain"),), "")
 
 
@@ -70,10 +70,10 @@ def _method_fits(wanted: str, method: str) -> bool:
     return wanted in ("*", "ANY", method) or (wanted == "GET" and method == "HEAD")
 
 
-def _reply(route: MockRoute, asked: MockRequest, named: Mapping[str, str], n: int) -> Replied:
+def _reply(route: MockRoute, request: MockRequest, path_values: Mapping[str, str], n: int) -> Replied:
     text, kind = _body(route.response)
     if "{{" in text:
-        text = _filled(text, asked, named, n)
+        text = _filled(text, request, path_values, n)
     headers = tuple(route.headers.items())
     if not any(name.lower() == "content-type" for name in route.headers) and text:
         headers = (("content-type", kind), *headers)
@@ -90,34 +90,34 @@ def _body(response: Any) -> tuple[str, str]:
     return response, "application/json" if looks else "text/plain; charset=utf-8"
 
 
-def _filled(text: str, asked: MockRequest, named: Mapping[str, str], n: int) -> str:
+def _filled(text: str, request: MockRequest, path_values: Mapping[str, str], n: int) -> str:
     """Replaces `{{ request.body.x }}` and similar placeholders by values of the request; missing ones become empty."""
 
-    def value(found: re.Match[str]) -> str:
-        words = found[1].replace("[", ".").replace("]", "").split(".")
+    def value(match: re.Match[str]) -> str:
+        words = match[1].replace("[", ".").replace("]", "").split(".")
         if words == ["n"]:
             return str(n)
         if words[0] != "request":
-            return found[0]
-        return _shown(_of_request(words[1:], asked, named))
+            return match[0]
+        return _shown(_of_request(words[1:], request, path_values))
 
     return _PLACE.sub(value, text)
 
 
-def _of_request(words: list[str], asked: MockRequest, named: Mapping[str, str]) -> Any:
+def _of_request(words: list[str], request: MockRequest, path_values: Mapping[str, str]) -> Any:
     match words:
         case ["method"]:
-            return asked.method
+            return request.method
         case ["path"]:
-            return asked.path
+            return request.path
         case ["path", name]:
-            return named.get(name)
+            return path_values.get(name)
         case ["query", name]:
-            return dict(parse_qsl(asked.query, keep_blank_values=True)).get(name)
+            return dict(parse_qsl(request.query, keep_blank_values=True)).get(name)
         case ["headers", name]:
-            return next((value for key, value in asked.headers if key.lower() == name.lower()), None)
+            return next((value for key, value in request.headers if key.lower() == name.lower()), None)
         case ["body", *rest]:
-            return _inside(asked.body, rest)
+            return _inside(request.body, rest)
     return None
 
 
@@ -209,12 +209,12 @@ class PathPattern:
             rows.append(part.reaches(path, rows[-1]))
         if not rows[-1][0]:
             return None
-        named, at = {}, 0
+        path_values, at = {}, 0
         for part, ends in zip(self._parts, reversed(rows[:-1]), strict=True):
             start, at = at, part.longest(path, at, ends)
             if isinstance(part, _Within) and part.name:
-                named[part.name] = path[start:at]
-        return named
+                path_values[part.name] = path[start:at]
+        return path_values
 
     def _begins(self, path: str) -> bool:
         """Whether the path starts like the pattern, which rules most routes out quickly."""
@@ -223,12 +223,12 @@ class PathPattern:
 
 
 def _parts(pattern: str) -> Iterator[_Literal | _Anything | _Within]:
-    named: set[str] = set()
-    for found in _PART.finditer(pattern):
-        text, name = found[0], found[1]
+    names: set[str] = set()
+    for match in _PART.finditer(pattern):
+        text, name = match[0], match[1]
         if name:
-            fresh = name.isidentifier() and name not in named
-            named.add(name)
+            fresh = name.isidentifier() and name not in names
+            names.add(name)
             yield _Within(name if fresh else "", 1)
         elif text == "**":
             yield _Anything()

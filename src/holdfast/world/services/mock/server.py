@@ -88,13 +88,13 @@ class HttpMock:
         It counts even if the client disconnects.
         """
         ts = time.time()
-        asked = await self._asked(exchange)
-        replied = self._routes.reply(asked)
-        self._record.add(asked, replied, ts)
+        request = await self._asked(exchange)
+        replied = self._routes.reply(request)
+        self._record.add(request, replied, ts)
         if replied.delay_ms:
             await asyncio.sleep(replied.delay_ms / 1000)
         headers = [(name, value) for name, value in replied.headers if name.lower() not in _OWN]
-        await exchange.respond(replied.status, headers, b"" if asked.method == "HEAD" else replied.body.encode())
+        await exchange.respond(replied.status, headers, b"" if request.method == "HEAD" else replied.body.encode())
 
     async def _asked(self, exchange: Exchange) -> MockRequest:
         parts, size = [], 0
@@ -123,12 +123,12 @@ class _Unreadable(Exception):
 
 def body_of(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut: bool) -> Body:
     """Decodes a body as a server would, up to `limit` bytes; `cut` means that the data is incomplete."""
-    said: dict[str, list[str]] = {}
+    headers_by_name: dict[str, list[str]] = {}
     for name, value in headers:
-        said.setdefault(name.lower(), []).append(value)
+        headers_by_name.setdefault(name.lower(), []).append(value)
     try:
-        plain, longer = _unpacked(",".join(said.get("content-encoding", ())), data, limit, cut=cut)
-        charset = _charset(said.get("content-type", [""])[0], plain)
+        plain, longer = _unpacked(",".join(headers_by_name.get("content-encoding", ())), data, limit, cut=cut)
+        charset = _charset(headers_by_name.get("content-type", [""])[0], plain)
     except _Unreadable as why:
         return Body(data.decode("utf-8", "replace"), cut, str(why))
     return Body(plain.decode(charset, "replace"), cut or longer)
@@ -158,31 +158,31 @@ def _inflated(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes
 
 def _members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
     """Decompresses every member: gzip may have several in sequence. Never produces more than the limit."""
-    found = b""
+    output = b""
     while data:
         member = zlib.decompressobj(bits)
-        found += member.decompress(data, limit + 1 - len(found))
-        if len(found) > limit:
-            return found[:limit], True
+        output += member.decompress(data, limit + 1 - len(output))
+        if len(output) > limit:
+            return output[:limit], True
         if not member.eof and whole:
             raise zlib.error("it has no end")
         data = member.unused_data
-    return found, False
+    return output, False
 
 
 def _charset(content_type: str, data: bytes) -> str:
     """The charset that is named; for JSON without one, the one its first bytes suggest."""
     message = Message()
     message["content-type"] = content_type or "text/plain"
-    named = message.get_param("charset")
-    if not isinstance(named, str) or not named:
+    charset = message.get_param("charset")
+    if not isinstance(charset, str) or not charset:
         return json.detect_encoding(data) if message.get_content_type().endswith("json") else "utf-8"
     try:
-        name = codecs.lookup(named).name
+        name = codecs.lookup(charset).name
     except (LookupError, ValueError):
         name = ""
     if not name.startswith(_CHARSETS):
-        raise _Unreadable(f"its charset {named[:20]} is not known here")
+        raise _Unreadable(f"its charset {charset[:20]} is not known here")
     return name
 
 
@@ -199,39 +199,39 @@ class RequestRecord:
         self._service = service
         self._size = 0
 
-    def add(self, asked: MockRequest, replied: Replied, ts: float) -> None:
-        self._cut |= asked.cut
-        self._unread = self._unread or asked.unread
-        size = self._size + _size(asked, replied)
+    def add(self, request: MockRequest, replied: Replied, ts: float) -> None:
+        self._cut |= request.cut
+        self._unread = self._unread or request.unread
+        size = self._size + _size(request, replied)
         if self.dropped or len(self.requests) >= REQUESTS_KEPT or size > RECORD_KEPT:
             self.dropped += 1
             return
         self._size = size
         self.requests.append(
             Recorded(
-                method=asked.method,
-                path=asked.path,
-                query=asked.query,
-                headers=asked.headers,
-                body=asked.body,
+                method=request.method,
+                path=request.path,
+                query=request.query,
+                headers=request.headers,
+                body=request.body,
                 status=replied.status,
                 response=replied.body,
                 ts=ts,
-                cut=asked.cut,
-                unread=asked.unread,
+                cut=request.cut,
+                unread=request.unread,
             )
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the reader, from what is known so far."""
-        kept = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
+        overflow = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
         cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
         unread = f"a body that {self._service} got cannot be read: {self._unread}"
-        told = ((kept, self.dropped), (cut, self._cut), (unread, self._unread))
-        return tuple(note for note, so in told if so)
+        notes = ((overflow, self.dropped), (cut, self._cut), (unread, self._unread))
+        return tuple(note for note, so in notes if so)
 
 
-def _size(asked: MockRequest, replied: Replied) -> int:
-    headers = sum(len(name) + len(value) for name, value in asked.headers)
-    return len(asked.path) + len(asked.query) + headers + len(asked.body) + len(replied.body)
+def _size(request: MockRequest, replied: Replied) -> int:
+    headers = sum(len(name) + len(value) for name, value in request.headers)
+    return len(request.path) + len(request.query) + headers + len(request.body) + len(replied.body)

@@ -89,14 +89,14 @@ class MyLog(StatementLog[_MysqlAgentSession]):
     def continuation(self, line: bytes) -> bytes | None:
         return line if _ENTRY.match(line) is None else None
 
-    def read(self, session: _MysqlAgentSession, found: re.Match[bytes]) -> None:
-        text = found[3].decode("utf-8", "replace")
-        if found[2] in (b"Query", b"Execute", b"Bulk_execute"):
+    def read(self, session: _MysqlAgentSession, entry: re.Match[bytes]) -> None:
+        text = entry[3].decode("utf-8", "replace")
+        if entry[2] in (b"Query", b"Execute", b"Bulk_execute"):
             self._statement(session, text)
-        elif found[2] == b"Connect":
+        elif entry[2] == b"Connect":
             on = _ON.search(text)
             session.database = on[1] if on else ""
-        elif found[2] == b"Init DB":
+        elif entry[2] == b"Init DB":
             session.database = text.strip()
 
     def _statement(self, session: _MysqlAgentSession, text: str) -> None:
@@ -135,7 +135,7 @@ class MyCounters:
         self._marked, _, self._made = await asyncio.to_thread(self._read, end=False)
 
     async def since(self) -> Counters:
-        now, names, made = await asyncio.to_thread(self._read, end=True)
+        now, names, snapshot = await asyncio.to_thread(self._read, end=True)
         ops = ("write",) if self._mariadb else ("insert", "update", "delete")
         changed = {
             table: {op: n - m for op, n, m in zip(ops, counts, before, strict=True)}
@@ -146,7 +146,7 @@ class MyCounters:
             changed,
             names | frozenset(now) | frozenset(self._made),
             by_operation=not self._mariadb,
-            remade=remade(self._made, emptied(self._made, made, changed)),
+            remade=remade(self._made, emptied(self._made, snapshot, changed)),
             default=part(self._database),
         )
 
@@ -194,12 +194,12 @@ def tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Ta
     """Every table that the session sees; `name` builds its name from database and table."""
     numbers, columns = _numbers(cursor, mariadb=mariadb), _columns(cursor)
     cursor.execute(_SHAPES)
-    found: Tables = {}
+    shapes: Tables = {}
     for database, table, made_at, empty, innodb in cursor.fetchall():
         key = (str(database), str(table))
         file: tuple[object, ...] = tuple(numbers.get(key, ())) if innodb else (str(made_at),)
-        found[name(*key)] = TableShape(columns.get(key, ""), file, empty=bool(empty), dated=not innodb)
-    return found
+        shapes[name(*key)] = TableShape(columns.get(key, ""), file, empty=bool(empty), dated=not innodb)
+    return shapes
 
 
 def emptied(before: Mapping[str, TableShape], after: Mapping[str, TableShape], changed: Mapping[str, object]) -> Tables:
@@ -225,16 +225,16 @@ def _numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
         if refused.args[0] != _NO_PROCESS:
             raise
         return {}
-    found: dict[_Key, list[int]] = {}
+    numbers: dict[_Key, list[int]] = {}
     for path, number in sorted(cursor.fetchall()):
         database, _, table = path.partition("/")
-        found.setdefault((_decoded(database), _decoded(_PART.split(table)[0])), []).append(number)
-    return found
+        numbers.setdefault((_decoded(database), _decoded(_PART.split(table)[0])), []).append(number)
+    return numbers
 
 
 def _decoded(name: str) -> str:
     """Decodes a name from InnoDB's file name encoding."""
-    return _CHAR.sub(lambda found: chr(int(found[1], 16)), name)
+    return _CHAR.sub(lambda match: chr(int(match[1], 16)), name)
 
 
 def _columns(cursor: Any) -> dict[_Key, str]:

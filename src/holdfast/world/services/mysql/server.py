@@ -160,14 +160,18 @@ async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
     """Keeps fresh servers ready for trials; raises UserError if the machine has neither MariaDB nor MySQL."""
     settings = mysql_settings(spec)
     user = server_user("mysql")
-    found = _server(spec.image, user)
-    mariadb = _is_mariadb(found)
+    server = _server(spec.image, user)
+    mariadb = _is_mariadb(server)
     data = await prepared(
-        "mysql", [found.version, _SHARED, _INSTALL[mariadb]], user, found.prefix, MysqlTemplate(found.program, mariadb)
+        "mysql",
+        [server.version, _SHARED, _INSTALL[mariadb]],
+        user,
+        server.prefix,
+        MysqlTemplate(server.program, mariadb),
     )
-    setup = set_up(spec, found, user, *settings.notes, f"service {spec.name}: {AUDITED}")
+    setup = set_up(spec, server, user, *settings.notes, f"service {spec.name}: {AUDITED}")
     launch = _launch(setup, settings, data)
-    dump = MyDump(Programs(user, found.prefix), found.program, data.password, mariadb)
+    dump = MyDump(Programs(user, server.prefix), server.program, data.password, mariadb)
 
     async def fresh() -> Mysql:
         return await _start(setup, settings, launch, data, dump)
@@ -196,18 +200,18 @@ async def _start(
 
 
 def _launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedData) -> Launch:
-    found = setup.found
-    mariadb = _is_mariadb(found)
+    server = setup.found
+    mariadb = _is_mariadb(server)
 
     def argv(sockets: str, files: str) -> list[str]:
         places = [f"--datadir={files}", f"--socket={sockets}/mysql.sock", f"--pid-file={files}/server.pid"]
         places.append("--secure-file-priv=" + (f"{files}/{_EMPTY}" if mariadb else "NULL"))
         first = f"--init-file={sockets}/accounts.sql"
-        return [str(found.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
+        return [str(server.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
 
     files = {"accounts.sql": accounts(settings, data.password, mariadb=mariadb)}
     name, ready = setup.spec.name, b"ready for connections"
-    return Launch(name, argv, ready, setup.user, data.archive, files, settings.server, (found.prefix,))
+    return Launch(name, argv, ready, setup.user, data.archive, files, settings.server, (server.prefix,))
 
 
 def accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
@@ -244,8 +248,8 @@ def _account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]
 def no_passwords(settings: MysqlSettings, *, mariadb: bool) -> list[str]:
     """Removes passwords from the accounts of the spec, so that no file contains even their hashes."""
     how = "VIA mysql_native_password USING ''" if mariadb else "WITH mysql_native_password AS ''"
-    named = [("root", "localhost"), ("root", "%"), *([(settings.user, "%")] if settings.user else [])]
-    return [f"ALTER USER IF EXISTS {text(name)}@{text(host)} IDENTIFIED {how}" for name, host in named]
+    accounts = [("root", "localhost"), ("root", "%"), *([(settings.user, "%")] if settings.user else [])]
+    return [f"ALTER USER IF EXISTS {text(name)}@{text(host)} IDENTIFIED {how}" for name, host in accounts]
 
 
 def text(value: str) -> str:
@@ -286,21 +290,21 @@ def _installer(program: Path) -> Path:
 
 def _server(image: str | None, user: User | None) -> ServerProgram:
     paths = candidates(["mysqld", "mariadbd"], PLACES, ())
-    found = [ServerProgram(path, _named(said)) for path in paths if reachable(path, user) and (said := version(path))]
-    if not found:
+    servers = [ServerProgram(path, _named(text)) for path in paths if reachable(path, user) and (text := version(path))]
+    if not servers:
         raise NoServer(
             "a mysql service needs MariaDB or MySQL, and none is on this machine",
             hint="apt-get install mariadb-server (no wheel bundles one), or use --backend docker",
         )
-    wanted = [one for one in found if _is_mariadb(one) == ("mariadb" in (image or ""))]
-    return choose(wanted or found, image)
+    wanted = [one for one in servers if _is_mariadb(one) == ("mariadb" in (image or ""))]
+    return choose(wanted or servers, image)
 
 
-def _named(said: str) -> str:
+def _named(text: str) -> str:
     """`mariadbd  Ver 10.11.6-MariaDB-… for …` as `MariaDB 10.11.6`."""
-    number = said.partition("Ver ")[2].partition(" ")[0]
-    return f"{'MariaDB' if 'MariaDB' in said else 'MySQL'} {number.partition('-')[0]}"
+    number = text.partition("Ver ")[2].partition(" ")[0]
+    return f"{'MariaDB' if 'MariaDB' in text else 'MySQL'} {number.partition('-')[0]}"
 
 
-def _is_mariadb(found: ServerProgram) -> bool:
-    return found.version.startswith("MariaDB")
+def _is_mariadb(server: ServerProgram) -> bool:
+    return server.version.startswith("MariaDB")

@@ -85,10 +85,10 @@ class MySqlSession:
                     cursor.execute("SET SESSION TRANSACTION READ ONLY")  # also those that a routine begins
                     cursor.execute("START TRANSACTION READ ONLY")
                     cursor.execute(sql)
-                    kept = KeptRows(keep)
+                    rows = KeptRows(keep)
                     for row in cursor.fetchall_unbuffered():
-                        kept.add(row)
-                    return kept.rows(column[0] for column in cursor.description or ())
+                        rows.add(row)
+                    return rows.rows(column[0] for column in cursor.description or ())
         except pymysql.Error as refused:
             took_s = time.monotonic() - began
             if _code(refused) in _LATE or (_code(refused) in _LOST and took_s >= timeout_s):
@@ -188,7 +188,7 @@ class MyDump:
     async def read(self, socket_folder: Path, path: Path, root_password: str) -> None:
         """Runs the script as root, because Holdfast's own account may not grant what root has from the start."""
         self.programs.refuse_unconfined()
-        await self._run(socket_folder, ("mariadb", "mysql"), ["--binary-mode"], ("root", root_password), given=path)
+        await self._run(socket_folder, ("mariadb", "mysql"), ["--binary-mode"], ("root", root_password), script=path)
 
     async def _run(
         self,
@@ -197,7 +197,7 @@ class MyDump:
         words: list[str],
         account: tuple[str, str],
         *,
-        given: Path | None = None,
+        script: Path | None = None,
         to: Path | None = None,
     ) -> None:
         program = beside(self.server, *(names if self.mariadb else names[1:]))
@@ -206,4 +206,4 @@ class MyDump:
             login = ["--no-defaults", f"--socket={sockets}/mysql.sock", f"--user={account[0]}"]
             return [str(program), *login, "--default-character-set=utf8mb4", *words]
 
-        await self.programs.run(argv, socket_folder, {"MYSQL_PWD": account[1]}, given=given, to=to)
+        await self.programs.run(argv, socket_folder, {"MYSQL_PWD": account[1]}, source=script, to=to)

@@ -78,11 +78,11 @@ Counts = dict[str, tuple[int, int, int]]
 
 def tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
     """Every table of a database, from the rows of TABLES; `name` builds its name from database, schema and table."""
-    found: Tables = {}
+    shapes: Tables = {}
     for database, schema, table, root_schema, root, oid, file, empty, columns in rows:
         of = name(database, root_schema, root) if root else ""
-        found[name(database, schema, table)] = TableShape(columns or "", (oid, file), of, bool(empty))
-    return found
+        shapes[name(database, schema, table)] = TableShape(columns or "", (oid, file), of, bool(empty))
+    return shapes
 
 
 class _ServerSnapshot(Struct):
@@ -113,13 +113,13 @@ class PgLog(StatementLog[_PgAgentSession]):
     def continuation(self, line: bytes) -> bytes | None:
         return line[1:] if line.startswith(b"\t") else None
 
-    def read(self, session: _PgAgentSession, found: re.Match[bytes]) -> None:
-        if found[3] != b"LOG":  # the session's last statement failed
+    def read(self, session: _PgAgentSession, entry: re.Match[bytes]) -> None:
+        if entry[3] != b"LOG":  # the session's last statement failed
             for write in session.last:
                 self.tally.drop(write)
             session.last.clear()
-        elif _SAID.match(found[0]):
-            self._statement(session, float(found[1]), found[4].decode("utf-8", "replace"))
+        elif _SAID.match(entry[0]):
+            self._statement(session, float(entry[1]), entry[4].decode("utf-8", "replace"))
 
     def _statement(self, session: _PgAgentSession, ts: float, text: str) -> None:
         session.last.clear()
@@ -176,34 +176,34 @@ class PgCounters:
             for table, counts in now.counts.items()
             if (before := self._marked.counts.get(table, (0, 0, 0))) != counts
         }
-        found: dict[str, str] = {}
+        operations: dict[str, str] = {}
         for database, there in now.tables.items():  # a database that was not examined has not changed
-            found |= remade(self._marked.tables.get(database, {}), there)
+            operations |= remade(self._marked.tables.get(database, {}), there)
         known = frozenset({*now.counts, *self._marked.counts})
-        return Counters(changed, known, remade=found, default=self.default)
+        return Counters(changed, known, remade=operations, default=self.default)
 
     async def _read(self, session: AsyncConnection[Any], *, end: bool) -> _ServerSnapshot:
         # Row counters reach the statistics when the session that changed the rows ends or is told to flush. So Holdfast
         # waits until no other session is left, and ends those of the agent. On a shared server it can only wait.
-        found = _ServerSnapshot()
+        snapshot = _ServerSnapshot()
         if self._shared:
             await asyncio.sleep(FLUSH_S if end else 0)
-            await self._look(session, self._database, found)
-            return found
+            await self._look(session, self._database, snapshot)
+            return snapshot
         await _alone(session, end=end)
-        sums = await self._look(session, self._database, found)
+        sums = await self._look(session, self._database, snapshot)
         for database in sums:
             if database != self._database and sums[database] != self._sums.get(database):
                 async with self._own_session.session(dbname=database) as there:
-                    await self._look(there, database, found)
+                    await self._look(there, database, snapshot)
         self._sums = sums
-        return found
+        return snapshot
 
-    async def _look(self, session: AsyncConnection[Any], database: str, found: _ServerSnapshot) -> dict[str, int]:
+    async def _look(self, session: AsyncConnection[Any], database: str, snapshot: _ServerSnapshot) -> dict[str, int]:
         """Examines one database, and reads the sums of all."""
         counts, shapes, sums = await results(session, [_COUNTS, TABLES, _SUMS])
-        found.counts |= {self._named(*row[:3]): (row[3], row[4], row[5]) for row in counts}
-        found.tables[database] = tables(shapes, self._named)
+        snapshot.counts |= {self._named(*row[:3]): (row[3], row[4], row[5]) for row in counts}
+        snapshot.tables[database] = tables(shapes, self._named)
         return dict(sums)
 
     def _named(self, database: str, schema: str, table: str) -> str:

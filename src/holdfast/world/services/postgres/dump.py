@@ -64,7 +64,7 @@ class PgDump:
             how = ["-X", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null"]
             return [str(program), *how, "-h", sockets, "-U", OURS, "-d", "postgres"]
 
-        await self.programs.run(argv, socket_folder, {"PGPASSWORD": self.password}, given=script, skip=skip)
+        await self.programs.run(argv, socket_folder, {"PGPASSWORD": self.password}, source=script, skip=skip)
 
 
 def _leave_out_ours(path: Path) -> None:
@@ -73,8 +73,8 @@ def _leave_out_ours(path: Path) -> None:
         return
     end = _end_of_globals(path)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as text:
-        for found in [match.span() for match in _OUR_OWN.finditer(text, 0, end)]:
-            text[slice(*found)] = b"-" * (found[1] - found[0])
+        for span in [match.span() for match in _OUR_OWN.finditer(text, 0, end)]:
+            text[slice(*span)] = b"-" * (span[1] - span[0])
 
 
 def _end_of_globals(path: Path) -> int:

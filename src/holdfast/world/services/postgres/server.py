@@ -108,8 +108,8 @@ class Postgres(SqlServerOfTrial):
 
     async def dump(self, path: Path) -> str:
         async with _ours(), self._own_session.session(dbname="template1") as session:
-            found = await (await session.execute(_UNNAMEABLE)).fetchall()
-        names = [name for (name,) in found]
+            unnameable = await (await session.execute(_UNNAMEABLE)).fetchall()
+        names = [name for (name,) in unnameable]
         await self._dump.write(self._server.socket_folder, path, names)
         return f"left out, as a line break is in the name: database {', '.join(map(repr, names))}" if names else ""
 
@@ -150,11 +150,11 @@ async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
     """Keeps fresh servers ready for trials; raises UserError if the machine has no PostgreSQL."""
     settings = postgres_settings(spec)
     user = server_user("postgres")
-    found = _server(spec.image, user)
-    made_of = [found.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
-    data = await prepared("postgres", made_of, user, found.prefix, PostgresTemplate(found.program, settings))
-    setup = set_up(spec, found, user, *settings.notes, f"service {spec.name}: {AUDITED}")
-    dump = PgDump(Programs(user, found.prefix), found.program, data.password)
+    server = _server(spec.image, user)
+    made_of = [server.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
+    data = await prepared("postgres", made_of, user, server.prefix, PostgresTemplate(server.program, settings))
+    setup = set_up(spec, server, user, *settings.notes, f"service {spec.name}: {AUDITED}")
+    dump = PgDump(Programs(user, server.prefix), server.program, data.password)
 
     async def fresh() -> Postgres:
         return await _start(setup, settings, data, dump)
@@ -193,31 +193,31 @@ async def _start(setup: ServerSetup, settings: PostgresSettings, data: PreparedD
 
 
 def _launch(setup: ServerSetup, settings: PostgresSettings, data: PreparedData) -> Launch:
-    found = setup.found
+    server = setup.found
 
     def argv(sockets: str, files: str) -> list[str]:
         options = {**SERVER, "unix_socket_directories": sockets}
-        return [str(found.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
+        return [str(server.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
 
     ready = b"database system is ready to accept connections"
-    sees = (found.prefix,)
+    sees = (server.prefix,)
     return Launch(
         setup.spec.name, argv, ready, setup.user, data.archive, env=settings.server, sees=sees, stop=signal.SIGQUIT
     )
 
 
 def _server(image: str | None, user: User | None) -> ServerProgram:
-    found = [
+    servers = [
         ServerProgram(path, text.replace("postgres (PostgreSQL)", "PostgreSQL").partition(" (")[0])
         for path in candidates(["postgres"], PLACES, BUNDLES)
         if reachable(path, user) and os.access(path.with_name("initdb"), os.X_OK) and (text := version(path))
     ]
-    if not found:
+    if not servers:
         raise NoServer(
             "a postgres service needs PostgreSQL, and none is on this machine",
             hint="apt-get install postgresql, or pip install pgserver (not for root), or use --backend docker",
         )
-    return choose(found, image)
+    return choose(servers, image)
 
 
 class PostgresTemplate:

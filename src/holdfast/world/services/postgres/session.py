@@ -188,9 +188,9 @@ class PgSession:
         try:
             async with asyncio.timeout(timeout_s + LATE_S), self.short() as session:
                 await session.execute("; ".join(begin))
-                found = await _rows(session, sql, keep)
+                rows = await _rows(session, sql, keep)
                 await session.execute("ROLLBACK")
-                return found
+                return rows
         except psycopg.Error as refused:
             if refused.sqlstate == _CANCELLED:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
@@ -207,9 +207,9 @@ class PgSession:
         if self._role:
             statements.append(_SEARCH_PATH.replace("%s", Literal(self._role).as_string(session)))
             statements.append(f"SET LOCAL ROLE {quoted(self._role)}")
-        *_, found = await results(session, [*statements, "SELECT unnest(current_schemas(false))"])
-        self._path = ", ".join(quoted(name) for (name,) in found) or "pg_catalog"
-        return str(found[0][0]) if found else ""
+        *_, schemas = await results(session, [*statements, "SELECT unnest(current_schemas(false))"])
+        self._path = ", ".join(quoted(name) for (name,) in schemas) or "pg_catalog"
+        return str(schemas[0][0]) if schemas else ""
 
     async def execute(self, sql: str) -> None:
         """Executes statements one after the other, each on its own unless the text opens a transaction."""
@@ -237,20 +237,20 @@ class PgSession:
 async def results(session: AsyncConnection[Any], statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
     """The result of each statement; all are sent together, as one transaction."""
     cursor = await session.execute("; ".join(statements).encode())
-    found = []
+    rows = []
     while True:
-        found.append(await cursor.fetchall() if cursor.description is not None else [])
+        rows.append(await cursor.fetchall() if cursor.description is not None else [])
         if not cursor.nextset():
-            return found
+            return rows
 
 
 async def _rows(session: AsyncConnection[Any], sql: str, keep: int) -> Rows:
-    kept = KeptRows(keep)
+    rows = KeptRows(keep)
     async with session.cursor() as cursor:
         async for row in cursor.stream(sql.encode()):
-            kept.add(row)
+            rows.add(row)
         columns = [column.name for column in cursor.description or ()]
-    return kept.rows(columns)
+    return rows.rows(columns)
 
 
 async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) -> None:
