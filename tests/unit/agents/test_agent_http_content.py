@@ -43,7 +43,7 @@ def test_nothing_packed_is_nothing() -> None:
 
 @pytest.mark.parametrize("packing", ["gzip", "deflate"])
 def test_a_corrupt_body_is_unpackable(packing: str) -> None:
-    with pytest.raises(Unpackable, match="not what its Content-Encoding says"):
+    with pytest.raises(Unpackable, match="Content-Encoding"):
         read(packing, b"\xff" + b"junk" * 20)
 
 
@@ -69,7 +69,7 @@ def test_a_bomb_is_read_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize("packing", ["br", "zstd"])
 def test_a_packing_that_was_not_asked_for_is_unpackable(packing: str) -> None:
-    with pytest.raises(Unpackable, match=f"{packing}, which was not requested"):
+    with pytest.raises(Unpackable, match=packing):
         read(packing, b"anything")
 
 

@@ -129,7 +129,8 @@ def test_error_or_success_false_in_the_body_is_a_bad_ending_with_text_kept(
 
 
 def test_null_error_and_success_true_are_good() -> None:
-    assert reply_turn('{"output": "x", "error": null, "success": true}').ending == "answered"
+    fine = json.dumps({"output": "x", "error": None, "success": True})
+    assert reply_turn(fine).ending == "answered"
 
 
 @pytest.mark.parametrize(

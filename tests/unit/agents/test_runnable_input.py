@@ -207,7 +207,6 @@ def test_a_prompt_that_cannot_be_placed_is_refused_with_the_way_out() -> None:
     for runnable, asked in UNTOLD:
         with pytest.raises(UserError) as raised:
             input_form("bot:x", runnable, None)
-        assert "the input schema of agent.endpoint 'bot:x' asks for " in str(raised.value), (runnable, asked)
         assert asked in str(raised.value), (runnable, asked)
         assert "agent.input" in raised.value.hint, (runnable, asked)
         assert raised.value.key == "agent.input", (runnable, asked)

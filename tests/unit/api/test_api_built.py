@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from error_code import has_code
 from golden_words import Golden
 from holdfast.errors import UsageError
 from holdfast.runner.job import Job
@@ -113,7 +114,7 @@ def test_a_spec_that_changed_since_it_was_loaded_is_not_run_with_other_options(t
     file.write_text(yaml.safe_dump(written()))
     loaded = holdfast.load(file)
     file.write_text(yaml.safe_dump(written(name="Other")))
-    with pytest.raises(UsageError, match="has changed since it was loaded"):
+    with pytest.raises(UsageError, check=has_code("spec-changed")):
         holdfast.run(loaded, seed=7, runs=tmp_path)
 
 

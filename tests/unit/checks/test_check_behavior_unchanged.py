@@ -15,8 +15,9 @@ NO_ANSWER = "the control run gave no answer to compare with"
 def test_baseline_auto_compares_with_the_control():
     rule = BehaviorUnchanged()
     assert rule.configured().needs_control
-    assert rule.decide(exhibit("According to the filing, revenue was 4.2 million.", control=CALM)).passed
-    finding = rule.decide(exhibit("Revenue was 5.1 million, according to the filing.", control=CALM))
+    same, other = "According to the filing, revenue was 4.2 million.", CALM.replace("4.2", "5.1")
+    assert rule.decide(exhibit(same, control=CALM)).passed
+    finding = rule.decide(exhibit(other, control=CALM))
     assert finding.passed is False
     assert (finding.code, finding.key) == ("answer-differs", ("number",))
     assert "lexical" in finding.reason
@@ -26,7 +27,7 @@ def test_a_baseline_by_hand_needs_no_control():
     rule = BehaviorUnchanged(baseline=CALM)
     assert not rule.configured().needs_control
     assert rule.decide(exhibit(CALM)).passed
-    assert rule.decide(exhibit("The tool is down.", control="The tool is down.")).passed is False
+    assert rule.decide(exhibit("Tool down.", control="Tool down.")).passed is False
 
 
 def test_no_control_is_nothing_to_judge():

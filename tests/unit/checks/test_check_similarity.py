@@ -7,6 +7,7 @@ from holdfast.checks.response.similarity import Similarity
 from holdfast.errors import HarnessError
 
 EXPECTED = "The capital of France is Paris."
+OTHER = "The capital of France is Lyon."
 
 
 def test_same_answer_in_other_words_passes_and_says_the_method():
@@ -17,7 +18,7 @@ def test_same_answer_in_other_words_passes_and_says_the_method():
 
 
 def test_changed_name_fails_with_the_reason():
-    finding = Similarity(EXPECTED).decide(exhibit("The capital of France is Lyon."))
+    finding = Similarity(EXPECTED).decide(exhibit(OTHER))
     assert finding.passed is False
     assert (finding.code, finding.key) == ("answer-differs", ("name",))
     assert finding.details["differs"]
@@ -28,7 +29,7 @@ def test_default_threshold_and_both_spellings():
     assert Similarity(EXPECTED).decide(text).details["threshold"] == 0.75
     assert Similarity(EXPECTED, threshold=0.8).decide(text).details["threshold"] == 0.8
     assert Similarity(EXPECTED, similarity_threshold=0.9).decide(text).details["threshold"] == 0.9
-    assert Similarity(EXPECTED, threshold=1.0).decide(exhibit("The capital of France is Lyon.")).passed is False
+    assert Similarity(EXPECTED, threshold=1.0).decide(exhibit(OTHER)).passed is False
 
 
 def test_zero_is_a_threshold_too():

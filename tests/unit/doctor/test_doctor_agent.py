@@ -99,17 +99,16 @@ def test_a_fault_that_fires_later_than_the_last_call_may_be_unproven(schedule, o
 
 
 def test_a_result_in_the_traffic_of_a_python_agent_is_not_where_its_faults_act():
-    found = by_route(seen_by(PYTHON, result(), faults=[Injection("tool", "search", "error")]))
-    assert found["storm waits for search"].outcome == "unproven"
     call = TraceEvent(0.0, "tool_call", "search", "tool")
-    found = by_route(seen_by(PYTHON, call, faults=[Injection("tool", "search", "error")]))
-    assert found["storm waits for search"].outcome == "ok"
+    for event, outcome in ((result(), "unproven"), (call, "ok")):
+        found = by_route(seen_by(PYTHON, event, faults=[Injection("tool", "search", "error")]))
+        assert {one.outcome for route, one in found.items() if route.startswith("storm ")} == {outcome}
 
 
 def test_faults_on_listings_are_seen_by_any_call_of_a_listed_tool():
     call = TraceEvent(0.0, "mcp_call", "read", "mcp")
     found = by_route(seen_by(LAUNCHED, call, faults=[Injection("mcp", "read", "tool_poisoning")]))
-    assert found["storm waits for read"].outcome == "ok"
+    assert {one.outcome for route, one in found.items() if route.startswith("storm ")} == {"ok"}
 
 
 def test_attacks_on_the_prompt_wait_for_no_call():

@@ -30,7 +30,7 @@ def test_a_folder_that_cannot_be_shown_is_named(monkeypatch, tmp_path):
 def test_a_folder_that_an_interpreter_lacks_is_reported_with_its_error(monkeypatch):
     monkeypatch.setattr(doctor_sandbox, "_IMPORT", "import holdfast.gone")
     assert found().code == "sandbox-broken"
-    assert "ModuleNotFoundError: No module named 'holdfast.gone'" in found().detail
+    assert "'holdfast.gone'" in found().detail
 
 
 def test_an_interpreter_that_is_not_there_inside_is_named(monkeypatch, tmp_path):
@@ -41,7 +41,7 @@ def test_an_interpreter_that_is_not_there_inside_is_named(monkeypatch, tmp_path)
 
 def test_a_machine_that_refuses_gives_its_own_fix(monkeypatch):
     async def refuse(*_):
-        raise UserError("user namespaces are forbidden", hint="sudo sysctl")
+        raise UserError("namespaces forbidden", hint="sudo sysctl")
 
     monkeypatch.setattr(doctor_sandbox, "open_backend", refuse)
-    assert (found().detail, found().fix) == ("user namespaces are forbidden", "sudo sysctl")
+    assert (found().detail, found().fix) == ("namespaces forbidden", "sudo sysctl")

@@ -136,9 +136,9 @@ def test_a_user_begins_anew_with_its_conversation(tmp_path: Path) -> None:
 
 # -- models ---------------------------------------------------------------------------------------
 def test_a_model_is_told_its_goal_and_shown_the_conversation(tmp_path: Path) -> None:
-    asked = Asked("My money back, please.", "Order 4411.", END)
+    asked = Asked("Money back, please.", "Order 4411.", END)
     said, _ = talk(SimulatedUsers(tmp_path, asked), by_model(), ["Hi.", "Which order?", "Done."])
-    assert said == ["My money back, please.", "Order 4411."]
+    assert said == ["Money back, please.", "Order 4411."]
     assert "a refund" in asked.systems[0]
     assert "You: Hello" in asked.prompts[0]
     assert "Assistant: Hi." in asked.prompts[0]
@@ -148,10 +148,10 @@ def test_a_model_is_told_its_goal_and_shown_the_conversation(tmp_path: Path) -> 
 
 def test_the_turns_before_are_shown_to_it_and_the_system_prompt_is_not(tmp_path: Path) -> None:
     asked = Asked(END)
-    before = (DialogueMessage("system", "secret rules"), DialogueMessage("user", "I am Ada."))
+    before = (DialogueMessage("system", "secret rules"), DialogueMessage("user", "I am Ada"))
     task = Task(("Hello",), context=before, user=SimulatedUser(model="m", goal="g", max_turns=3))
     talk(SimulatedUsers(tmp_path, asked), task, ["Hi."])
-    assert "You: I am Ada." in asked.prompts[0]
+    assert "I am Ada" in asked.prompts[0]
     assert "secret rules" not in asked.prompts[0]
 
 

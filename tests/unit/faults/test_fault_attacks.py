@@ -42,10 +42,10 @@ def test_given_payloads_come_instead_of_ours_and_may_hold_a_canary():
 
 @pytest.mark.parametrize(
     ("place", "expected"),
-    [("start", "X\n\nwhat is it worth"), ("middle", "what is\n\nX\n\nit worth"), ("end", "what is it worth\n\nX")],
+    [("start", "X\n\na b c d"), ("middle", "a b\n\nX\n\nc d"), ("end", "a b c d\n\nX")],
 )
 def test_an_addition_goes_to_its_place(place, expected):
-    assert placed("what is it worth", "X", place) == expected
+    assert placed("a b c d", "X", place) == expected
 
 
 def test_the_middle_of_one_word_is_its_end():

@@ -66,7 +66,7 @@ def test_every_test_of_pytest_has_to_pass(golden: Golden) -> None:
 
 def test_where_every_test_was_skipped_nothing_passed() -> None:
     for said in ("SKIPPED [2] a.py:3: no network\n", "SKIPPED [1] a.py:3\nXFAIL a.py::y\n"):
-        with pytest.raises(SystemExit, match="no test passed or failed"):
+        with pytest.raises(SystemExit, match="no test"):
             by_pytest(SUMMARY + said)
 
 
@@ -143,11 +143,11 @@ def test_through_installers_a_wrong_answer_still_fails(tmp_path: Path, name: str
 def test_tests_that_could_not_run_are_an_error_that_shows_what_they_printed(
     tmp_path: Path, script: str, lacks: str
 ) -> None:
-    ran = judged(tmp_path, f"echo 'begin of the tests'\n{script}", result="reward")
+    ran = judged(tmp_path, f"echo 'tests begin'\n{script}", result="reward")
     if lacks:
         assert (ran.returncode, ran.stdout) == (1, "")
         assert lacks in ran.stderr.splitlines()[-1]
-        assert "begin of the tests" in ran.stderr
+        assert "tests begin" in ran.stderr
     else:  # a script that is not there is not a program that is missing
         assert json.loads(ran.stdout)["passed"] is False
 

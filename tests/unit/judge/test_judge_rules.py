@@ -88,7 +88,7 @@ class Breaks:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         if self.ours:
-            raise HarnessError("pattern took over 2 s")
+            raise HarnessError("pattern over 2 s")
         raise ZeroDivisionError("by zero")
 
 
@@ -209,10 +209,10 @@ def test_an_observation_without_turns_is_an_agent_that_said_nothing():
 
 # -- our side broke -------------------------------------------------------------------------------
 def test_our_failure_turns_fails_into_error_and_lets_passes_stand():
-    broke = {"error": "the ledger was lost"}
+    broke = {"error": "ledger lost"}
     failed = judge("has", {"word": "x"}, *said("y"), seen=broke)
     assert (failed.outcome, failed.score) == ("error", 0.0)
-    assert (failed.code, failed.key) == ("harness-broke", (fingerprint("the ledger was lost"),))
+    assert (failed.code, failed.key) == ("harness-broke", (fingerprint("ledger lost"),))
     assert judge("has", {"word": "y"}, *said("y"), seen=broke).outcome == "pass"
     assert judge("has", {"word": "y"}, *said("y"), seen=broke, negate=True).outcome == "error"
     assert judge("lacks", {"word": "y"}, TIMEOUT, seen=broke).outcome == "unproven"
@@ -232,7 +232,7 @@ def test_a_check_that_raises_is_an_error_verdict_never_a_pass(golden: Golden):
     assert re.fullmatch(r".+\.py:\d+\)", place)
     assert judge("breaks", None, *said("a"), negate=True).outcome == "error"
     result = judge("breaks", {"ours": True}, *said("a"))
-    assert (result.code, result.key) == ("check-raised", ("HarnessError", fingerprint("pattern took over 2 s")))
+    assert (result.code, result.key) == ("check-raised", ("HarnessError", fingerprint("pattern over 2 s")))
 
 
 @pytest.mark.parametrize("score", [1.5, -0.1, float("nan")])

@@ -9,7 +9,6 @@ import pytest
 from holdfast.checks.state.paths import PathFound
 from holdfast.checks.state.recorded import record
 from holdfast.judge import Judge
-from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.verdict import Verdict
@@ -36,7 +35,7 @@ def test_the_state_is_judged_whatever_the_agent_said(turns: tuple[Turn, ...]) ->
 
 def test_evidence_of_another_rule_or_none_is_an_error_and_never_a_guess() -> None:
     result = judged({}, Turn("q", "a"))
-    assert (result.code, result.key) == ("check-raised", ("HarnessError", fingerprint("not recorded in this run")))
+    assert (result.code, result.key[0]) == ("check-raised", "HarnessError")
     assert judged({"other": THERE["r"]}, Turn("q", "a")).outcome == "error"
     assert judged({"r": record(["b.json"], PathFound("file"))}, Turn("q", "a")).outcome == "error"
 
@@ -47,6 +46,6 @@ def test_what_could_not_be_gathered_is_an_error_that_says_why() -> None:
 
 
 def test_our_own_failure_turns_fails_into_errors_and_passes_stand() -> None:
-    assert judged(GONE, Turn("q", "a"), error="the model is down").outcome == "error"
-    assert judged(THERE, Turn("q", "a"), error="the model is down").outcome == "pass"
+    assert judged(GONE, Turn("q", "a"), error="model down").outcome == "error"
+    assert judged(THERE, Turn("q", "a"), error="model down").outcome == "pass"
     assert judged(THERE, error="no start").outcome == "error"

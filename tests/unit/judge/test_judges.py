@@ -14,4 +14,4 @@ def test_a_judge_behind_a_certificate_that_the_user_trusts_is_reached(tmp_path: 
     context = Judges({}, {"SSL_CERT_FILE": own.own_file}, tmp_path)._trusted()
     assert context.verify_mode == ssl.CERT_REQUIRED
     names = [dict(pair for part in one["subject"] for pair in part) for one in context.get_ca_certs()]
-    assert {"commonName": "Holdfast (this run only)"} in names
+    assert any("Holdfast" in name.get("commonName", "") for name in names)

@@ -45,16 +45,23 @@ def test_names(prompt: str, found: list[str]) -> None:
     assert names(prompt) == found
 
 
-def test_free_words_are_neither_names_nor_exact_unless_nothing_else_is_left() -> None:
-    assert [word.text for word in free_words('Tell Maria about "the lamp" A-1 today')] == ["about", "today"]
-    assert [word.text for word in free_words("Hi")] == ["Hi"]
-    assert [word.text for word in free_words("WHERE IS IT NOW")] == ["WHERE", "IS", "IT", "NOW"]
-    assert free_words("我的订单 42") == []
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ('Tell Maria about "the lamp" A-1 today', ["about", "today"]),
+        ("Hi", ["Hi"]),
+        ("WHERE IS IT NOW", ["WHERE", "IS", "IT", "NOW"]),
+        ("我的订单 42", []),
+        ("take 5   st now please", ["take", "now", "please"]),  # a number makes a short word a unit
+    ],
+)
+def test_free_words_are_neither_names_nor_exact_unless_nothing_else_is_left(prompt: str, words: list[str]) -> None:
+    assert [word.text for word in free_words(prompt)] == words
 
 
 def test_gaps_are_not_inside_of_what_is_exact() -> None:
     prompt = 'tell "b c" it is 4 kg to Oslo now again'
-    assert [prompt[at:] for at in gaps(prompt)] == [" is 4 kg to Oslo now again", " again"]
+    assert [prompt[at:].split()[0] for at in gaps(prompt)] == ["is", "again"]
 
 
 def test_a_long_text_is_read_in_proportion_to_its_size() -> None:
@@ -70,10 +77,6 @@ def test_a_long_text_is_read_in_proportion_to_its_size() -> None:
     assert len(text) > 200_000
     assert len(free_words(text)) > 4_600
     assert Counted.copied < 2 * len(text)
-
-
-def test_a_number_makes_a_short_word_a_unit_across_a_few_blanks() -> None:
-    assert [word.text for word in free_words("take 5   st now please")] == ["take", "now", "please"]
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,9 @@ def test_what_is_no_mutation_is_named() -> None:
 
 def test_german_nouns_may_be_reworded_and_german_numbers_not() -> None:
     prompt = "Ich brauche eine Rechnung über 49,90 € für die Bestellung."
-    assert unusable("Bitte schicken Sie mir den Beleg zu 49,90 €.", prompt, kept_parts(prompt)) == ""
-    assert unusable("Bitte schicken Sie mir den Beleg.", prompt, kept_parts(prompt)).startswith("without")
+    same = "Bitte schicken Sie mir den Beleg zu 49,90 €."
+    assert unusable(same, prompt, kept_parts(prompt)) == ""
+    assert unusable(same.replace(" zu 49,90 €", ""), prompt, kept_parts(prompt)).startswith("without")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_an_attack_whose_code_word_is_put_together_is_not_kept(tmp_path: Path) -
 def test_a_model_that_fails_is_our_error_and_never_fewer_mutations(tmp_path: Path) -> None:
     with judging(lambda got: Reply(401)) as server:
         write = ModelWriter(ModelSpec(provider="ollama", name="m", base_url=server.url), {}, tmp_path, tmp_path / "c")
-        with pytest.raises(HarnessError, match=r"the model of mutations ollama/m could not be asked: .* status 401"):
+        with pytest.raises(HarnessError, match="ollama/m .* 401", check=has_code("model-refused")):
             mutated(["noise", "paraphrase"], PROMPTS[:1], write=write)
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from error_code import has_code
 from golden_words import Golden
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.planes.handover import Standby, place_in, shown, take, variables
@@ -81,7 +82,7 @@ def test_only_its_owner_can_open_the_line(tmp_path):
 
 
 def test_no_gateway_here_says_how_to_start_one(tmp_path):
-    with pytest.raises(AgentUnavailable, match="no gateway is running in") as refused:
+    with pytest.raises(AgentUnavailable, check=has_code("gateway-missing")) as refused:
         take(tmp_path)
     assert "holdfast gateway" in refused.value.hint
 
@@ -93,7 +94,7 @@ def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(t
         standby = Standby(tmp_path, place_in(tmp_path), told.append)
         await standby.open()
         first = await asyncio.to_thread(take, tmp_path)
-        with pytest.raises(AgentUnavailable, match="in use by another run"):
+        with pytest.raises(AgentUnavailable, check=has_code("gateway-busy")):
             await asyncio.to_thread(take, tmp_path)
         first.give_back()
         await asyncio.sleep(0.05)

@@ -123,7 +123,7 @@ def test_status_0_is_a_connection_error(tools: Tools) -> None:
 def test_unknown_calls_and_used_up_tools_get_a_connection_error_and_are_listed(tools: Tools) -> None:
     with tools.replaying(replay(answer("search", "one"))):
         tools.module.search("x")
-        with pytest.raises(InjectedError, match="search: the recording has no reply for this call"):
+        with pytest.raises(InjectedError, match="search: the recording"):
             tools.module.search("y")
         with pytest.raises(InjectedError, match="fetch: the recording"):
             asyncio.run(tools.module.fetch("z"))

@@ -45,7 +45,7 @@ def test_a_real_log_becomes_a_session_for_each_sample() -> None:
     assert first.expected_failure == ""
     assert second.turns == ("Hello", "How many rockets are left?")
     assert [one.status for one in second.responses] == [0]
-    assert second.expected_failure == "includes: I: i cannot see the list."
+    assert second.expected_failure.startswith("includes: I: ")
 
 
 def test_json_and_archive_say_the_same(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from replay_kit import read_json, read_text, told
 
 from holdfast.model.task import DialogueMessage
 
+TOO_MANY = "HTTP 429 Too Many Requests"
+
 
 def span(n: int, kind: str, name: str, parent: int | None = 1, **more: Any) -> Any:
     attributes = {"openinference.span.kind": kind, **more.pop("attributes", {})}
@@ -33,7 +35,7 @@ SPANS = [
     span(1, "AGENT", "desk", None, attributes={"input.value": "Refund order 7"}, status_code="ERROR",
          status_message="gave up"),
     span(2, "TOOL", "run tool", attributes={"tool.name": "find", "output.value": '{"order": 7}'}),
-    span(3, "TOOL", "refund", status_code="ERROR", status_message="HTTP 429 Too Many Requests"),
+    span(3, "TOOL", "refund", status_code="ERROR", status_message=TOO_MANY),
 ]  # fmt: skip
 FLAT_MESSAGES = {
     "llm.input_messages.0.message.role": "system",
@@ -52,7 +54,7 @@ FLAT_MESSAGES = {
 def test_a_page_of_the_api_becomes_sessions(tmp_path: Path) -> None:
     (found,) = read_json(tmp_path, {"data": list(reversed(SPANS)), "next_cursor": None}).sessions
     assert (found.id, found.name, found.source, found.turns) == ("tr1", "desk", "phoenix", ("Refund order 7",))
-    assert told(found.responses) == [("find", {"order": 7}, 200), ("refund", "HTTP 429 Too Many Requests", 429)]
+    assert told(found.responses) == [("find", {"order": 7}, 200), ("refund", TOO_MANY, 429)]
     assert [one.latency_ms for one in found.responses] == [500.0, 500.0]
     assert found.expected_failure == "gave up"
 

@@ -164,7 +164,7 @@ def test_why_it_failed_is_told_rule_by_rule() -> None:
     ]
     one = traced(verdicts=verdicts, forbidden=(ForbiddenResult("rm", True, ("rm -rf",)), ForbiddenResult("ok", False)))
     assert failures(one) == ("one: because", "forbidden rm: rm -rf")
-    assert made(one).session.expected_failure == "one: because; forbidden rm: rm -rf"
+    assert made(one).session.expected_failure == "; ".join(failures(one))
     assert failures(traced(verdicts=verdicts[1:])) == ()
 
 

@@ -1,3 +1,5 @@
+import pytest
+
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.verdict import Verdict
@@ -63,12 +65,20 @@ def test_a_failure_to_reach_the_agent_is_masked() -> None:
     assert (str(shown), shown.hint, shown.body, shown.config) == ("no [masked]", "try [masked]", "a [masked]", True)
 
 
-def test_what_a_cut_left_of_a_secret_is_masked_too() -> None:
-    text = Masker(["s3cret-value", "another-one"]).text
-    assert text("we say s3cret-va … to the end") == "we say [masked] … to the end"
-    assert text("we say … t-value, no more") == "we say … [masked], no more"
-    assert text("s3cret-… t-value") == "[masked]… [masked]"
-    assert text("the answer ends in s3cret-v") == "the answer ends in [masked]"
-    assert text("er-one and s3cret-value") == "[masked] and [masked]"
-    assert text("s3cret-va is no cut … s3cre … alue") == "s3cret-va is no cut … s3cre … alue"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("we say s3cret-va … to the end", "we say [masked] … to the end"),
+        ("we say … t-value, no more", "we say … [masked], no more"),
+        ("s3cret-… t-value", "[masked]… [masked]"),
+        ("the answer ends in s3cret-v", "the answer ends in [masked]"),
+        ("er-one and s3cret-value", "[masked] and [masked]"),
+        ("s3cret-va is no cut … s3cre … alue", "s3cret-va is no cut … s3cre … alue"),
+    ],
+)
+def test_what_a_cut_left_of_a_secret_is_masked_too(text: str, shown: str) -> None:
+    assert Masker(["s3cret-value", "another-one"]).text(text) == shown
+
+
+def test_what_a_cut_left_is_masked_in_a_record() -> None:
     assert Masker(["s3cret-value"]).struct(Turn("q", "…t-value")).text == "…[masked]"

@@ -62,10 +62,6 @@ def test_how_a_runnable_gets_the_prompt_may_be_settled(file, written):
     assert file.spec("agent: {type: langchain, endpoint: 'bot:graph'}\n" + ASK).agent.input is None
 
 
-def test_an_empty_input_is_an_error(file):
-    assert file.error("agent: {type: langchain, endpoint: 'bot:graph', input: ''}\n" + ASK).path == "agent.input"
-
-
 @pytest.mark.parametrize("tools", ["[search]", "[{name: x}]", "[{callable: 'a:b', nme: x}]", "search"])
 def test_bad_tools_are_errors(file, tools):
     assert file.error(f"agent: {{type: python, endpoint: 'bot:ask', tools: {tools}}}\n{ASK}").path.startswith(
@@ -78,17 +74,19 @@ def test_numbers_in_headers_and_env_are_taken_as_written(file):
     assert agent.headers == {"X-Version": "1.10"}
 
 
-def test_inline_is_for_python_only(file):
-    assert file.error('agent: {endpoint: "http://x", isolation: inline}\n' + ASK).code == "conflict"
-
-
-def test_simulate_is_for_running_http_agents_only(file):
-    assert file.error("agent: {type: python, endpoint: 'b:a', simulate: answer}\n" + ASK).path == "agent.simulate"
-
-
-def test_reset_endpoint_is_for_http_agents(file):
-    found = file.error("agent: {type: python, endpoint: 'b:a', reset_endpoint: 'http://x/reset'}\n" + ASK)
-    assert "reset_function" in found.hint
+@pytest.mark.parametrize(
+    ("agent", "path", "hint"),
+    [
+        ("{type: langchain, endpoint: 'bot:graph', input: ''}", "input", ""),
+        ("{endpoint: 'http://x', isolation: inline}", "isolation", ""),
+        ("{type: python, endpoint: 'b:a', simulate: answer}", "simulate", ""),
+        ("{type: python, endpoint: 'b:a', reset_endpoint: 'http://x/reset'}", "reset_endpoint", "reset_function"),
+    ],
+)
+def test_a_key_of_another_kind_of_agent_is_an_error(file, agent, path, hint):
+    found = file.error(f"agent: {agent}\n{ASK}")
+    assert found.path == f"agent.{path}"
+    assert hint in found.hint
 
 
 @pytest.mark.parametrize(

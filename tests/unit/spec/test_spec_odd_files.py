@@ -33,43 +33,22 @@ def checked(folder: Path, text: str) -> Checked:
     return check(path, environ={})
 
 
-@pytest.fixture
-def odd(tmp_path: Path) -> str:
-    os.mkfifo(tmp_path / "odd.py")  # an open of it waits until somebody writes
-    return "odd.py"
-
-
-def test_a_fixture_that_is_no_regular_file_is_not_opened(tmp_path: Path, odd: str) -> None:
-    found = checked(tmp_path, f"{SCENARIO}fixtures: [{{type: sql, service: db, file: {odd}}}]\n")
-    assert [one.message for one in found.problems] == ["'odd.py' is not a regular file"]
-
-
-def test_a_script_that_is_no_regular_file_is_an_error(tmp_path: Path, odd: str) -> None:
-    found = checked(tmp_path, f"{SCENARIO}models: {{m: {{script: {odd}}}}}\n")
-    assert "'odd.py' is not a regular file" in [one.message for one in found.problems]
-
-
-def test_an_mcp_config_that_is_no_regular_file_is_an_error(tmp_path: Path, odd: str) -> None:
-    found = checked(tmp_path, CONTRACT % odd)
-    assert "'odd.py' is not a regular file" in [one.message for one in found.problems]
-
-
 @pytest.mark.parametrize(
-    ("section", "path"),
+    ("text", "path"),
     [
-        ("fixtures: [{type: files, files: [{path: a, source: odd.py}]}]", "fixtures[0].files[0].source"),
-        ("setup: {files: [{path: a, source: odd.py}]}", "setup.files[0].source"),
-        ("replays: {sessions: [{file: odd.py}]}", "replays.sessions[0].file"),
+        (SCENARIO + "fixtures: [{type: sql, service: db, file: odd.py}]\n", "fixtures[0].file"),
+        (SCENARIO + "fixtures: [{type: files, files: [{path: a, source: odd.py}]}]\n", "fixtures[0].files[0].source"),
+        (SCENARIO + "setup: {files: [{path: a, source: odd.py}]}\n", "setup.files[0].source"),
+        (SCENARIO + "replays: {sessions: [{file: odd.py}]}\n", "replays.sessions[0].file"),
+        (SCENARIO + "models: {m: {script: odd.py}}\n", "models.m.script"),
+        (CONTRACT % "odd.py", "agent.mcp_config"),
+        (SCENARIO.replace("{type: completes}", "{type: custom, script: odd.py}"), "invariants.r.check.script"),
     ],
 )
-def test_data_that_is_no_regular_file_is_an_error(tmp_path: Path, odd: str, section: str, path: str) -> None:
-    found = checked(tmp_path, f"{SCENARIO}{section}\n")
-    assert (path, "'odd.py' is not a regular file") in [(one.path, one.message) for one in found.problems]
-
-
-def test_a_script_of_a_rule_that_is_no_regular_file_is_an_error(tmp_path: Path, odd: str) -> None:
-    found = checked(tmp_path, SCENARIO.replace("{type: completes}", f"{{type: custom, script: {odd}}}"))
-    assert "'odd.py' is not a regular file" in [one.message for one in found.problems]
+def test_a_pipe_is_an_error_and_nobody_waits_for_it(tmp_path: Path, text: str, path: str) -> None:
+    os.mkfifo(tmp_path / "odd.py")  # an open of it waits until somebody writes
+    found = checked(tmp_path, text)
+    assert (path, "unreadable-file") in [(one.path, one.code) for one in found.problems]
 
 
 def test_folders_are_still_folders(tmp_path: Path) -> None:

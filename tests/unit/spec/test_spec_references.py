@@ -5,6 +5,8 @@ import json
 import pytest
 from spec_texts import HTTP
 
+from error_code import has_code
+from golden_words import Golden
 from holdfast.errors import UserError
 from holdfast.spec import interpolate, names, resolve, secret_values, shown_values
 
@@ -62,7 +64,7 @@ def test_secret_values_are_what_the_variables_hold(file):
 
 
 def test_unset_secret_is_refused_by_name(file):
-    with pytest.raises(UserError, match="TOKEN is not set"):
+    with pytest.raises(UserError, match="TOKEN", check=has_code("secret-unavailable")):
         secret_values(file.spec(SECRET, SET), {})
 
 
@@ -184,27 +186,27 @@ def test_patterns_and_prompts_keep_their_dollars(file):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("name", "value"),
     [
-        ("T", "5", "expected 1000 to 300000 ms, found 5 in the variable T"),
-        ("T", "soon", "expected a duration, found 'soon' in the variable T"),
-        ("REPLICAS", "0", "expected 1 to 100000, found 0 in the variable REPLICAS"),
-        ("REPLICAS", "2.5", "expected a whole number, found 2.5 in the variable REPLICAS"),
-        ("REPLICAS", "", "expected a whole number, found nothing in the variable REPLICAS"),
-        ("KEEP", "yes", "expected true or false, found 'yes' in the variable KEEP"),
-        ("METHOD", "SEND", "expected one of POST, GET, PUT, PATCH, DELETE, found 'SEND' in the variable METHOD"),
-        ("MIN", "nan", "expected a number, found 'nan' in the variable MIN"),
+        ("T", "5"),
+        ("T", "soon"),
+        ("REPLICAS", "0"),
+        ("REPLICAS", "2.5"),
+        ("REPLICAS", ""),
+        ("KEEP", "yes"),
+        ("METHOD", "SEND"),
+        ("MIN", "nan"),
     ],
 )
-def test_a_value_that_a_variable_gives_is_checked_like_a_literal(file, name, value, words):
+def test_a_value_that_a_variable_gives_is_checked_like_a_literal(file, name, value, golden: Golden):
     (found,) = [p for p in file.check(NUMBERS, GIVEN | {name: value}).problems if p.severity == "error"]
-    assert found.message == words
+    golden(found.message)
 
 
 @pytest.mark.parametrize(("name", "value"), [("T", "tok-123456"), ("METHOD", "s3cret"), ("KEEP", "truthy")])
 def test_text_that_could_be_a_secret_is_not_shown(file, name, value):
     (found,) = [p for p in file.check(NUMBERS, GIVEN | {name: value}).problems if p.severity == "error"]
-    assert f"found text of {len(value)} characters in the variable {name}" in found.message
+    assert f"{len(value)} characters in the variable {name}" in found.message
     assert value not in found.message + found.hint
 
 

@@ -49,8 +49,8 @@ def test_mysql_has_its_own_quotes_and_comments(one: str) -> None:
 
 
 def test_a_delimiter_of_mysql_holds_until_the_next_one() -> None:
-    sql = "DELIMITER //\nCREATE TRIGGER t BEGIN a; b; END//\nDELIMITER ;\nSELECT 1;"
-    assert texts(sql, "mysql") == ["CREATE TRIGGER t BEGIN a; b; END", "SELECT 1"]
+    trigger = "CREATE TRIGGER t BEGIN a; b; END"
+    assert texts(f"DELIMITER //\n{trigger}//\nDELIMITER ;\nSELECT 1;", "mysql") == [trigger, "SELECT 1"]
 
 
 def test_each_statement_knows_its_line() -> None:
@@ -67,7 +67,7 @@ def test_a_dump_brings_the_rows_of_a_copy() -> None:
 
 def test_what_pg_dump_writes_for_psql_is_passed_over_and_the_rest_refused() -> None:
     assert texts("\\restrict abc\nSELECT 1;\n\\unrestrict abc\n") == ["SELECT 1"]
-    with pytest.raises(QueryFailed, match=r"line 2: \\connect is a command of psql"):
+    with pytest.raises(QueryFailed, match=r"^line 2: \\connect "):
         texts("SELECT 1;\n\\connect other\n")
 
 

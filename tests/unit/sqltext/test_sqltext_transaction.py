@@ -77,25 +77,35 @@ def test_several_statements_are_told_apart_outside_of_literals():
     assert kinds("") == []
 
 
-def test_backslashes_escape_only_where_the_dialect_says_so():
-    assert kinds(r"SELECT 'a\'; DELETE FROM b; --'") == ["read", "write"]
-    assert kinds(r"SELECT 'a\'; DELETE FROM b; --'", "mysql") == ["read"]
-    assert kinds(r"SELECT E'a\'; DELETE FROM b; --'") == ["read"]
+ATOMIC = "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END"
+BODY = "BEGIN IF a THEN SELECT 1; END IF; CASE b WHEN 1 THEN DELETE FROM c; END\nCASE; SELECT 2; END"
+ALTER = "ALTER TABLE `a` DISABLE KEYS"
 
 
-def test_the_body_of_a_program_is_no_statement_of_its_own():
-    atomic = "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END"
-    assert kinds(f"{atomic}; COMMIT") == ["write", "commit"]
-    body = "BEGIN IF a THEN SELECT 1; END IF; CASE b WHEN 1 THEN DELETE FROM c; END\nCASE; SELECT 2; END"
-    assert kinds(f"CREATE DEFINER=`a`@`b` PROCEDURE p() {body}; COMMIT", "mysql") == ["write", "commit"]
-    assert kinds("CREATE PROCEDURE p() DELETE FROM a; COMMIT", "mysql") == ["write", "commit"]
-    assert kinds("BEGIN NOT ATOMIC DELETE FROM a", "mysql") == ["write"]
+@pytest.mark.parametrize(
+    ("dialect", "sql", "expected"),
+    [
+        # A backslash escapes only where the dialect says so.
+        ("postgres", r"SELECT 'a\'; DELETE FROM b; --'", ["read", "write"]),
+        ("mysql", r"SELECT 'a\'; DELETE FROM b; --'", ["read"]),
+        ("postgres", r"SELECT E'a\'; DELETE FROM b; --'", ["read"]),
+        # The body of a program is not a statement of its own.
+        ("postgres", f"{ATOMIC}; COMMIT", ["write", "commit"]),
+        ("mysql", f"CREATE DEFINER=`a`@`b` PROCEDURE p() {BODY}; COMMIT", ["write", "commit"]),
+        ("mysql", "CREATE PROCEDURE p() DELETE FROM a; COMMIT", ["write", "commit"]),
+        ("mysql", "BEGIN NOT ATOMIC DELETE FROM a", ["write"]),
+        # MySQL runs such a comment.
+        ("postgres", f"/*!40000 {ALTER} */", []),
+        ("mysql", "# a note\nSELECT 1", ["read"]),
+    ],
+)
+def test_kinds_of_a_dialect(dialect, sql, expected):
+    assert kinds(sql, dialect) == expected
 
 
 def test_a_comment_that_mysql_runs_is_part_of_the_statement():
-    (alter,) = transaction_statements("/*!40000 ALTER TABLE `a` DISABLE KEYS */", "mysql")
-    assert (alter.kind, alter.table, alter.text) == ("write", "a", "ALTER TABLE `a` DISABLE KEYS")
-    assert kinds("/*!40000 ALTER TABLE `a` DISABLE KEYS */") == []
+    (alter,) = transaction_statements(f"/*!40000 {ALTER} */", "mysql")
+    assert (alter.kind, alter.table, alter.text) == ("write", "a", ALTER)
 
 
 def test_the_text_is_short_and_without_values():
@@ -104,18 +114,32 @@ def test_the_text_is_short_and_without_values():
     assert len(transaction_statements("SELECT " + "1, " * 1_000, "postgres")[0].text) == 200
 
 
-def test_mysql_commits_definitions_by_itself_and_sets_autocommit():
-    (create,) = transaction_statements("CREATE TABLE `a` (b int)", "mysql")
-    assert (create.ends, create.table) == (True, "a")
-    assert not transaction_statements("CREATE TEMPORARY TABLE a (b int)", "mysql")[0].ends
-    assert not transaction_statements("CREATE TABLE a (b int)", "postgres")[0].ends
-    assert transaction_statements("SET AUTOCOMMIT = 0", "mysql")[0].autocommit is False
-    assert transaction_statements("SET @@session.autocommit=ON", "mysql")[0].autocommit is True
-    assert transaction_statements("SET NAMES utf8", "mysql")[0].autocommit is None
-    assert transaction_statements("SET @autocommit = 1", "mysql")[0].autocommit is None
-    assert transaction_statements("SET NAMES utf8, SESSION autocommit := 0", "mysql")[0].autocommit is False
-    assert not transaction_statements("CREATE OR REPLACE TEMPORARY TABLE a (b int)", "mysql")[0].ends
-    assert kinds("# a note\nSELECT 1", "mysql") == ["read"]
+@pytest.mark.parametrize(
+    ("dialect", "sql", "ends"),
+    [
+        ("mysql", "CREATE TABLE `a` (b int)", True),
+        ("mysql", "CREATE TEMPORARY TABLE a (b int)", False),
+        ("mysql", "CREATE OR REPLACE TEMPORARY TABLE a (b int)", False),
+        ("postgres", "CREATE TABLE a (b int)", False),
+    ],
+)
+def test_mysql_commits_definitions_by_itself(dialect, sql, ends):
+    (create,) = transaction_statements(sql, dialect)
+    assert (create.ends, create.table) == (ends, "a")
+
+
+@pytest.mark.parametrize(
+    ("sql", "autocommit"),
+    [
+        ("SET AUTOCOMMIT = 0", False),
+        ("SET @@session.autocommit=ON", True),
+        ("SET NAMES utf8", None),
+        ("SET @autocommit = 1", None),
+        ("SET NAMES utf8, SESSION autocommit := 0", False),
+    ],
+)
+def test_mysql_sets_autocommit(sql, autocommit):
+    assert transaction_statements(sql, "mysql")[0].autocommit is autocommit
 
 
 @given(st.text(alphabet="'\"`$-/*#;\\ aE\n", max_size=200), st.sampled_from(["postgres", "mysql"]))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from holdfast.sqltext.transaction import transaction_statements
 from holdfast.sqltext.writes import writes_of
 
@@ -88,10 +92,16 @@ def test_mysql() -> None:
         assert found(sql, "mysql") == writes, (sql, writes)
 
 
-def test_a_temporary_table_is_marked() -> None:
-    assert [write.temporary for write in writes_of("CREATE TEMP TABLE t (a int)", "postgres")] == [True]
-    assert [write.temporary for write in writes_of("CREATE TEMPORARY TABLE t (a int)", "mysql")] == [True]
-    assert [write.temporary for write in writes_of("CREATE TABLE template (a int)", "postgres")] == [False]
+@pytest.mark.parametrize(
+    ("dialect", "sql", "temporary"),
+    [
+        ("postgres", "CREATE TEMP TABLE t (a int)", True),
+        ("mysql", "CREATE TEMPORARY TABLE t (a int)", True),
+        ("postgres", "CREATE TABLE template (a int)", False),
+    ],
+)
+def test_a_temporary_table_is_marked(dialect: Any, sql: str, temporary: bool) -> None:
+    assert [write.temporary for write in writes_of(sql, dialect)] == [temporary]
 
 
 SLASHED = "WITH x AS (SELECT '\\' AS a) INSERT INTO orders SELECT 1"

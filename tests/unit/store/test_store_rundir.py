@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from error_code import has_code
 from golden_words import Golden
 from holdfast.errors import UsageError, UserError
 from holdfast.model.format_numbers import RUN_DIRECTORY
@@ -82,7 +83,7 @@ def test_another_format_is_refused_with_the_way_out(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=f"99.*{RUN_DIRECTORY}"):
             run.manifest()
     write_json(run.path / "run.json", {"format": RUN_DIRECTORY})
-    with pytest.raises(UserError, match="not a record of a run"):
+    with pytest.raises(UserError, check=has_code("run-damaged")):
         run.manifest()
 
 
@@ -160,5 +161,5 @@ def test_a_verdict_that_no_trial_can_have_is_no_record(tmp_path: Path) -> None:
     (tmp_path / "verdicts-1.jsonl").write_bytes(
         b'{"trial":"a","invariant":"r","outcome":"n/a","score":0.0,"reason":""}\n'
     )
-    with pytest.raises(UserError, match=r"verdicts-1.jsonl:1: not a record of a run: .*'n/a'"):
+    with pytest.raises(UserError, match=r"verdicts-1.jsonl:1: .*'n/a'", check=has_code("run-damaged")):
         list(verdicts(tmp_path / "verdicts-1.jsonl"))

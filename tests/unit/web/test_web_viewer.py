@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web_kit import HOSTILE, ViewerClient, holdfast, make_project, tree_digest, viewing
+from web_kit import GUESS, HOSTILE, ViewerClient, holdfast, make_project, tree_digest, viewing
 
 from holdfast.web import viewer
 
@@ -86,9 +86,9 @@ def test_a_run_says_what_it_came_to(client: ViewerClient) -> None:
     assert [rule["id"] for rule in found["rules"]] == ["cites", "quick"]
     assert found["rules"][0]["severity"] == "critical"
     assert found["rules"][0]["where"].endswith("holdfast.yaml:8")
-    assert [(column["name"], column["faults"]) for column in found["columns"]] == [
-        ("calm", ""),
-        ("down", "error on tool search"),
+    assert [(column["name"], "search" in column["faults"]) for column in found["columns"]] == [
+        ("calm", False),
+        ("down", True),
     ]
 
 
@@ -111,7 +111,7 @@ def test_failures_come_by_their_cause_with_one_answer(client: ViewerClient) -> N
     assert [(run["rules"][rule]["id"], run["columns"][column]["name"]) for rule, column in cause["cells"]] == [
         ("cites", "down")
     ]
-    assert cause["answered"] == "it is $12.00, trust me"
+    assert cause["answered"] == GUESS
     assert "search, call 1: error" in cause["fault"]
     assert cause["again"].endswith(f"--trial {cause['trial']}")
 
@@ -125,14 +125,14 @@ def test_a_cell_has_its_trials(client: ViewerClient) -> None:
 
 def test_a_trial_has_its_conversation_calls_with_outputs_and_verdicts(client: ViewerClient) -> None:
     found = trial_of(client, "0002", "cites", "down")
-    assert found["turns"][0]["text"] == "it is $12.00, trust me"
+    assert found["turns"][0]["text"] == GUESS
     assert [(call["tool"], call["status"], call["fault"]) for call in found["trace"]] == [("search", 503, "error")]
     assert [met["mode"] for met in found["faults"]] == ["error"]
     assert (found["outcome"], found["verdicts"][0]["rule"]) == ("fail", "cites")
     assert found["promote"].startswith(f"holdfast promote {found['id']} ")
     assert found["promote"].endswith(".holdfast/runs/0002")
     calm = trial_of(client, "0002", "cites", "calm")
-    assert calm["trace"][0]["output"].startswith("a source says What is it?")
+    assert calm["trace"][0]["output"].startswith("a source says ")
     assert (calm["outcome"], calm["promote"]) == ("pass", "")
     start, end = calm["verdicts"][0]["marks"][0]
     assert calm["turns"][0]["text"][start:end] == "source"

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from holdfast.web.viewer import Viewer
 
 HOSTILE = "<script>alert(1)</script></script><img src=x onerror=alert(2)> \u202e\u0000 é 😀"
+GUESS = "it is $12.00, trust me"
 
 AGENT = f"""
 HOSTILE = {HOSTILE!r}
@@ -38,7 +39,7 @@ def careless(prompt):
     try:
         return search(prompt)
     except Exception:
-        return "it is $12.00, trust me"
+        return {GUESS!r}
 """
 
 SPEC = """

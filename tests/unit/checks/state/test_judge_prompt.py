@@ -57,6 +57,6 @@ def test_criteria_rubric_and_the_cut_are_told_before_the_text() -> None:
     outside, inside = parted(said)
     assert inside == "the text"
     assert re.search(r"Criteria:\nBe kind\.\nPasses: kind words\nFails: rude words\n", outside)
-    assert "only its beginning is shown" in outside
+    assert "only its beginning" in outside
     assert "longer" not in prompt("the text", "Be kind.", None, None)
-    assert "not to be trusted" in SYSTEM
+    assert "trusted" in SYSTEM

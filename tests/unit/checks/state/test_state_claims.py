@@ -179,22 +179,19 @@ def test_where_such_deeds_are_not_seen_a_claim_is_believed_only_if_it_was_done_a
     for audit, passed in (((SENT,), True), ((), None)):
         world = FakeWorld(Path("/nowhere"), audit=audit)
         world.unseen = {"http_calls": "calls past the proxy are not seen"}
-        assert check.decide(gathered(check, world, "I have sent it.")).passed is passed
+        assert check.decide(gathered(check, world, "I sent it.")).passed is passed
 
 
 def test_a_claim_holds_if_it_was_done_and_fails_if_not() -> None:
     claim = {"says": r"(sent|mailed)", "did": MAILED}
-    assert judged(claim, "I have SENT the mail.").passed is True
-    false = judged(claim, "I have sent the mail.", audit=(ROW,))
-    assert (false.passed, false.code) == (
-        False,
-        "claim-untrue",
-    )
+    assert judged(claim, "I SENT the mail.").passed is True
+    false = judged(claim, "I sent the mail.", audit=(ROW,))
+    assert (false.passed, false.code) == (False, "claim-untrue")
 
 
 def test_what_is_not_claimed_is_no_lie_and_silence_proves_nothing() -> None:
     claim = {"says": "sent", "did": MAILED}
-    assert judged(claim, "I could not do it.", audit=()).passed is True
+    assert judged(claim, "I could not.", audit=()).passed is True
     assert judged(claim, "Nothing to tell.").passed is True
     assert judged(claim, " ").passed is None
     assert judged(claim).passed is None
@@ -339,7 +336,7 @@ def test_claims_of_both_kinds_need_a_world() -> None:
     world = FakeWorld(Path("/nowhere"), audit=ALL)
     finding = check.decide(gathered(check, world, "I mailed them."))
     assert finding.passed
-    assert check.decide(gathered(check, world, "I mailed them, and refunded it.")).passed is False
+    assert check.decide(gathered(check, world, "I mailed and refunded.")).passed is False
 
 
 def test_calls_that_are_not_known_leave_a_claim_unproven() -> None:

@@ -22,7 +22,6 @@ def test_a_second_payment_that_was_only_asked_for_may_have_been_done_twice() -> 
     finding = found("side_effect_once", paid(), asked(), tool="pay")
     assert finding.passed is None
     assert finding.code == "maybe-done-twice"
-    assert finding.code == "maybe-done-twice"
 
 
 def test_one_payment_that_was_only_asked_for_is_not_done_twice() -> None:
@@ -38,7 +37,7 @@ def test_two_payments_are_done_twice_whatever_was_asked_for_then() -> None:
 def test_max_calls_counts_what_was_asked_for_as_perhaps(max: int, passed: bool | None) -> None:
     finding = found("max_calls", llm(), paid(), asked(), max=max, plane="tool")
     assert finding.passed is passed
-    assert passed is not None or "1 more was asked for" in finding.reason
+    assert passed is not None or "1 more" in finding.reason
 
 
 @pytest.mark.parametrize(("at_most", "passed"), [(1, None), (2, True), (None, True)])

@@ -3,11 +3,13 @@ import pytest
 from holdfast.faults.context.overflow import Overflow
 from holdfast.model.tokens import count_tokens
 
+PROMPT = "what is it worth"
+
 
 @pytest.mark.parametrize("tokens", [1, 7, 250, 4000])
 def test_overflow_adds_exactly_so_many_tokens(context, tokens):
-    text = Overflow(inject_tokens=tokens).rewrite("what is it worth", context())
-    assert text.endswith("\n\nwhat is it worth")
+    text = Overflow(inject_tokens=tokens).rewrite(PROMPT, context())
+    assert text.endswith(f"\n\n{PROMPT}")
     assert count_tokens(text) == tokens + 4
 
 

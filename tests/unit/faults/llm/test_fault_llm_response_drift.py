@@ -44,7 +44,7 @@ def test_verbosity_shift_expands_by_severity(meet, severity, factor):
 @pytest.mark.parametrize("factor", [2.0, 0.5])
 def test_verbosity_shift_compresses_to_whole_sentences(meet, factor):
     got = meet(drift("verbosity_shift", direction="compress", factor=factor), PROSE)
-    assert got == "The price is high."
+    assert got == PROSE.split(". ")[0] + "."
 
 
 def test_verbosity_shift_cuts_a_single_sentence(meet):

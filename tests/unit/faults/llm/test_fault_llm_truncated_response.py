@@ -11,7 +11,7 @@ def reply(content, reason):
 
 
 def test_truncated_response_cuts_after_ten_tokens_by_default(meet):
-    assert meet(TruncatedResponse(), LONG) == "one two three four five six seven eight nine ten"
+    assert meet(TruncatedResponse(), LONG).split() == LONG.split()[:10]
 
 
 def test_truncated_response_says_length_where_the_format_can(meet):

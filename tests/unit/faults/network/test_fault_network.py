@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from golden_words import Golden
 from holdfast import plugins
 from holdfast.model.delivery import Delivery
 from holdfast.protocols.fault import Call, Dropped, Failed, FaultContext, Reply, TimedOut
@@ -158,7 +159,5 @@ def test_settings_are_named_as_for_services():
         assert [f.name for f in dataclasses.fields(plugin)] == [f.name for f in dataclasses.fields(service)]
 
 
-def test_what_the_receiver_meets_is_told():
-    told = str(Met("bandwidth").run().delivery)
-    assert told == "the reply: 10 kB a second"
-    assert str(Met("limit_data", bytes=3).run().delivery) == "the reply: cut off after 3 bytes"
+def test_the_delivery_describes_what_the_receiver_meets(golden: Golden):
+    golden([str(Met("bandwidth").run().delivery), str(Met("limit_data", bytes=3).run().delivery)])

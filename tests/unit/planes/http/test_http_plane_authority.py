@@ -101,7 +101,7 @@ def test_servers_that_a_user_trusts_besides_are_trusted_upstream_too(authority, 
     context = trusted({name: authority.own_file})
     assert context.verify_mode == ssl.CERT_REQUIRED
     subjects = [dict(pair for part in one["subject"] for pair in part) for one in context.get_ca_certs()]
-    assert {"commonName": "Holdfast (this run only)"} in subjects
+    assert any("Holdfast" in subject.get("commonName", "") for subject in subjects)
 
 
 def test_leaves_are_made_once_and_not_without_end(authority, monkeypatch):

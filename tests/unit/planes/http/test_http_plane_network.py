@@ -51,7 +51,7 @@ def test_bandwidth(bench, server, scheme):
         reply, took = timed(trial, server.url + "/text")
     assert len(reply.content) == 2_700
     assert 0.2 <= took < 2
-    assert trial.context.ledger[0].got == "the reply: 10 kB a second"
+    assert "10 kB" in trial.context.ledger[0].got
 
 
 @BOTH
@@ -106,7 +106,7 @@ def test_limit_data_cuts_the_body_off(bench, server, scheme):
         with pytest.raises(requests.RequestException) as raised:
             trial.get(server.url + "/text")
         (event,) = trial.events()
-    assert "1000 bytes read, 1700 more expected" in str(raised.value)
+    assert "1000 bytes read, 1700 more" in str(raised.value)
     assert event.error_type == "connection_lost"
 
 

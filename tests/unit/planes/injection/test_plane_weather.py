@@ -176,14 +176,14 @@ def test_a_firing_that_changes_nothing_has_no_effect() -> None:
 def test_a_delay_is_in_the_ledger_before_it_begins() -> None:
     bench = Bench(fault("search", "slow", delay_ms=70))
     order: list[str] = []
-    bench.weather.record = lambda met: order.append(met.got)
+    bench.weather.record = lambda met: order.append(met.mode)
 
     async def sleep(ms: float) -> None:
         order.append("sleeping")
 
     call = Call("tool", "search", {}, 1)
     asyncio.run(bench.weather.inject(call, bench._forward, sleep))
-    assert order == ["a delay of 70 ms", "sleeping"]
+    assert order == ["slow", "sleeping"]
 
 
 def test_a_delay_of_nothing_has_no_effect() -> None:
@@ -197,7 +197,7 @@ def test_a_timeout_waits_then_fails_and_is_one_firing() -> None:
     with pytest.raises(TimedOut):
         bench.call()
     assert bench.waited == [40]
-    assert [(met.effect, met.got) for met in bench.ledger] == [("met", "a delay of 40 ms")]
+    assert [(met.effect, met.delayed) for met in bench.ledger] == [("met", True)]
 
 
 def test_two_faults_compose_in_list_order_the_first_outermost(own: Any) -> None:

@@ -127,7 +127,7 @@ def test_upstream_that_refuses_is_down_and_its_key_is_not_told() -> None:
         base = f"http://127.0.0.1:{free_port()}"
         router = route(environ={"GOOGLE_GEMINI_BASE_URL": base})
         asked = query({"model": "m"}, provider="google", path="/v1beta/models/g:generateContent?key=AIza-agent")
-        with pytest.raises(UpstreamDown, match=f"the model at {base} gave no answer: it does not take") as raised:
+        with pytest.raises(UpstreamDown, match=base) as raised:
             await answer(router, asked)
         assert "AIza" not in str(raised.value)
 

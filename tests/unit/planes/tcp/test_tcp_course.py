@@ -3,6 +3,8 @@
 from holdfast.planes.tcp.transaction_state import TransactionState
 from holdfast.sqltext.transaction import transaction_statements
 
+INSERT = "INSERT INTO a VALUES (1)"
+
 
 class Counted:
     """A course, and the transactions that it began and ended."""
@@ -29,7 +31,7 @@ class Counted:
 def test_a_statement_by_itself_is_a_transaction():
     one = Counted()
     assert one.say("SELECT 1") == ["statement 1!"]
-    assert one.say("INSERT INTO a VALUES (1)") == ["statement 2!", "write 2!", "commit 2!"]
+    assert one.say(INSERT) == ["statement 2!", "write 2!", "commit 2!"]
     assert one.say("SET x = 1") == []
     assert (one.begun, one.ended) == (2, 2)
 
@@ -38,8 +40,8 @@ def test_each_step_of_a_block_is_taken_once():
     one = Counted()
     assert one.say("BEGIN") == []
     assert one.say("SELECT 1") == ["statement 1"]
-    assert one.say("INSERT INTO a VALUES (1)") == ["write 1"]
-    assert one.say("INSERT INTO a VALUES (2)") == []
+    assert one.say(INSERT) == ["write 1"]
+    assert one.say(INSERT) == []
     assert one.say("COMMIT") == ["commit 1!"]
     assert (one.begun, one.ended) == (1, 1)
 
@@ -53,7 +55,7 @@ def test_a_commit_of_what_did_not_write_is_no_step():
 
 def test_a_block_in_one_message_ends_with_it():
     one = Counted()
-    assert one.say("BEGIN; INSERT INTO a VALUES (1); COMMIT") == ["statement 1!", "write 1!", "commit 1!"]
+    assert one.say(f"BEGIN; {INSERT}; COMMIT") == ["statement 1!", "write 1!", "commit 1!"]
     assert not one.transactions.open
 
 
@@ -62,15 +64,15 @@ def test_nothing_is_met_in_a_block_that_failed():
     one.say("BEGIN")
     one.say("SELECT 1")
     one.transactions.fail(rolled_back=False)
-    assert one.say("INSERT INTO a VALUES (1)") == []
+    assert one.say(INSERT) == []
     assert one.say("COMMIT") == []
-    assert one.say("INSERT INTO a VALUES (1)")[0] == "statement 2!"
+    assert one.say(INSERT)[0] == "statement 2!"
 
 
 def test_what_the_server_says_counts():
     one = Counted()
     one.transactions.told(open=True)
-    assert one.say("INSERT INTO a VALUES (1)") == ["statement 1", "write 1"]
+    assert one.say(INSERT) == ["statement 1", "write 1"]
     one.transactions.told(open=False)
     assert one.say("SELECT 1") == ["statement 2!"]
     assert (one.begun, one.ended) == (2, 2)
@@ -79,7 +81,7 @@ def test_what_the_server_says_counts():
 def test_sync_commits_what_was_written_outside_of_a_block():
     one = Counted()
     transactions = one.transactions
-    dues = transactions.meet(transaction_statements("INSERT INTO a VALUES (1)", "postgres"), commits=False)
+    dues = transactions.meet(transaction_statements(INSERT, "postgres"), commits=False)
     assert [(due.step, due.ends) for due in dues] == [("statement", True), ("write", True)]
     assert [due.step for due in transactions.sync()] == ["commit"]
     transactions.passed()
@@ -90,17 +92,17 @@ def test_sync_commits_what_was_written_outside_of_a_block():
 def test_without_autocommit_work_opens_a_block():
     one = Counted("mysql")
     assert one.say("SET autocommit = 0") == []
-    assert one.say("INSERT INTO a VALUES (1)") == ["statement 1", "write 1"]
+    assert one.say(INSERT) == ["statement 1", "write 1"]
     assert one.say("COMMIT") == ["commit 1!"]
     assert one.say("SELECT 1") == ["statement 2"]
     one.say("SET autocommit = 1")
     one.say("ROLLBACK")
-    assert one.say("INSERT INTO a VALUES (1)") == ["statement 3!", "write 3!", "commit 3!"]
+    assert one.say(INSERT) == ["statement 3!", "write 3!", "commit 3!"]
 
 
 def test_a_definition_commits_in_mysql():
     one = Counted("mysql")
     one.say("BEGIN")
-    one.say("INSERT INTO a VALUES (1)")
-    assert one.say("CREATE TABLE b (c int)") == ["commit 1!"]
+    one.say(INSERT)
+    assert one.say("DROP TABLE b") == ["commit 1!"]
     assert one.ended == 1

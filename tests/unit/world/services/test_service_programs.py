@@ -31,9 +31,9 @@ def run(tmp_path, script, **files):
 def test_one_reads_a_file_and_adds_to_another(tmp_path):
     given, to = tmp_path / "given", tmp_path / "to"
     given.write_text("read")
-    to.write_text("before ")
+    to.write_text("a ")
     run(tmp_path, "echo $(cat) $WORD $(ls $1)", source=given, to=to)
-    assert to.read_text() == "before read said here\n"
+    assert to.read_text() == "a read said here\n"
 
 
 def test_one_that_fails_is_told_with_its_last_words(tmp_path):
