@@ -35,7 +35,7 @@ def test_the_twin_is_acquitted_and_both_are_told_what_nobody_asked_for(tmp_path:
     assert result.with_outcome("pass") == {("never-fabricates", "calm"), ("reads-the-stock", "calm")}
     assert (result.exit_code, result.warnings) == (0, ())
     assert [note.split()[2] for note in result.notes] == ["suppliers"]
-    assert "session s1: " in result.said
+    assert any(line.startswith("session s1: ") for line in result.said)
 
 
 @pytest.mark.parametrize("isolation", ["worker", "inline"])

@@ -91,7 +91,7 @@ def test_what_has_no_place_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_or_lies_outside_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="Dockerfile:2: COPY: .*gone", check=has_code("task-invalid")):
+    with pytest.raises(UserError, match=r"Dockerfile:2: COPY: .*gone", check=has_code("task-invalid")):
         place(tmp_path, "FROM a\nCOPY gone /app/\n")
     (tmp_path / "link.txt").symlink_to("/etc/hostname")
     with pytest.raises(UserError, match="outside"):

@@ -215,7 +215,7 @@ def test_an_attack_whose_code_word_is_put_together_is_not_kept(tmp_path: Path) -
 def test_a_model_that_fails_is_our_error_and_never_fewer_mutations(tmp_path: Path) -> None:
     with judging(lambda got: Reply(401)) as server:
         write = ModelWriter(ModelSpec(provider="ollama", name="m", base_url=server.url), {}, tmp_path, tmp_path / "c")
-        with pytest.raises(HarnessError, match="ollama/m .* 401", check=has_code("model-refused")):
+        with pytest.raises(HarnessError, match=r"ollama/m .* 401", check=has_code("model-refused")):
             mutated(["noise", "paraphrase"], PROMPTS[:1], write=write)
 
 

@@ -64,7 +64,7 @@ def test_secret_values_are_what_the_variables_hold(file):
 
 
 def test_unset_secret_is_refused_by_name(file):
-    with pytest.raises(UserError, match="TOKEN", check=has_code("secret-unavailable")):
+    with pytest.raises(UserError, match="TOKEN", check=has_code("variable-unset")):
         secret_values(file.spec(SECRET, SET), {})
 
 
