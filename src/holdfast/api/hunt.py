@@ -73,6 +73,8 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     found = result(planner, job.spec, count, _stopped(job, planner, run, outcome, count))
     if found.stopped != "interrupted":
         _refuse_calm(planner, outcome, show_calm)
+    if planner.options.map_only:
+        return EndedHunt(found, planner, run)
     write_json(run.path / RESULT, found)
     known = (
         (rule, KnownCause(cause.id, cause.code, _scenario(planner, cause.id), cause.prompt))
@@ -103,7 +105,7 @@ def _stopped(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, c
 
 def _refuse_calm(planner: HuntPlanner, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> None:
     failing = planner.failing_in_calm
-    if failing:
+    if failing and not planner.options.map_only:
         show_calm(outcome)
         rules = ", ".join(dict.fromkeys(rule for rule, _ in failing))
         hint = "fix the agent or the rule first, or hunt for another rule: --rule ID"
@@ -111,7 +113,7 @@ def _refuse_calm(planner: HuntPlanner, outcome: RunOutcome, show_calm: Callable[
     if planner.broken or any(one.error for one in planner.calm):
         show_calm(outcome)
         raise HarnessError("Holdfast could not observe the agent's trials", code="hunt-broken")
-    if planner.calm and not any(hunt.points.all for hunt in planner.hunts) and not planner.options.map_only:
+    if planner.calm and not any(hunt.points.all for hunt in planner.hunts):
         raise NothingProven(
             "the agent made no call that Holdfast can see, so there is nowhere to place a fault", code="hunt-no-calls"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,15 @@ from holdfast.cli.run_job import execute, prepare
 from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import UsageError
+from holdfast.folders import runs_folder
+from holdfast.hunt.fault_map import fault_map
 from holdfast.hunt.result import HuntResult
 from holdfast.model.codec import to_builtins
-from holdfast.report.hunt import hunt_lines, scenario_yaml
+from holdfast.report.hunt import hunt_lines, map_lines, scenario_yaml
 from holdfast.report.safe import one_line
 from holdfast.runner.outcome import RunOutcome, shown_path
+from holdfast.runner.past.hunted import tried_faults
+from holdfast.runner.past.last_failed import runs_of
 
 MAX_TRIALS = 300
 
@@ -52,6 +57,24 @@ def hunt_and_show(
     if write is not None:
         write_causes(write, hunted.found)
     return hunted.found.exit_code
+
+
+def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: Any) -> int:
+    """What `map` does with its command line; the exit code."""
+    asked = options(part="hunt", hunt=hunt_options(map_only=True), **{"replicas": 1, **_given(given)})
+    prepared = prepare_hunt(find_config(config), asked)
+    hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=True), as_json=as_json)
+    spec = prepared.job.spec
+    found = fault_map(hunted.planner, tried_faults(runs_of(runs_folder(spec.file), spec, every_part=True)))
+    if as_json:
+        print_document({**to_builtins(found), "percent": round(found.coverage.percent, 2)})
+    else:
+        show_lines(map_lines(found))
+    return 0
+
+
+def _given(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def run_hunt(prepared: PreparedJob, screen: Screen, *, as_json: bool) -> EndedHunt:

@@ -74,6 +74,7 @@ GROUPS = {
         "contract": "Run, validate or score a contract",
         "run": "Run a task in its sandbox, or mutated prompts",
         "replay": "Replay recorded sessions; import and export them",
+        "map": "Show the agent's calls, and which faults were tried there",
         "hunt": "Find the smallest sets of faults that break a rule",
         "ci": "Run every part of the file and decide whether it passes",
         "score": "Print only the overall score",

@@ -90,10 +90,13 @@ class HuntPlanner:
             return tuple(self._calm.values())
         if not self.calm:
             self.calm = list(judged.trials)
-            if self.failing_in_calm or self.broken_in_calm or self.options.map_only:
+            if self.broken_in_calm or (self.failing_in_calm and not self.options.map_only):
                 self.done = True
                 return ()
             self._start()
+            if self.options.map_only:
+                self.done = True
+                return ()
             return self._next_round(())
         return self._next_round(judged.trials)
 
@@ -119,6 +122,10 @@ class HuntPlanner:
         for one in self.calm:
             found.setdefault(self._calm[one.trial].task, []).append(one)
         return found
+
+    def calm_of_tasks(self) -> list[tuple[Task, JudgedTrial]]:
+        """Each task with the calm trial that made the most calls."""
+        return [(task, max(found, key=lambda one: len(one.calls))) for task, found in self._by_task().items()]
 
     def _start(self) -> None:
         by_task = self._by_task()

@@ -40,6 +40,11 @@ def judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> Judge
 
 def call_sites(trace: Iterable[TraceEvent]) -> Iterator[CallSite]:
     """The calls of a trial, numbered for each target."""
+    return (site for _, site in numbered_calls(trace))
+
+
+def numbered_calls(trace: Iterable[TraceEvent]) -> Iterator[tuple[TraceEvent, CallSite]]:
+    """The same, each with what was seen of it."""
     ordinals = Counter[tuple[str, str]]()
     for event in _made(trace):
         # An HTTP call is traced as `METHOD URL`, and its faults wait at the URL.
@@ -47,7 +52,7 @@ def call_sites(trace: Iterable[TraceEvent]) -> Iterator[CallSite]:
         if event.event_type == "http_call":
             target = event.tool.partition(" ")[2].partition("?")[0]
         ordinals[event.plane, target] += 1
-        yield CallSite(event.plane, target, ordinals[event.plane, target])
+        yield event, CallSite(event.plane, target, ordinals[event.plane, target])
 
 
 def lineage(observation: Observation) -> Iterator[Feed]:

@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Any
 
 from holdfast.hunt.evidence import Count
+from holdfast.hunt.fault_map import FaultMap
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import one_line
 from holdfast.report.wording import plural
@@ -80,6 +81,34 @@ def _fault(fault: Mapping[str, Any]) -> str:
     call = f"from call {fault['on_call']} on" if lasting else f"call {fault['on_call']}"
     where = "the model" if fault["plane"] == "llm" else one_line(str(fault["target"]))
     return f"{fault['mode']} at {where}, {call}"
+
+
+_SIGNS = {"held": "✔", "failed": "✘", "not met": "?", "open": "·"}
+
+
+def map_lines(found: FaultMap) -> Iterator[str]:
+    """The calls with what they feed, then call sites × modes."""
+    prompt = None
+    for site in found.sites:
+        if site.prompt != prompt:
+            prompt = site.prompt
+            yield f"asked: {one_line(prompt)}"
+        name = f"{site.plane} {one_line(site.target)} #{site.on_call}" + (" (write)" if site.write else "")
+        yield f"  {name}" + (f"  ──▶ {', '.join(map(one_line, site.feeds))}" if site.feeds else "")
+    modes = list(dict.fromkeys(mode for row in found.coverage.rows for mode in row.modes))
+    heads = [f"{row.target} #{row.on_call}" for row in found.coverage.rows]
+    wide = max(map(len, heads), default=0)
+    yield ""
+    for number, mode in enumerate(modes):
+        yield f"  {' ' * wide}  {'│ ' * number}┌ {mode}"
+    for head, row in zip(heads, found.coverage.rows, strict=True):
+        signs = (_SIGNS[row.modes[mode].state] if mode in row.modes else " " for mode in modes)
+        yield f"  {one_line(head):<{wide}}  {' '.join(signs)}"
+    count = found.coverage
+    yield ""
+    yield "  ✔ held  ✘ failed  ? not met  · open"
+    states = f"{count.held} held, {count.failed} failed, {count.not_met} not met, {count.open} open"
+    yield f"fault coverage {count.percent:.0f} %: of {plural(count.total, 'fault')} {states}"
 
 
 def scenario_yaml(scenarios: Iterable[Mapping[str, Any]]) -> str:

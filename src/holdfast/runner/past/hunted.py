@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from holdfast.errors import UserError
 from holdfast.model.judged import Judged, JudgedTrial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions
@@ -11,6 +13,7 @@ from holdfast.store.record import known_scenarios, observations, trials, verdict
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
+    from holdfast.hunt.fault_map import TriedFaults
     from holdfast.hunt.planner import HuntPlanner
     from holdfast.model.spec import Spec
 
@@ -41,6 +44,22 @@ def judged_before(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict
         if all(rule in found for rule in rules):
             judged[seen.trial] = judged_trial(seen, [found[rule] for rule in rules])
     return judged
+
+
+def tried_faults(runs: Iterable[RunDir]) -> TriedFaults:
+    """Which faults the trials of these runs met, and which rules failed then. A run that cannot be read is skipped."""
+    from holdfast.hunt.fault_map import TriedFaults
+
+    tried = TriedFaults()
+    for run in runs:
+        try:
+            failed = {one.trial for one in verdicts(run.verdicts()) if one.outcome == "fail"}
+            for seen in observations(run):
+                if seen.ledger and not seen.error:
+                    tried.add(seen, failed=seen.trial in failed)
+        except (OSError, UserError):
+            continue
+    return tried
 
 
 def look_at_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:

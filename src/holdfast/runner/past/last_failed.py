@@ -38,15 +38,17 @@ def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[s
     return newest, tuple(task for task, failed in held.items() if failed)
 
 
-def runs_of(runs: Path, spec: Spec) -> Iterator[RunDir]:
-    """The runs of this file, newest first; a multi-part run yields each part."""
+def runs_of(runs: Path, spec: Spec, *, every_part: bool = False) -> Iterator[RunDir]:
+    """The runs of this file, newest first; a multi-part run yields each part. Those of the spec's part, or of every
+    part."""
     for path in (one for run in reversed(stored_runs(runs)) for one in parts_of(run) or (run,)):
         run = RunDir(path)
         try:
             manifest = run.manifest()
         except (UserError, OSError):
             continue  # written by another version, or edited by hand
-        if manifest.original == Path(spec.path).resolve() and manifest.options.part == spec.part:
+        same_part = every_part or manifest.options.part == spec.part
+        if manifest.original == Path(spec.path).resolve() and same_part:
             yield run
 
 
