@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 from cli import MakeProject, Project, contract, python, rule, rundir
 
 SHOP = """
@@ -113,3 +114,69 @@ def test_the_plan_does_not_depend_on_the_number_of_workers(project: MakeProject,
 
 
 _FIRST: dict[str, Any] = {}
+
+
+def test_known_causes_come_first_and_say_when_they_are_fixed(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    id = made.cli("hunt", "--json").json["causes"][0]["id"]
+    kept = json.loads(_only_file(made))
+    assert [one["id"] for one in kept["causes"]] == [id]
+    assert "!/hunts/" in made.read(".holdfast/.gitignore")
+    again = made.cli("hunt", "--json", "--cause", id)
+    assert (again.code, again.json["causes"][0]["known"], again.json["trials"]) == (1, True, 5)
+    # The agent is edited: the cause is tried first, and is fixed.
+    (made.folder / "agent.py").write_text(SHOP.replace("ATTEMPTS", "1"))
+    edited = made.cli("hunt", "--json", "--max-trials", "8")
+    assert (edited.json["fixed"], edited.json["causes"]) == ([id], [])
+    assert made.cli("hunt", "--json", "--cause", id).code == 0
+    assert json.loads(_only_file(made))["causes"][0]["fixed"]
+    assert made.cli("hunt", "--cause", "nonsense", "--json").json["errors"][0]["code"] == "cause-unknown"
+
+
+def _only_file(made: Project) -> str:
+    (path,) = (made.folder / ".holdfast" / "hunts").rglob("*.json")
+    return path.read_text()
+
+
+def test_shrink_reduces_a_failed_trial_of_any_run(project: MakeProject) -> None:
+    storm = [
+        {"tool": "find_order", "mode": "slow", "delay_ms": 1},
+        {"tool": "charge", "mode": "lost_reply", "times": 1},
+        {"tool": "charge", "mode": "slow", "delay_ms": 1},
+    ]
+    made = shop(project, rules=[ONCE])
+    spec = yaml.safe_load(made.read("holdfast.yaml"))
+    spec["contract"]["chaos_matrix"].append({"name": "storm", "tool_faults": storm})
+    made.write(spec)
+    trial = made.run("--scenario", "storm").trial["id"]
+    found = made.cli("shrink", trial, "--json")
+    assert found.code == 1, found.out + found.err
+    (cause,) = found.json["causes"]
+    assert [(one["mode"], one["target"]) for one in cause["faults"]] == [("lost_reply", "charge")]
+    calm = next(one["id"] for one in made.stored("trials.jsonl", found.json["run"]))
+    assert made.cli("shrink", calm, "--json").json["errors"][0]["code"] == "nothing-to-shrink"
+    assert made.cli("shrink", "123456789abc", "--json").json["errors"][0]["code"] == "trial-unknown"
+
+
+def test_map_shows_what_feeds_what_and_what_was_tried(project: MakeProject) -> None:
+    made = shop(project)
+    fresh = made.cli("map", "--json").json
+    assert [(one["target"], one["on_call"], one["write"], one["feeds"]) for one in fresh["sites"]] == [
+        ("find_order", 1, False, ["charge #1", "answer"]),
+        ("charge", 1, True, ["answer"]),
+    ]
+    assert (fresh["coverage"]["open"], fresh["percent"]) == (fresh["coverage"]["total"], 0.0)
+    made.cli("hunt", "--max-trials", "40")
+    later = made.cli("map", "--json").json["coverage"]
+    charged = next(row["modes"] for row in later["rows"] if row["target"] == "charge")
+    assert (charged["lost_reply"]["state"], charged["slow"]["state"]) == ("failed", "held")
+    assert made.cli("map").code == 0
+
+
+def test_write_appends_what_a_file_does_not_have(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    for _ in range(2):
+        made.cli("hunt", "--write", "causes.yaml", "--max-trials", "60")
+        written = yaml.safe_load(made.read("causes.yaml"))["chaos_matrix"]
+        assert [one["tool_faults"] for one in written] == [[{"tool": "charge", "mode": "lost_reply", "on_call": 1}]]
+    assert made.cli("hunt", "--write", "agent.py", "--json").json["errors"][0]["code"] == "file-unusable"

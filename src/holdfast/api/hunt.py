@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -11,16 +12,17 @@ from msgspec.structs import replace
 from holdfast.api.job import PreparedJob, load_part, settled_job
 from holdfast.errors import HarnessError, NothingProven, UserError
 from holdfast.hunt.planner import HuntPlanner
-from holdfast.hunt.result import HuntResult, HuntStop, result
+from holdfast.hunt.result import SEVERITIES, HuntResult, HuntStop, found_causes, result
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
-from holdfast.plan.options import HuntOptions
+from holdfast.plan.options import HuntOptions, KnownFaults
 from holdfast.runner.job import Job, spec_warnings
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.hunted import look_at_hunt
+from holdfast.runner.start import stored_spec
 from holdfast.store.known_causes import KnownCause, keep_causes, known_causes
-from holdfast.store.record import observations
+from holdfast.store.record import known_scenarios, observations, trials, verdicts
 from holdfast.store.rundir import RunDir, write_json
 
 CALM_REPLICAS = 3
@@ -42,7 +44,7 @@ def prepare_hunt(path: Path, given: RunOptions, *, cause: str = "") -> PreparedJ
     spec, problems = load_part(path, given)
     scripted = given.replay is not None or (bool(spec.models) and all(one.is_script for one in spec.models.values()))
     given = replace(given, replicas=given.replicas or (1 if scripted else CALM_REPLICAS))
-    if given.hunt.shrink is None:
+    if given.hunt.shrink is None and not given.hunt.map_only:
         known = tuple(old_causes(spec, given.select.invariants, cause))
         given = replace(given, hunt=replace(given.hunt, known=known, only_known=given.hunt.only_known or bool(cause)))
     spec, problems = load_part(path, given)
@@ -51,11 +53,32 @@ def prepare_hunt(path: Path, given: RunOptions, *, cause: str = "") -> PreparedJ
     return settled_job(spec, given, spec_warnings(spec, problems))
 
 
-def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[Scenario]:
+def prepare_shrink(run: RunDir, trial: str, given: RunOptions, config: Path | None) -> PreparedJob:
+    """The hunt that reduces a failed trial to its cause; UserError if it did not fail, or met no fault."""
+    manifest = run.manifest()
+    spec, _ = stored_spec(run, manifest, None, os.environ)
+    begun = next(one for one in trials(run) if one.id == trial).trial(known_scenarios(run, spec.scenarios))
+    severity = {rule.id: SEVERITIES.index(rule.severity) for rule in spec.invariants}
+    failed = [one for one in verdicts(run.verdicts()) if one.trial == trial and one.outcome == "fail"]
+    if not failed or begun.scenario.calm:
+        why = "had no faults" if failed else "did not fail"
+        hint = "holdfast show lists the trials of a run"
+        raise UserError(f"trial {trial} of run {run.id} {why}", code="nothing-to-shrink", hint=hint)
+    worst = min(failed, key=lambda one: severity.get(one.invariant, 9))
+    goal = replace(
+        given.hunt,
+        shrink=KnownFaults(Scenario(begun.scenario.name, begun.scenario.injections), begun.task.prompt),
+        failure=f"{worst.invariant}\n{worst.code}",
+    )
+    seed = manifest.seed if given.seed is None else given.seed
+    return prepare_hunt(config or manifest.original, replace(given, hunt=goal, seed=seed))
+
+
+def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
     """The causes of earlier hunts, each once; UserError if the one that is named is not known."""
     wanted = set(rules)
     every = [one for rule, causes in known_causes(spec).items() if not wanted or rule in wanted for one in causes]
-    found = {one.id: one.scenario for one in every if not cause or one.id.startswith(cause)}
+    found = {one.id: KnownFaults(one.scenario, one.prompt) for one in every if not cause or one.id.startswith(cause)}
     if cause and not found:
         hint = "holdfast hunt lists them" if not every else f"known: {', '.join(sorted({one.id for one in every})[:8])}"
         raise UserError(f"no hunt of this file found a cause {cause!r}", code="cause-unknown", hint=hint)
@@ -86,7 +109,7 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
 
 
 def _scenario(planner: HuntPlanner, id: str) -> Scenario:
-    made = (hunt.points.scenario(cause.points) for hunt in planner.hunts for cause in hunt.search.causes)
+    made = (hunt.points.scenario(one.points) for hunt in planner.hunts for one in found_causes(planner, hunt))
     return next(one for one in made if one.name == id)
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api.config_file import find_config
-from holdfast.api.hunt import EndedHunt, conclude_hunt, hunt_options, prepare_hunt
+from holdfast.api.hunt import EndedHunt, conclude_hunt, hunt_options, prepare_hunt, prepare_shrink
 from holdfast.api.job import PreparedJob
 from holdfast.cli.options import options, show_lines
 from holdfast.cli.run_job import execute, prepare
 from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
+from holdfast.cli.stored_run import trial_place
 from holdfast.errors import UsageError
 from holdfast.folders import runs_folder
 from holdfast.hunt.fault_map import fault_map
@@ -46,12 +47,41 @@ def hunt_and_show(
     """What `hunt` does with its command line; the exit code."""
     hunt = hunt_options(order=order, sweep=sweep, confirm_live=confirm_live)
     asked = options(part="hunt", hunt=hunt, max_trials=max_trials or MAX_TRIALS, **given)
-    if write is not None:
-        _read_causes(write)
     if resume is not None:
         prepared = prepare(config, resume, force, asked, ())
     else:
         prepared = prepare_hunt(find_config(config), asked, cause=cause)
+    return _hunt(prepared, write, as_json=as_json, quiet=quiet)
+
+
+def shrink_and_show(
+    trial: str,
+    config: Path | None,
+    *,
+    resume: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    write: Path | None,
+    max_trials: int | None = None,
+    **given: Any,
+) -> int:
+    """What `shrink` does with its command line; the exit code."""
+    asked = options(part="hunt", max_trials=max_trials or MAX_TRIALS, **given)
+    if resume is not None:
+        return _hunt(prepare(config, resume, force, asked, ()), write, as_json=as_json, quiet=quiet)
+    place = trial_place(trial)
+    if place is None:
+        raise UsageError(
+            f"no stored trial begins with {trial}", hint="holdfast runs lists the runs", code="trial-unknown"
+        )
+    return _hunt(prepare_shrink(*place, asked, config), write, as_json=as_json, quiet=quiet)
+
+
+def _hunt(prepared: PreparedJob, write: Path | None, *, as_json: bool, quiet: bool) -> int:
+    """Runs and shows it; the exit code."""
+    if write is not None:
+        _read_causes(write)
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=quiet), as_json=as_json)
     show_hunt(hunted, prepared, as_json=as_json)
     if write is not None:

@@ -76,6 +76,7 @@ GROUPS = {
         "replay": "Replay recorded sessions; import and export them",
         "map": "Show the agent's calls, and which faults were tried there",
         "hunt": "Find the smallest sets of faults that break a rule",
+        "shrink": "Reduce a failed trial to the faults that make it fail",
         "ci": "Run every part of the file and decide whether it passes",
         "score": "Print only the overall score",
         "demo": "Run a good and a careless finance agent",

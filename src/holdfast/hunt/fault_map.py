@@ -122,8 +122,9 @@ def fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
 
 def _sites(planner: HuntPlanner) -> Iterable[MappedSite]:
     for task, one in planner.calm_of_tasks():
+        writes = planner.writes(one)
         names = [f"{call.target} #{call.ordinal}" for call in one.calls]
         for number, call in enumerate(one.calls):
             fed: Sequence[Any] = [feed.target for feed in one.feeds if feed.source == number]
             feeds = tuple("answer" if target is None else names[target] for target in fed)
-            yield MappedSite(call.plane, call.target, call.ordinal, number in one.writes, feeds, task.prompt)
+            yield MappedSite(call.plane, call.target, call.ordinal, number in writes, feeds, task.prompt)

@@ -26,6 +26,8 @@ from holdfast.plan.serving import EVERY_RULE
 
 MOST_SITES = 100
 """Call sites of one prompt whose points are tried; the points of further ones stay open."""
+KNOWN_RUNS = 3
+"""How often a known cause is tried alone, if the agent is not deterministic."""
 LATER_CALLS = 2
 """How many calls more than in calm a target may have, for the further ones to be sites: an agent that retries for ever
 does not fill the plan."""
@@ -55,6 +57,8 @@ class TaskHunt:
         self.plans: list[Plan] = []
         """Of the round that is under way."""
         self.repeats = Counter[Plan]()
+        self.known: dict[Plan, str] = {}
+        """The causes of earlier hunts, with their names."""
 
 
 class HuntPlanner:
@@ -72,6 +76,7 @@ class HuntPlanner:
         self._begun = False
         self._timed = {rule.id for rule in spec.invariants if traits_of(rule).reads == "latency"}
         self._deeds = [glob for rule in spec.invariants for glob in _write_tools(spec, rule.id)]
+        """Tools that rules about deeds name. To most other tools a call is only a question."""
         self.hunts: list[TaskHunt] = []
         self._waiting: dict[str, Plan] = {}
         """By trial: the plan of those of the round that is under way."""
@@ -136,43 +141,58 @@ class HuntPlanner:
         known: set[CallSite] = set()
         sizes = {task: max(len(one.calls) for one in trials) for task, trials in by_task.items()}
         for task in sorted(by_task, key=lambda one: -sizes[one]):  # stable: the order of the file decides a tie
-            if self.options.shrink is None or task.prompt == self.options.prompt:
+            if self.options.shrink is None or task.prompt == self.options.shrink.prompt:
                 self._add_hunt(task, by_task[task], known)
                 known |= {call for one in by_task[task] for call in one.calls}
 
     def _add_hunt(self, task: Task, trials: Sequence[JudgedTrial], known: set[CallSite]) -> None:
         options, points = self.options, Points(self._spec, self.options.sweep)
         made, left_out = [], 0
-        for site in _sites(trials):
+        for site in self._sites(trials):
             if site.call not in known and len(points.sites) < MOST_SITES:
                 made += points.add(site)
             elif site.call not in known:
                 left_out += len(Points(self._spec, self.options.sweep).add(site))
-        earlier = []
-        for scenario in options.known if not self.hunts else ():
-            plan, added = points.plan_of(scenario)
-            made += added
-            earlier.append(plan)
+        earlier = {}
+        for one in options.known:
+            if one.prompt == task.prompt:
+                plan, added = points.plan_of(one.scenario)
+                made += added
+                earlier[plan] = one.scenario.name
         asks: Search | Shrink
         if options.shrink is not None:
-            plan, added = points.plan_of(options.shrink)
+            plan, added = points.plan_of(options.shrink.scenario)
             asks = Shrink([*made, *added], plan, options.failure, noisy=self.noisy)
         else:
-            asks = Search(made, noisy=self.noisy, order=options.order, known=earlier)
+            asks = Search(made, noisy=self.noisy, order=options.order, known=list(earlier))
         hunt = TaskHunt(task, points, asks, left_out)
+        hunt.known = earlier
         for call in (call for one in trials for call in one.calls):
             hunt.ordinals[call.plane, call.target] = max(hunt.ordinals[call.plane, call.target], call.ordinal)
         self.hunts.append(hunt)
 
+    def _sites(self, trials: Sequence[JudgedTrial]) -> Iterator[HuntSite]:
+        """The call sites of calm trials, in the order of the trial with the most; then those of others."""
+        longest = max(trials, key=lambda one: len(one.calls))
+        for one in (longest, *(other for other in trials if other is not longest)):
+            writes = self.writes(one)
+            last = max(writes, default=len(one.calls))
+            feeding = {feed.source for feed in one.feeds if feed.target in writes}
+            for number, call in enumerate(one.calls):
+                yield HuntSite(call, number in writes or number > last, number in feeding)
+
     # -- rounds -------------------------------------------------------------------------------------------------------
     def _next_round(self, trials: Sequence[JudgedTrial]) -> Sequence[Trial]:
         for hunt in self.hunts:
-            known = [one for one in trials if one.trial in self._waiting] if hunt.plans else []
             if hunt.plans or not hunt.tried:
-                outcomes = self._outcomes(hunt, known)
-                hunt.plans = [] if self.broken else hunt.asks.next(outcomes)
+                first = not hunt.tried
+                outcomes = self._outcomes(hunt, trials if hunt.plans else ())
                 if self.broken:
                     return ()
+                hunt.plans = hunt.asks.next(outcomes)
+                if self.options.only_known:  # a few times each if the agent is not deterministic
+                    runs = KNOWN_RUNS if self.noisy else 1
+                    hunt.plans = [plan for plan in hunt.known for _ in range(runs)] if first else []
                 if hunt.plans:
                     return self._round(hunt, hunt.plans)
         self.done = True
@@ -196,20 +216,22 @@ class HuntPlanner:
 
     def _outcome(self, hunt: TaskHunt, plan: Plan, one: JudgedTrial) -> PlanOutcome:
         met, reached = hunt.points.outcome(plan, one)
-        gave_up = one.ending != "answered" and hunt.points.lasting(met) and not self._wrote(one)
+        wrote = any(one.calls[number].plane == "http" or self._deeds for number in self.writes(one))
+        gave_up = one.ending != "answered" and hunt.points.lasting(met) and not wrote
         failed = [
             v for v in one.verdicts if v.outcome == "fail" and (v.rule in self._named or v.rule not in self._timed)
         ]
         failures = tuple(dict.fromkeys(f"{v.rule}\n{v.code}" for v in failed if not gave_up or v.rule in self._named))
         return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures)
 
-    def _wrote(self, one: JudgedTrial) -> bool:
-        """Whether it changed something. Of tools only those that a rule is about: to most a call is only a question."""
-        for number in one.writes:
-            call = one.calls[number]
-            if call.plane == "http" or any(fnmatchcase(call.target, glob) for glob in self._deeds):
-                return True
-        return False
+    def writes(self, one: JudgedTrial) -> list[int]:
+        """The calls that change something: of tools those that rules are about, or all if no rule names one."""
+        named = [(number, one.calls[number]) for number in one.writes]
+        return [
+            number
+            for number, call in named
+            if call.plane == "http" or not self._deeds or any(fnmatchcase(call.target, glob) for glob in self._deeds)
+        ]
 
     def _join(self, hunt: TaskHunt, one: JudgedTrial) -> None:
         """Adds sites that only a fault brings about: retries and fallbacks."""
@@ -235,16 +257,6 @@ class HuntPlanner:
         params, seed = self._spec.params[0], self._spec.seed
         id = digest(identity("contract", scenario, task, params, replica, EVERY_RULE, self._agent, seed))
         return Trial(id, "contract", scenario, task, replica, params, EVERY_RULE, seed)
-
-
-def _sites(trials: Sequence[JudgedTrial]) -> Iterator[HuntSite]:
-    """The call sites of calm trials, in the order of the trial with the most; then those of others."""
-    longest = max(trials, key=lambda one: len(one.calls))
-    for one in (longest, *(other for other in trials if other is not longest)):
-        last = max(one.writes, default=len(one.calls))
-        feeding = {feed.source for feed in one.feeds if feed.target in one.writes}
-        for number, call in enumerate(one.calls):
-            yield HuntSite(call, number in one.writes or number > last, number in feeding)
 
 
 def _unstable(trials: Sequence[JudgedTrial]) -> list[CallSite]:

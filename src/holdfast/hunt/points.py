@@ -82,12 +82,13 @@ class Points:
         for injection in scenario.injections:
             content = _content(injection)
             if content not in self._by_content:
-                at = CallSite(injection.plane, injection.match_url or injection.target, _ordinal(injection))
+                plane = "http" if injection.match_url else injection.plane
+                at = CallSite(plane, injection.match_url or injection.target, _ordinal(injection))
                 number = self._numbers.setdefault((at.plane, at.target, at.ordinal), len(self.sites))
                 if number == len(self.sites):
                     self.sites.append(HuntSite(at))
                 rung = max((how.rung for how in _hunted(injection)), default=Rung.SLOW)
-                how = Hunted(rung=rung, lasting=injection.schedule.after_calls is not None)
+                how = Hunted(rung=rung, lasting=injection.schedule.on_call is None)
                 added.append(self._add(self.sites[number], injection, how, number))
             plan |= 1 << self._by_content[content]
         return plan, added
@@ -127,7 +128,7 @@ class Points:
         self._by_content[_content(injection)] = len(self.all)
         self.all.append(HuntPoint(at, injection, how))
         weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
-        return Point(at, how.rung, weight, separate=site.write)
+        return Point(at, 2 * how.rung + how.lasting, weight, separate=site.write)
 
 
 def placed(call: CallSite, plane: Plane, mode: str, how: Hunted) -> Injection:

@@ -73,7 +73,9 @@ class HuntResult(Struct, frozen=True):
     matrix: tuple[SiteRow, ...]
     notes: tuple[str, ...] = ()
     met: int = 0
-    """Points that were met in some trial."""
+    """Trials in which a fault was met."""
+    only_known: bool = False
+    """Only causes of earlier hunts were tried, so the coverage says nothing."""
 
     @property
     def exit_code(self) -> int:
@@ -82,26 +84,51 @@ class HuntResult(Struct, frozen=True):
             return 2
         if self.causes:
             return 1
+        if self.only_known:
+            return 0 if self.fixed else 5
         return 5 if self.coverage.points.open or not self.met else 0
 
 
 def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
     """What the trials so far show."""
-    known = {scenario.name for scenario in planner.options.known}
     hunts = planner.hunts
     return HuntResult(
         format=1,
         trials=trials,
         stopped=stopped,
-        causes=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, h.search.causes, known)))),
-        fixed=tuple(hunt.points.scenario(plan).name for hunt in hunts for plan in hunt.search.fixed),
-        flaky=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, h.search.flaky, known)))),
+        causes=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, found_causes(planner, h))))),
+        fixed=tuple(_fixed(planner)),
+        flaky=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, h.search.flaky)))),
         gave_up=tuple(one for hunt in hunts for one in _gave_up(hunt)),
         coverage=_coverage(hunts),
         matrix=tuple(row for hunt in hunts for row in _rows(hunt)),
         notes=tuple(_notes(planner)),
         met=sum(bool(tried.outcome.met) for hunt in hunts for tried in hunt.tried),
+        only_known=planner.options.only_known or planner.options.shrink is not None,
     )
+
+
+def found_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
+    """Those that the search came to; where only known ones were tried, those that failed again."""
+    if not planner.options.only_known:
+        return hunt.search.causes
+    causes = []
+    for plan in hunt.known:
+        runs = [one.outcome for one in hunt.tried if one.outcome.plan == plan]
+        for failure in dict.fromkeys(failure for one in runs for failure in one.failures):
+            calm = [one.outcome for one in hunt.tried if not one.outcome.plan]
+            failed, calm_failed = (sum(failure in one.failures for one in some) for some in (runs, calm))
+            causes.append(FaultCause(plan, failure, failed, len(runs), calm_failed, len(calm)))
+    return causes
+
+
+def _fixed(planner: HuntPlanner) -> Iterator[str]:
+    """Known causes that were tried and did not fail."""
+    for hunt in planner.hunts:
+        for plan, name in hunt.known.items():
+            runs = [one.outcome for one in hunt.tried if one.outcome.plan == plan]
+            if runs and not any(one.failures for one in runs):
+                yield name
 
 
 def written(scenario: Scenario) -> dict[str, Any]:
@@ -109,7 +136,7 @@ def written(scenario: Scenario) -> dict[str, Any]:
     return {"name": scenario.name, **written_faults(scenario.injections)}
 
 
-def _causes(hunt: TaskHunt, found: Sequence[FaultCause], known: set[str]) -> Iterator[HuntedCause]:
+def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause]:
     """One for each set of faults, whatever the number of rules that it breaks."""
     by_points: dict[Plan, list[FaultCause]] = {}
     for cause in found:
@@ -129,7 +156,7 @@ def _causes(hunt: TaskHunt, found: Sequence[FaultCause], known: set[str]) -> Ite
             calm_runs=worst.calm_runs,
             scenario=written(scenario),
             trial="" if shown is None else shown.trial,
-            known=scenario.name in known,
+            known=points in hunt.known,
             reason="" if shown is None else shown.reason,
             prompt=hunt.task.prompt,
             steps=tuple(

@@ -76,6 +76,7 @@ ERROR_CODES = {
     "nothing-to-ask": "The spec has no prompt, task or probe.",
     "nothing-to-import": "No session can be imported, or none was written.",
     "nothing-to-run": "The spec declares nothing that can be run.",
+    "nothing-to-shrink": "The trial did not fail, or had no faults, so there is nothing to reduce.",
     "option-inapplicable": "An option does not apply here, or requires another option.",
     "options-conflict": "Options, or an option and the spec, cannot be combined.",
     "param-unquotable": "A parameter cannot be quoted for the shell where it is written.",

@@ -14,6 +14,13 @@ from holdfast.plan.select import Select
 from holdfast.plugins import DEFAULT_BACKEND
 
 
+class KnownFaults(Struct, frozen=True):
+    """A set of faults that broke a rule, and what was asked then."""
+
+    scenario: Scenario
+    prompt: str
+
+
 class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """What a hunt looks for. The causes that are known when it begins are stored with it: they decide what is tried."""
 
@@ -23,12 +30,10 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """Modes that are tried at every write, and nothing else."""
     confirm_live: int = 0
     """How often each cause that a recording showed is asked of the live model."""
-    known: tuple[Scenario, ...] = ()
-    """Causes of earlier hunts, as scenarios."""
-    shrink: Scenario | None = None
-    """The scenario of a failed trial that is to be reduced to its cause, and nothing else."""
-    prompt: str = ""
-    """Of `shrink`: what that trial asked."""
+    known: tuple[KnownFaults, ...] = ()
+    """Causes of earlier hunts."""
+    shrink: KnownFaults | None = None
+    """A failed trial that is to be reduced to its cause, and nothing else."""
     failure: str = ""
     """Of `shrink`: the rule that it broke and the code of its verdict, one per line."""
     only_known: bool = False

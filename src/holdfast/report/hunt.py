@@ -29,7 +29,8 @@ def hunt_lines(found: HuntResult, spec: str, run: str) -> Iterator[str]:
         yield from (f"  {fault_words(one.faults)}  (holdfast show {one.trial})" for one in found.gave_up[:3])
     if found.fixed:
         yield f"fixed: {', '.join(found.fixed)}"
-    yield coverage_words(found)
+    if not found.only_known:
+        yield coverage_words(found)
     yield from (f"note: {note}" for note in found.notes)
     stop = f" · stopped by {_STOPS[found.stopped]}" if found.stopped in _STOPS else ""
     verdict = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}[found.exit_code]

@@ -6,6 +6,7 @@ They are keyed by the spec's name and the rule, never by the agent: an edited ag
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -66,6 +67,9 @@ def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Ite
         return
     folder = causes_folder(spec)
     folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder.parent.parent / ".gitignore"
+    if ignore.is_file() and ignore.read_text("utf-8") == "*\n":  # as Holdfast wrote it: git may see the causes
+        ignore.write_text(f"*\n!/{HUNTS}/\n!/{HUNTS}/**\n", "utf-8")
     with _locked(folder):
         kept = known_causes(spec)
         for rule in {*new, *kept}:
@@ -79,9 +83,13 @@ def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Ite
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    with open(folder / ".lock", "w", encoding="utf-8") as lock:
+    """The folder itself is locked, so that no file is left that a team would commit."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def _file_name(name: str) -> str:
