@@ -71,6 +71,8 @@ class LiveInjector:
             return
         for at in reversed(self._entries.get((fault.plane, fault.target, fault.call), ())):
             if self.ledger[at].index == fault.index:
+                if fault.delayed and self.ledger[at].effect != "met":
+                    return  # the client left while it waited
                 self.ledger[at] = self._sink.storable(replace(fault, reply=self.ledger[at].reply))
                 return
 

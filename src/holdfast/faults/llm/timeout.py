@@ -24,5 +24,6 @@ class Timeout:
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        ctx.waiting = "a hang"
         await ctx.sleep(self.delay_ms)
         raise TimedOut(f"{call.target}: the model did not answer within {self.delay_ms} ms")

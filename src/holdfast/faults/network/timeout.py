@@ -26,5 +26,6 @@ class Timeout:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.delay_ms == 0:
             raise TimedOut(f"{call.target}: no data passes", kind="hang")
+        ctx.waiting = "a hang"
         await ctx.sleep(self.delay_ms)
         raise TimedOut(f"{call.target}: no data passed for {self.delay_ms} ms, then the connection closed")

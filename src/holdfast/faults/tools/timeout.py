@@ -26,5 +26,6 @@ class Timeout:
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
+        ctx.waiting = "a hang"
         await ctx.sleep(self.delay_ms)
         raise TimedOut(f"{call.target}: no answer after {self.delay_ms} ms")

@@ -99,7 +99,7 @@ class Firing:
             return await self._forward(onward, call)
 
         async def wait(ms: float) -> None:
-            await self._wait(sleep, ms)
+            await self._wait(sleep, ms, ctx.waiting)
 
         ctx = FaultContext(rng, wait, n, memory)
         if fits is not None:
@@ -168,11 +168,11 @@ class Firing:
             self._reply = write_reply(reply.value)
         return reply
 
-    async def _wait(self, sleep: Sleep, ms: float) -> None:
+    async def _wait(self, sleep: Sleep, ms: float, what: str) -> None:
         # A delay counts from its first moment, because the caller is waiting; so the ledger has it before the sleep.
         if ms > 0:
             would = "" if self._value is _UNSEEN else self._would
-            self._note("met", f"a delay of {ms:g} ms", would=would, delayed=True)
+            self._note("met", f"{what} of {ms:g} ms", would=would, delayed=True)
         try:
             await sleep(ms)
         except BaseException as raised:  # the agent stopped waiting: its own timeout, a cancelled task
@@ -187,6 +187,9 @@ class Firing:
         elif isinstance(raised, Failed):
             raised.injection = self.injection
             change = describe_failure(raised, self._call.plane, was_called=self.asked)
+            if self.delayed and self._entry is not None:  # the caller waited, and then got the failure
+                got = describe(f"{self._entry.got}, then {_failure(raised)}")
+                self._change(replace(self._entry, got=got, change=change))
             self._note("met", _failure(raised), change=change)
         elif isinstance(raised, Exception):
             raise self._broke(said(raised) + place_of(raised)) from raised

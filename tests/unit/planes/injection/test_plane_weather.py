@@ -197,7 +197,10 @@ def test_a_timeout_waits_then_fails_and_is_one_firing() -> None:
     with pytest.raises(TimedOut):
         bench.call()
     assert bench.waited == [40]
-    assert [(met.effect, met.delayed) for met in bench.ledger] == [("met", True)]
+    (met,) = bench.ledger
+    assert (met.effect, met.delayed) == ("met", True)
+    assert met.got.startswith("a hang of 40 ms, then ")
+    assert met.change.startswith("injected timeout: ")
 
 
 def test_two_faults_compose_in_list_order_the_first_outermost(own: Any) -> None:
