@@ -83,8 +83,9 @@ export class Causes {
 }
 
 function entry(list, cause, open) {
-  const where = cause.cells[0]?.[1] ?? cause.cases?.[0] ?? "";
-  const places = cause.count > 1 ? plural(cause.count, cause.cases?.length ? "case" : "cell") : `in ${where}`;
+  // A case may have the name of a scenario in the matrix: it says that it is a case, a session or a mutation.
+  const where = cause.cells[0]?.[1] ?? (cause.cases?.length ? `${cause.noun} ${cause.cases[0]}` : "");
+  const places = cause.count > 1 ? plural(cause.count, cause.cases?.length ? cause.noun : "cell") : `in ${where}`;
   const summary = el("summary", { "data-entry": true }, badge(cause.outcome),
     el("span", { class: "what" }, el("b", null, plain(cause.rule || cause.reason)), " ", el("span", { class: "count" }, plain(places)), cause.severity ? el("small", { class: cause.severity }, cause.severity) : null, cause.remarks ? plain(` ${cause.remarks}`, "i") : null),
     cause.rule ? el("span", { class: "why" }, plain(cause.reason)) : null);

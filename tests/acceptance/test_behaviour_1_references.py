@@ -82,7 +82,7 @@ def test_the_endpoint_may_come_from_a_variable(tmp_path: Path) -> None:
 # -- "runs no command: source and imports no code" ------------------------------------------------
 def test_validate_runs_no_command_and_imports_no_code(tmp_path: Path) -> None:
     secrets = f"secrets: [{{name: DB, source: 'command:touch {tmp_path}/ran'}}]\n"
-    wrong = "open('imported', 'w')\nraise SystemExit(3)\n"
+    wrong = "open('imported', 'w')\nraise SystemExit(3)\ndef answer(prompt): ...\n"
     project(tmp_path, SPEC + secrets + "setup: {commands: ['touch ran']}\n", wrong)
     for command in (("validate",), ("contract", "validate")):
         assert tell(tmp_path, *command).code == 0

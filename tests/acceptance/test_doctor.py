@@ -138,12 +138,12 @@ def test_a_program_that_is_not_there_is_4_and_nothing_is_asked(project: MakeProj
     assert result.json["agent"] is None
 
 
-def test_an_agent_that_never_becomes_ready_is_3_with_what_it_said(project: MakeProject) -> None:
+def test_an_agent_that_never_becomes_ready_is_4_with_what_it_said(project: MakeProject) -> None:
     agent = {"endpoint": "http://127.0.0.1:{port}/", "command": f"{sys.executable} agent.py"}
     result = on_wire(project, MODEL_DOWN, agent=agent, source="raise SystemExit('no such table')").cli(
         "doctor", "--json"
     )
-    assert result.code == 3
+    assert result.code == 4
     assert found(result, "agent")["agent"]["code"] == "agent-not-ready"
     assert "no such table" in str(result.json["agent"]["notes"])
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from holdfast.agents.python.source_check import source_problems
 from holdfast.cli.problems import show_problems
+from holdfast.model.scenario import Position
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.report.wording import plural
 from holdfast.spec import Checked, LoadOptions, check, requires_contract
+from holdfast.spec.key_position import key_position
 from holdfast.spec.run_requirements import not_built
 
 
@@ -19,7 +22,7 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     """0 if the file can be used, 4 if not; warnings are told and change nothing."""
     checked = _contract(path) if contract else _either(path)
     spec = checked.spec
-    problems = [*checked.problems, *(not_built(spec) if spec else ())]
+    problems = [*checked.problems, *([*not_built(spec), *_wrong_references(spec)] if spec else ())]
     wrong = any(p.severity == "error" for p in problems)
     if as_json:
         return _json(path, problems, wrong)
@@ -29,6 +32,19 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
         return 4
     print(f"{path}: {_size(spec)}. It is valid.")
     return 0
+
+
+def _wrong_references(spec: Spec) -> list[Problem]:
+    """References to code that cannot work; the code is read, not run."""
+    found = []
+    for one in source_problems(spec.agent, Path(spec.path).resolve().parent):
+        at = key_position(spec, one.key) or Position(1, 1)
+        found.append(
+            Problem(
+                one.message, one.key, at.line, at.column, hint=one.hint, code="bad-reference", suggestion=one.suggestion
+            )
+        )
+    return found
 
 
 def _contract(path: Path) -> Checked:

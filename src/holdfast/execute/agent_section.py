@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec, Spec
+from holdfast.spec.key_position import key_position
 from holdfast.spec.references import interpolate, names, resolve
 
 
@@ -86,9 +87,9 @@ def resolved_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
 
 
 def at_section(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
-    """The same error, with the position of the section in the file if one of its keys is the cause."""
-    at = spec.agent.position
-    if not gone.key or at is None:
+    """The same error, with the position in the file of the key that is the cause."""
+    at = key_position(spec, gone.key) if gone.key else None
+    if at is None:
         return gone
     return AgentUnavailable(
         f"{spec.path}:{at.line}: {gone}", code=gone.code, hint=gone.hint, body=gone.body, config=gone.config

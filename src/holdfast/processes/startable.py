@@ -65,7 +65,11 @@ def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[st
         where = "no such file" if os.sep in name else "not on PATH, and no such file next to the spec"
         hint = f"{install_hint(name)}a path is relative to the spec's folder; a shell command is agent.command"
         raise AgentUnavailable(
-            f"cannot start agent.binary {name!r}: {where}", code="agent-not-started", hint=hint, config=True
+            f"cannot start agent.binary {name!r}: {where}",
+            code="agent-not-started",
+            hint=hint,
+            config=True,
+            key="agent.binary",
         )
     return [path, *agent.args]
 
@@ -86,13 +90,14 @@ async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd
 
 def not_run(agent: AgentSpec, output: str, sees: str) -> AgentUnavailable:
     """The error of a shell that could not run the command; `sees` says where it searched for programs."""
-    missing = _MISSING.search(output)
+    missing, key = _MISSING.search(output), "agent.command" if agent.command is not None else "agent.binary"
     return AgentUnavailable(
-        f"agent.command cannot be run: {output or 'the shell found no such program'}",
+        f"{key} cannot be run: {output or 'the shell found no such program'}",
         code="agent-not-started",
         hint=(install_hint(missing[1]) if missing else "") + sees,
         body=agent.command or "",
         config=True,
+        key=key,
     )
 
 

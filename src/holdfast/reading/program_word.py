@@ -149,6 +149,13 @@ def readable_calls(command: str) -> list[ProgramCall]:
     return [call for call in program_calls(command) if call.program and not _EXPANDED.intersection(call.program)]
 
 
+def module_of(call: ProgramCall) -> str:
+    """The module at the top of what `python -m` runs; empty if it does not."""
+    if not _PYTHON.fullmatch(PurePosixPath(call.program).name) or "-m" not in call.args[:-1]:
+        return ""
+    return call.args[call.args.index("-m") + 1].partition(".")[0]
+
+
 def script_of(program: str, args: Sequence[str]) -> int | None:
     """Which argument is the script that a known interpreter runs; None if there is none."""
     name, at = PurePosixPath(program).name, 0

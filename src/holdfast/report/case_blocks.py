@@ -131,7 +131,7 @@ def _title(run: Run, cause: CaseCause, width: int, paint: Paint) -> str:
 
 def _case_title(case: Case, width: int, paint: Paint) -> str:
     flaky = "  (flaky)" if case.flaky else ""
-    title = f"{wording.SIGNS[cases.outcome(case)]} {one_line(cases.head(case))} {_word(case)}{flaky}"
+    title = f"{wording.SIGNS[cases.outcome(case)]} {one_line(cases.marked_head(case))} {_word(case)}{flaky}"
     return paint(shorten(title, max(20, width)), cases.outcome(case))
 
 

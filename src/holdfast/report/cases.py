@@ -58,6 +58,11 @@ def head(case: Case) -> str:
     return case.session or wording.head(case.scenario, case.params)
 
 
+def marked_head(case: Case) -> str:
+    """The same with what it is, because a scenario of the matrix may have its name: `case calm`, `session refund`."""
+    return head(case) if case.variation is not None else f"{'session' if case.session else 'case'} {head(case)}"
+
+
 def mutation_name(made: Variation) -> str:
     """`noise (typos) of 'What does the kettle cost?'`."""
     named = f"{made.mutation} ({made.name})" if made.name else made.mutation

@@ -136,7 +136,7 @@ def _case_failures(run: Run) -> Iterator[str]:
 
 def _folded(run: Run, cause: CaseCause, text: str) -> Iterator[str]:
     case, many = cause.first.case, len(cause.members)
-    named = wording.plural(many, cases.noun(run)) if many > 1 else f"case {inline(cases.head(case))}"
+    named = wording.plural(many, cases.noun(run)) if many > 1 else inline(cases.marked_head(case))
     yield f"<details><summary>{wording.SIGNS[cause.outcome]} {cause.outcome}: {named}</summary>"
     yield ""
     yield block(text)

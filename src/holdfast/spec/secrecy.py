@@ -32,6 +32,11 @@ _TEXT_ONLY = (
 )
 """Shell and SQL text has dollars of its own."""
 
+_OTHER_LANGUAGE = re.compile(
+    r"\b(command|commands|args|sql|query|content|body|response|script|text|payload|template|request_template|pattern"
+    r"|patterns|matches)\b"
+)
+"""Keys of texts in a language of their own, or that a service or model gives to the agent: dollars are usual there."""
 _NOT_FILLED = ("chaos", "contract.chaos_matrix", "output", "replays", "mutations", "model", "advanced", "scoring")
 _FILLED = "they are filled into prompts, the agent's section and the settings of rules"
 
@@ -42,6 +47,10 @@ _PASSED_ON = (
     r"(agent\.(env|query_params)|agent\.dialogue\[\d+\]|agent\.mcp_config\..+\.env|(setup|services\[\d+\])\.env)\..+"
 )
 """Values that may be secrets, or a port or a language: a short one is passed on without masking."""
+
+
+_LINES_NAMED = 5
+"""Lines that one warning names."""
 
 
 class Referred(Struct, frozen=True):
@@ -67,6 +76,7 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
     variables = dict(values.variables)
     masked: dict[str, None] = {}
     passed_on: dict[str, None] = {}
+    unfilled = list[Node]()
     for node in scalars(file.at):
         path = node.path
         _literal_secret(reader, node)
@@ -88,6 +98,9 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
                 masked |= {node.text: None} if re.fullmatch(HIDDEN, path) else {}
                 passed_on |= {node.text: None} if re.fullmatch(_PASSED_ON, path) else {}
             _unset(reader, node, [name for name in found.variables if name not in environ])
+        elif (found.variables or found.optional) and not _OTHER_LANGUAGE.search(path):
+            unfilled.append(node)
+    _unfilled(reader, unfilled)
     for secret in file.secrets:
         name = variable_of(secret)
         if name:
@@ -131,6 +144,25 @@ def _unset(reader: Reader, node: Node, missing: list[str]) -> None:
         message = f"the variable {name} is not set; a run would be refused"
         hint = f"export {name}=…, or write ${{{name}:-default}}"
         reader.warn(node, message, hint=hint, code="unset-variable", values=(name,))
+
+
+def _unfilled(reader: Reader, nodes: list[Node]) -> None:
+    """One warning for all texts, such as prompts, that keep their `${VAR}`."""
+    if not nodes:
+        return
+    first, *others = nodes
+    found = names(first.text)
+    name = (*found.variables, *found.optional)[0]
+    lines = ", ".join(str(line) for line in dict.fromkeys(node.line for node in others[:_LINES_NAMED]))
+    message = f"${{{name}}} is not replaced here; the text is used as it is" + (
+        f" (also lines {lines})" if lines else ""
+    )
+    hint = (
+        f"write the value, or {{{{ params.{name.lower()} }}}} with that name in parallelism.matrix; "
+        "if the dollar is meant: warnings: {ignore: [lint-unfilled-variable]}"
+    )
+    values = tuple(dict.fromkeys(node.path for node in nodes))
+    reader.warn(first, message, hint=hint, code="lint-unfilled-variable", values=values)
 
 
 def _unknown(reader: Reader, node: Node, space: str, found: tuple[str, ...], known: set[str]) -> None:

@@ -73,8 +73,10 @@ def test_an_import_that_hangs_is_ended(
     golden(str(refused(tmp_path, code)))
 
 
-def test_a_traceback_comes_with_the_refusal(tmp_path: Path) -> None:
-    assert "agent.py" in refused(tmp_path, "raise ValueError('\\ud800')").body
+def test_the_line_of_the_agents_own_code_comes_with_the_refusal(tmp_path: Path) -> None:
+    broken = refused(tmp_path, "\nraise ValueError('\\ud800')")
+    assert "(agent.py:2)" in str(broken)
+    assert (broken.key, broken.body) == ("agent.endpoint", "")
 
 
 def test_a_module_that_prints_at_import_prints_in_no_trial(tmp_path: Path) -> None:

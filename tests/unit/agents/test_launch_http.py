@@ -173,7 +173,7 @@ def test_an_agent_that_exits_before_it_is_ready_says_why(tmp_path: Path) -> None
     with refused("agent-not-ready") as raised:
         using(tmp_path, unused, "import sys; print('no key'); sys.exit(5)")
     assert raised.value.body == "no key\n"
-    assert not raised.value.config
+    assert (raised.value.config, raised.value.key) == (True, "agent.command")
 
 
 def test_a_command_that_is_not_there_is_an_error_of_the_spec(tmp_path: Path) -> None:

@@ -146,10 +146,10 @@ def test_cases_of_one_cause_are_one_block() -> None:
     shown = text(run)
     assert "✘ 4 cases failed  (4 × flaky)\n  cases      search-tool-down [lang=de], search-tool-down [lang=en]" in shown
     assert shown.count("forbidden  http_except") == 1
-    assert "\n! llm-degraded" in shown
+    assert "! case llm-degraded could not be judged" in shown
     assert broken.case.scenario == "llm-degraded"
     every = text(run, verbose=True)
-    assert all(f"✘ search-tool-down [lang={lang}] failed" in every for lang in ("de", "en", "fr", "it"))
+    assert all(f"✘ case search-tool-down [lang={lang}] failed" in every for lang in ("de", "en", "fr", "it"))
     page = whole(Markdown(), run).decode()
     assert "✘ fail: 4 cases" in page
     assert page.count("forbidden  http_except") == 1

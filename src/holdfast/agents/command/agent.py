@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from holdfast.protocols.sandbox import Started
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import AnswerFile, Place, World
 from holdfast.reading.json_values import find_at
-from holdfast.reading.program_word import readable_calls
+from holdfast.reading.program_word import module_of, readable_calls
 
 if TYPE_CHECKING:
     from holdfast.agents.http.reset import Reset
@@ -36,11 +37,19 @@ _LOOK_S = 10.0
 _HAS_PROGRAM = f"""{IS_THERE}
 while [ $# -gt 0 ]; do
   is_there "$1" || exit 1
-  case $found in */*) [ -z "$2" ] || [ -e "$2" ]; exit ;; esac
-  shift 2
+  case $found in
+    */*)
+      first=$(sed -n '1s/^#![[:space:]]*//p' "$found" 2>/dev/null)
+      first=${{first#*/env }}; first=${{first%% *}}
+      case $first in ""|-*) ;; *) command -v -- "$first" >/dev/null || exit 1 ;; esac
+      [ -z "$2" ] || [ -e "$2" ] || exit 1
+      [ -z "$3" ] || "$1" -c 'import sys, importlib.util as u; sys.exit(u.find_spec(sys.argv[1]) is None)' "$3"
+      exit ;;
+  esac
+  shift 3
 done
 """
-"""Tests whether the first program of a command that is not a shell builtin exists, with its script."""
+"""Whether the first program that is not the shell's own is there, with its interpreter, script or module."""
 
 
 @dataclass
@@ -116,7 +125,7 @@ class CommandTurns:
         ran = await self._run(prompt, delivery, env, timeout_ms, shared)
         if not ran.in_time:
             turn = self._reader.overdue(prompt, ran.left, timeout_ms)
-        elif self._never_ran(ran) and await self._lacks_program(delivery.agent, env, shared.place):
+        elif self._never_ran(ran) and await self._lacks_program(ran.program.status, delivery.agent, env, shared.place):
             raise not_run(self._agent, printed.last_line, shared.place.sees)
         else:
             turn = self._ended(prompt, ran, printed)
@@ -162,19 +171,18 @@ class CommandTurns:
         return Pipes(delivery.stdin, errors if answer is None else last.and_to(answer), errors)
 
     def _never_ran(self, ran: _RanCommand) -> bool:
-        """Whether the shell apparently found no program to run."""
-        missing = ran.program.status in NOT_RUN and not ran.left.data
-        return self._agent.command is not None and missing and not self.ran
+        """Whether it failed silently at its first turn, as if there had been no program to run."""
+        return ran.program.status != 0 and not ran.left.data and not self.ran
 
-    async def _lacks_program(self, agent: AgentSpec, env: Mapping[str, str], place: Place) -> bool:
-        """Whether the command's own program, or its script, is missing.
+    async def _lacks_program(self, status: int | None, agent: AgentSpec, env: Mapping[str, str], place: Place) -> bool:
+        """Whether the command's own program, script or module is missing.
 
         An agent may also be an existing shell script whose last command is missing.
         """
-        calls = readable_calls(agent.command or "")
+        calls = readable_calls(agent.command or shlex.join([agent.binary or "", *agent.args]))
         if not calls:
-            return True
-        words = [word for call in calls for word in (call.program, call.script or "")]
+            return status in NOT_RUN
+        words = [word for call in calls for word in (call.program, call.script or "", module_of(call))]
         nothing = os.open(os.devnull, os.O_RDWR)
         try:
             program = await place.start([SHELL, "-c", _HAS_PROGRAM, "sh", *words], env, (nothing,) * 3)

@@ -80,7 +80,8 @@ def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, pla
         message = f"the agent was not ready within {READY_S:g} s: {what}"
         hint = "check agent.endpoint and agent.ready: a URL, port, or a text that it prints when it is ready"
     last_words = f" (it said: {printed.last_line[:200]})" if printed.last_line else ""
-    return AgentUnavailable(message + last_words, code="agent-not-ready", hint=hint, body=printed.text)
+    key = "agent.command" if agent.command is not None else "agent.binary"
+    return AgentMisconfigured(message + last_words, code="agent-not-ready", hint=hint, body=printed.text, key=key)
 
 
 async def _until(probe: Probe) -> None:

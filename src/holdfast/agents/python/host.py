@@ -213,7 +213,7 @@ def _introduce(line: int, setup: protocol.HostSetup) -> Held | None:
         ready = protocol.Ready(tuple(done.tools), tuple(done.llm), _threads(), (perf_counter() - started) * 1000)
     except BaseException as broken:
         sys.path[:] = [place for place in sys.path if place != setup.root]  # Holdfast explains it
-        tell(line, unusable(broken, setup.root))
+        tell(line, unusable(broken, setup.root, setup.agent))
         return None
     settle_streams()
     tell(line, ready)

@@ -128,7 +128,7 @@ class InlineAgent:
         except (Exception, SystemExit) as broken:
             place.close()
             guard.close()
-            raise unusable(broken, str(root)).error() from broken
+            raise unusable(broken, str(root), agent).error() from broken
         return cls(agent, loaded, reset, installed, place, guard)
 
     async def run(self, task: Task, world: World) -> Answer:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from holdfast.agents.dialogue import GivenMessage
 from holdfast.agents.python.host_protocol import Unusable
-from holdfast.errors import HoldfastError, UserError
+from holdfast.errors import HoldfastError, UserError, place_of
 from holdfast.model.codec import carried
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
@@ -53,9 +53,13 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
 def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, ResetFunction | None, Installed]:
     """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
     loaded = load_agent(agent.endpoint, agent.input)
-    reset = resolve(agent.reset_function)[0] if agent.reset_function else None
+    reset = _resolved("agent.reset_function", agent.reset_function) if agent.reset_function else None
     if reset is not None and not callable(reset):
-        raise UserError(f"agent.reset_function {agent.reset_function!r} cannot be called", code="agent-config-invalid")
+        raise UserError(
+            f"agent.reset_function {agent.reset_function!r} cannot be called",
+            code="agent-config-invalid",
+            key="agent.reset_function",
+        )
     for scenario in scenarios:
         for injection in scenario.injections:
             if injection.raises:
@@ -70,7 +74,7 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> Loaded:
 
     `input_setting` is agent.input.
     """
-    target = resolve(endpoint)[0]
+    target = _resolved("agent.endpoint", endpoint)
     if isinstance(target, type):
         target = _instance(endpoint, target)
     for method in ("ainvoke", "invoke"):
@@ -100,6 +104,13 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> Loaded:
     messages = _takes_messages(endpoint, target)
     awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
     return Loaded(target, is_async=awaited, takes_messages=messages)
+
+
+def _resolved(key: str, path: str) -> Any:
+    try:
+        return resolve(path)[0]
+    except UserError as wrong:
+        raise UserError(str(wrong), code="agent-config-invalid", hint=wrong.hint, key=key) from None
 
 
 def _takes_messages(endpoint: str, target: Callable[..., Any]) -> bool:
@@ -138,36 +149,69 @@ def _with_input(invoke: Callable[[Any], Any], form: Callable[[Given], Any]) -> A
     return lambda agent_input: invoke(form(agent_input))
 
 
-def unusable(broken: BaseException, root: str) -> Unusable:
-    """Why the import failed, with a suggestion if a name was mistyped."""
-    return carried(_told(broken, root))
+def unusable(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
+    """What stopped the import, with the key and the near miss if a name was mistyped."""
+    return carried(_explained(broken, root, agent))
 
 
-def _told(broken: BaseException, root: str) -> Unusable:
+def _explained(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
     if isinstance(broken, UserError):
-        return Unusable(str(broken), broken.hint, key=broken.key, code=broken.code)
+        key = broken.key or ("agent.tools" if broken.code == "tool-unusable" else "agent.endpoint")
+        return Unusable(str(broken), broken.hint, key=key, code=broken.code)
     if isinstance(broken, HoldfastError):
         return Unusable(str(broken), code=broken.code)
+    own = _own_frames(broken, root)
+    place = f" ({own[-1]})" if own else place_of(broken)
+    hint, key = "", "agent.endpoint"
     if isinstance(broken, SystemExit):
-        return Unusable(f"the agent's module called exit({broken.code}) while it was imported", trace=_trace(broken))
-    if isinstance(broken, ModuleNotFoundError):
+        message = f"the agent's module called exit({broken.code}) while it was imported"
+    elif isinstance(broken, ModuleNotFoundError):
         message = f"cannot import {broken.name!r}: no such module is installed or next to the spec"
-        return Unusable(message, _near(broken.name or "", root), _trace(broken))
-    return Unusable(f"importing the agent failed: {said(broken)}", trace=_trace(broken))
+        name, module = broken.name or "", agent.endpoint.partition(":")[0]
+        hint, key = _near(name, root, module), _key_of(name, agent)
+    elif isinstance(broken, SyntaxError):
+        message = f"importing the agent failed: {type(broken).__name__}: {broken.msg}"
+    else:
+        message = f"importing the agent failed: {said(broken)}"
+    return Unusable(message + place, hint, _frames(broken, own), key=key)
 
 
-def _trace(broken: BaseException) -> str:
+def _key_of(module: str, agent: AgentSpec) -> str:
+    """The key that names the module; the endpoint's own imports belong to the endpoint."""
+    from holdfast.agents.python.source_check import references_of  # few agents cannot be imported
+
+    named = (key for key, path in references_of(agent) if path.partition(":")[0].partition(".")[0] == module)
+    return next(named, "agent.endpoint")
+
+
+def _own_frames(broken: BaseException, root: str) -> list[str]:
+    """`file:line` of the user's own code that was running, the innermost last."""
     import traceback
 
-    return "".join(traceback.format_exception(broken)[-6:])
+    if isinstance(broken, SyntaxError) and broken.filename:
+        return [f"{os.path.relpath(broken.filename, root)}:{broken.lineno}"]
+    frames = traceback.extract_tb(broken.__traceback__)
+    return [
+        f"{os.path.relpath(frame.filename, root)}:{frame.lineno}"
+        for frame in frames
+        if frame.filename.startswith(f"{root}{os.sep}") and "-packages" not in frame.filename
+    ]
 
 
-def _near(name: str, root: str) -> str:
+def _frames(broken: BaseException, own: list[str]) -> str:
+    """The way through the user's own files, if it is longer than one line, and what was raised."""
+    import traceback
+
+    raised = "".join(traceback.format_exception_only(broken)).rstrip()
+    return "\n".join([*own, raised]) if len(own) > 1 else raised if isinstance(broken, SyntaxError) else ""
+
+
+def _near(name: str, root: str, own: str) -> str:
     from difflib import get_close_matches
 
     try:
-        siblings = [entry.removesuffix(".py") for entry in os.listdir(root)]
+        siblings = {entry.removesuffix(".py") for entry in os.listdir(root)} - {own}
     except OSError:
         return ""
-    near = get_close_matches(name, siblings, 1)
+    near = get_close_matches(name, sorted(siblings), 1)
     return f"did you mean {near[0]}?" if near else ""

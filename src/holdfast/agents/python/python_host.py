@@ -18,7 +18,7 @@ import msgspec
 from holdfast.agents.answer_fields import RESET_S
 from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
-from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
+from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
@@ -271,16 +271,25 @@ async def _introduce(ours: socket.socket, setup: protocol.HostSetup) -> protocol
             await loop.sock_sendall(ours, protocol.framed(encode(setup)))
             news = await protocol.first_news(lambda: loop.sock_recv(ours, 1 << 16))
     except TimeoutError:
-        raise AgentUnavailable(
-            f"the agent's import did not finish within {IMPORT_S:g} s", code="agent-not-started", hint=hint
+        raise AgentMisconfigured(
+            f"the agent's import did not finish within {IMPORT_S:g} s",
+            code="agent-import-failed",
+            hint=hint,
+            key="agent.endpoint",
         ) from None
     except OSError as broken:
-        raise AgentUnavailable(
-            f"the agent's process died while it started: {broken}", code="agent-import-failed", hint=hint
+        raise AgentMisconfigured(
+            f"the agent's process died while it started: {broken}",
+            code="agent-import-failed",
+            hint=hint,
+            key="agent.endpoint",
         ) from broken
     if news is None:
-        raise AgentUnavailable(
-            "the agent's process died while it imported the agent", code="agent-import-failed", hint=hint
+        raise AgentMisconfigured(
+            "the agent's process died while it imported the agent",
+            code="agent-import-failed",
+            hint=hint,
+            key="agent.endpoint",
         )
     return news
 

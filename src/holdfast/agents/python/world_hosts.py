@@ -9,7 +9,7 @@ from time import perf_counter
 from holdfast.agents.python.host_protocol import HostSetup, TrialRequest, Unusable, first_news, framed
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
 from holdfast.agents.time_limit import left_s, patience_ms
-from holdfast.errors import AgentUnavailable
+from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario
@@ -50,6 +50,10 @@ class WorldHosts:
         try:
             setup = HostSetup(self._agent, place.folder, self._scenarios, "place")
             limit_s = await self._perform(program, hosted, ends, task, world, setup)
+        except AgentUnavailable as gone:
+            if gone.code == "agent-import-failed":  # a module that lies next to the spec may not be in the sandbox
+                gone.hint = "; ".join(filter(None, (gone.hint, place.own_files)))
+            raise
         finally:
             await program.end(0.0)
             hosted.finish(program.status, program.out_of_memory)
@@ -105,8 +109,10 @@ class WorldHosts:
         except TimeoutError:
             if limit_s < IMPORT_S:
                 return False
-            raise AgentUnavailable(
-                f"the agent's import did not finish within {IMPORT_S:g} s", code="agent-import-failed"
+            raise AgentMisconfigured(
+                f"the agent's import did not finish within {IMPORT_S:g} s",
+                code="agent-import-failed",
+                key="agent.endpoint",
             ) from None
         if isinstance(news, Unusable):
             raise news.error()
@@ -129,7 +135,8 @@ async def _starved(program: Started, hosted: HostedTrial) -> None:
     """Raises AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
     await program.within(GRACE_S)
     if not program.out_of_memory:
-        raise AgentUnavailable("the agent's process died while it imported the agent", code="agent-import-failed")
+        message = "the agent's process died while it imported the agent"
+        raise AgentMisconfigured(message, code="agent-import-failed", key="agent.endpoint")
     hosted.finish(program.status, program.out_of_memory)
 
 

@@ -155,8 +155,9 @@ def _causes(document: Mapping[str, Any], found: Mapping[str, Any]) -> Markup | N
 
 def _cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened: bool) -> Markup:
     places = [*cause["cases"][:PLACES], *(_place(document, cell) for cell in cause["cells"][:PLACES])]
-    noun = "case" if cause["cases"] else "cell"
-    count = f"in {places[0]}" if cause["count"] == 1 and places else wording.plural(cause["count"], noun)
+    noun, single = cause["noun"], cause["count"] == 1 and places
+    named = f"{noun} {places[0]}" if cause["cases"] else "".join(places[:1])
+    count = f"in {named}" if single else wording.plural(cause["count"], noun)
     remarks = tag("i", cause["remarks"]) if cause["remarks"] else None
     where = tag("span", count, kind="count")
     what = tag("span", tag("b", tag("bdi", cause["rule"] or cause["reason"])), _SPACE, where, remarks, kind="what")

@@ -1,0 +1,97 @@
+"""Whether references to code can work, without running the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.agents.python.source_check import source_problems
+from holdfast.model.spec import AgentSpec, ToolRef
+
+SOURCES = {
+    "sound.py": "def ask(prompt): ...\nasync def later(prompt, *, depth=1): ...\nclass Bot: pass\nbot = Bot()\n",
+    "value.py": "ask = 3\ntext = 'x'\nlater = None\ndef fill():\n    global later\n    later = print\n",
+    "bound.py": "if True:\n    ask = None\nelse:\n    ask = print\na, (b, *c) = 1, (2, 3)\nfor d in (): pass\n"
+    "with open('x') as e: pass\ntry:\n    import nowhere as f\nexcept ImportError as g:\n    f = None\n"
+    "(h := 1)\nimport os.path\n",
+    "star.py": "from sound import *\n",
+    "dynamic.py": "globals()['ask'] = print\n",
+    "lazy.py": "def __getattr__(name): return print\n",
+    "broken.py": "import sys\n\nimport no_such_library.part\n",
+    "over.py": "from broken import ask\ndef ask(prompt): ...\n",
+    "path.py": "import sys\nsys.path.append('lib')\nimport no_such_library\ndef ask(prompt): ...\n",
+    "typed.py": "import typing\nif typing.TYPE_CHECKING:\n    import no_such_library\ndef ask(prompt): ...\n",
+    "syntax.py": "def ask(prompt:\n",
+    "circle.py": "import circle\ndef ask(prompt): ...\n",
+    "none.py": "def ask(): ...\ndef two(a, b): ...\ndef words(*a): ...\ndef named(*, a): ...\n",
+    "pack/__init__.py": "raise SystemExit('imported')\n",
+    "pack/inner.py": "from . import other\ndef ask(prompt): ...\n",
+    "decorated.py": "import functools\n@functools.cache\ndef ask(): ...\n",
+    "runs.py": "open('touched', 'w')\ndef ask(prompt): ...\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, text in SOURCES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "sound:ask", "sound:later", "sound:Bot", "sound:bot", "sound:bot.answer", "value:later", "bound:ask", "bound:b",
+        "bound:c", "bound:d", "bound:e", "bound:f", "bound:h", "bound:os", "star:ask", "dynamic:ask", "lazy:ask",
+        "path:ask", "typed:ask", "circle:ask", "none:words", "pack.inner:ask", "pack:inner", "decorated:ask",
+        "json:loads", "os.path:join", "sys:exit", "math:sqrt", "runs:ask",
+    ],
+)  # fmt: skip
+def test_what_may_work_is_no_problem_and_is_not_run(root: Path, endpoint: str) -> None:
+    assert list(source_problems(AgentSpec("python", endpoint), root)) == []
+    assert not (root / "touched").exists()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "suggestion", "place"),
+    [
+        ("soundd:ask", "sound", ""),
+        ("sound:aks", "ask", ""),
+        ("sound:nothing_like_it", "", ""),
+        ("value:ask", "", ""),
+        ("value:text", "", ""),
+        ("nowhere.at.all:f", "", ""),
+        ("pack.outer:f", "", ""),
+        ("broken:ask", "", "broken.py:3"),
+        ("over:ask", "", "broken.py:3"),
+        ("syntax:ask", "", "syntax.py:1"),
+        ("none:ask", "", ""),
+        ("none:two", "", ""),
+        ("none:named", "", ""),
+    ],
+)
+def test_what_cannot_work(root: Path, endpoint: str, suggestion: str, place: str) -> None:
+    (found,) = source_problems(AgentSpec("python", endpoint), root)
+    assert (found.key, found.suggestion, place in found.message) == ("agent.endpoint", suggestion, True)
+
+
+def test_every_reference_of_the_section(root: Path) -> None:
+    agent = AgentSpec(
+        "python",
+        "sound:ask",
+        tools=(ToolRef("sound:ask"), ToolRef("sound:atk")),
+        llm=(ToolRef("nowhere:f"),),
+        tool_registry="sound:TOOLS",
+        reset_function="sound:reset",
+    )
+    assert [one.key for one in source_problems(agent, root)] == [
+        "agent.tools[1]", "agent.llm[0]", "agent.tool_registry", "agent.reset_function",
+    ]  # fmt: skip
+    http = AgentSpec("http", "http://localhost:1/", reset_function="sound:resset")
+    assert [one.key for one in source_problems(http, root)] == ["agent.reset_function"]
+
+
+def test_a_reference_that_is_filled_in_later_is_left_alone(root: Path) -> None:
+    assert list(source_problems(AgentSpec("python", "{{ params.module }}:ask"), root)) == []
