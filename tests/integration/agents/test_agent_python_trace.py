@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from agent_python_site import ask, fault, observe, spec_of, trial_of
-
 from holdfast.model.scenario import Scenario
-
-pytestmark = pytest.mark.processes
 
 CODE = """
 import os
@@ -87,7 +85,6 @@ def test_on_call_hears_of_calls_as_they_happen(tmp_path: Path) -> None:
     import asyncio
 
     from agent_python_site import with_site
-
     from holdfast.execute.trial import run_trial
 
     heard: list[str] = []

@@ -27,8 +27,6 @@ from holdfast.model.task import DialogueMessage, SimulatedUser, Task
 from holdfast.model.trial import Trial
 from warm_hosts import warm_hosts
 
-pytestmark = pytest.mark.processes
-
 CONTEXT = (DialogueMessage("user", "I am Ada."), DialogueMessage("assistant", "Hello Ada."))
 TURNS = ("My order is 4411.", "Gift-wrap it.", "Where is it?")
 

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 from agent_http_servers import Handler, Plain, RawHandler, opened, raw_server, web_server
-
 from holdfast.agents.http.changed_request import WireRequest, wire_request
 from holdfast.agents.http.client import HttpClient
 from holdfast.agents.http.request import request_form

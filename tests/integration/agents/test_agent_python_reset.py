@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_python_site import observe, spec_of, trial_of
 
+from agent_python_site import observe, spec_of, trial_of
 from golden_words import Golden
 from holdfast.agents.python import inline, python_host
-
-pytestmark = pytest.mark.processes
 
 CODE = """
 import asyncio, time

@@ -7,16 +7,14 @@ import ssl
 from pathlib import Path
 
 import pytest
+from launch_kit import context_of, launched, python
+
 from agent_http_servers import Plain, opened
 from changed_request_kit import PROMPT, change_of, task_of
-from launch_kit import context_of, launched, python
-from test_agent_http_tls import REPLY, server
-
 from holdfast.model.observation import Turn
 from holdfast.model.task import RequestChange, Task
 from refused import refused
-
-pytestmark = pytest.mark.processes
+from tls_server import REPLY, server
 
 __all__ = ["server"]  # a fixture
 

@@ -22,8 +22,6 @@ from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import Program, ended_after, how_it_ended
 from processes_kit import gone, marked
 
-pytestmark = pytest.mark.processes
-
 DAEMON = "setsid sh -c 'trap \"\" TERM; sleep 60 & sleep 60' & "
 SCRUBBED = "env -i setsid sh -c 'echo $$ > daemon; sleep 60' & "
 
@@ -318,7 +316,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_when_holdfast_itself_is_killed(mark: str, number: int) -> None:
-    code = PARENT.format(tests=[str(Path(__file__).parent), str(Path(__file__).parents[2])])
+    code = PARENT.format(tests=[str(Path(__file__).parent), str(Path(__file__).parents[1])])
     command = [sys.executable, "-c", code, mark]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         assert parent.stdout is not None

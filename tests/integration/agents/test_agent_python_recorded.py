@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_python_site import observe, spec_of, trial_of
 from msgspec.structs import replace
 
+from agent_python_site import observe, spec_of, trial_of
 from golden_words import Golden
 from holdfast.model.codec import encode
 from holdfast.model.observation import Observation
 from holdfast.model.task import RecordedResponse, Recording, Task
 from planes_kit import answer, replay, uses
-
-pytestmark = pytest.mark.processes
 
 AGENT = """
 import asyncio, holdfast, threading

@@ -13,8 +13,6 @@ from golden_words import Golden
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
 
-pytestmark = pytest.mark.processes
-
 
 def turn(folder: Path, command: str, **settings: Any) -> Turn:
     return ask(folder, "hi", command=command, **settings).turns[0]

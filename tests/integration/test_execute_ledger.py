@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from execute_sites import fault, trial_of
 from msgspec.structs import replace
 
+from execute_sites import fault, trial_of
 from golden_words import Golden
 from holdfast.agents.python import python_host
 from holdfast.errors import SpecError
@@ -19,8 +19,6 @@ from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Spec, ToolRef
-
-pytestmark = pytest.mark.processes
 
 CODE = """
 import asyncio, threading

@@ -14,8 +14,6 @@ from holdfast.http1.server import serve
 from holdfast.planes.mcp.config import relay_command
 from holdfast.planes.mcp.relay import parse
 
-pytestmark = pytest.mark.processes
-
 ECHO = """
 import sys
 for line in sys.stdin:

@@ -6,14 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from agent_python_site import observe, spec_of, trial_of, with_site
 
+from agent_python_site import observe, spec_of, trial_of, with_site
 from holdfast.agents.python import python_host
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
-
-pytestmark = pytest.mark.processes
 
 CODE = """
 import os, time

@@ -9,16 +9,14 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from agent_http_servers import TRIAL, Plain, recorded, web_server
 from aiohttp import web
 
+from agent_http_servers import TRIAL, Plain, recorded, web_server
 from holdfast.agents.http import reset as http_reset
 from holdfast.agents.http.agent import HttpAgent
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 from refused import refused
-
-pytestmark = pytest.mark.processes
 
 
 async def reset(url: str, root: Path = Path(), **settings: Any) -> None:

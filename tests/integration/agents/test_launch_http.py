@@ -23,8 +23,6 @@ from holdfast.processes import program
 from processes_kit import gone, marked
 from refused import refused
 
-pytestmark = pytest.mark.processes
-
 URL = "http://127.0.0.1:{port}/ask"
 
 

@@ -21,8 +21,6 @@ from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import Ran
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run
 
-pytestmark = pytest.mark.processes
-
 
 def judged(check: Any, ran: Ran) -> Finding:
     finding: Finding = check.decide(gathered(check, FakeWorld(Path("/nowhere"), ran=ran)))

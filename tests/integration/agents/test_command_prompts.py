@@ -18,8 +18,6 @@ from holdfast.agents.placeholders import PROMPT, in_argument, in_shell
 from holdfast.model.task import Task
 from refused import refused
 
-pytestmark = pytest.mark.processes
-
 NASTY = """it's "one" $(touch broken) `touch broken`; touch broken & | > < \\ {prompt} {prompt_file} {port} é
 -n last line"""
 

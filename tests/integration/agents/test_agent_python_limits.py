@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from agent_python_site import ask
-
 from golden_words import Golden
-
-pytestmark = pytest.mark.processes
 
 TALKS = """
 import os

@@ -27,8 +27,6 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.world import WorldSpec
 
-pytestmark = pytest.mark.processes
-
 FORMATS = {"openai chat", "openai responses", "anthropic messages", "gemini", "ollama"}
 
 

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_python_site import ask, fault, observe, spec_of, trial_of, with_site
 
+from agent_python_site import ask, fault, observe, spec_of, trial_of, with_site
 from golden_words import Golden
 from holdfast.agents.python import python_host
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Scenario
-
-pytestmark = pytest.mark.processes
 
 WAYS = """
 import asyncio, ctypes, os, signal, subprocess, sys, threading, time

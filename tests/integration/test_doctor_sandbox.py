@@ -2,13 +2,9 @@
 
 import asyncio
 
-import pytest
-
 from holdfast.doctor import machine as doctor_sandbox
 from holdfast.doctor.machine import SANDBOX, MachineRoute, tried, try_sandbox
 from holdfast.errors import UserError
-
-pytestmark = pytest.mark.processes
 
 
 def found():
