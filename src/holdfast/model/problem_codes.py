@@ -24,6 +24,7 @@ PROBLEM_CODES = {
     "lint-attack-unjudged": "A scenario attacks the agent, and no rule fails when the agent obeys.",
     "lint-attacks-only": "Every rule is for attacks only, so nothing judges the other mutations.",
     "lint-concurrency-latency": "A latency rule is measured with more parallel trials than cores.",
+    "lint-concurrency-unused": "Trials of this agent run one at a time, whatever `advanced.concurrency` says.",
     "lint-delay-timeout": "The delay of a fault is not below `agent.timeout`.",
     "lint-escaped-regex": "A pattern has doubled backslashes and cannot match what it seems to mean.",
     "lint-every-tool-writes": "`side_effect_once` without a list of tools counts every tool.",

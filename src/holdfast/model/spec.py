@@ -193,6 +193,22 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
         return self.type in ("python", "langchain")
 
     @property
+    def runs_alone(self) -> bool:
+        """Whether its trials may not overlap: they share its process, its gateway, or state that a reset affects.
+
+        A Python agent is reset in its own process, a started server on its own port; a separate function, or a fixed
+        address, belongs to none of them in particular.
+        """
+        if self.gateway or (self.isolation == "inline" and self.in_python):
+            return True
+        if self.in_python or not self.has_reset:
+            return False
+        if self.type != "http" or not self.launched or self.reset_function is not None:
+            return True
+        url = self.reset_endpoint or ""
+        return "://" in url and "{port}" not in url
+
+    @property
     def web_in_reach(self) -> bool:
         """Whether its HTTP can be routed through Holdfast's proxy."""
         return self.launched or self.gateway or (self.in_python and self.isolation != "inline")
@@ -286,7 +302,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     replicas: int = 1
     seed: int = 0
     scoring: Scoring = Scoring()
-    concurrency: int = 10
+    concurrency: int | None = None
+    """Parallel trials; None: by the kind of agent."""
     retries: int = 2
     output: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()

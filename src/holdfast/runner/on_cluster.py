@@ -127,7 +127,7 @@ def spread(spec: Spec, asked: int | None, room: int) -> tuple[int, int]:
         return workers, -(-at_once // workers)
     inline = agent.in_python and agent.isolation == "inline"
     alone = not inline and slots(spec, 2) == 1  # a reset affects state that all trials share
-    return (1 if alone else min(room, asked or room)), 1
+    return (1 if alone else min(room, asked or spec.concurrency or room)), 1
 
 
 def check_cluster(spec: Spec, options: RunOptions) -> None:

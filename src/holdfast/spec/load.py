@@ -154,7 +154,7 @@ def _spec(
         **_part_fields(file, part, held, weather),
         **_plain_fields(file, path),
     )
-    lint(reader, file, rules, matrix, folder)
+    lint(reader, file, rules, matrix, folder, spec.agent)
     excuse_other_parts(reader, options.part, part)
     return spec
 
@@ -182,7 +182,7 @@ def _plain_fields(file: File, path: Path) -> dict[str, Any]:
         "models": {name: model.spec for name, model in file.models.items()},
         "world": world_spec(file),
         "params": _params(file),
-        "concurrency": file.advanced.concurrency if file.advanced else 10,
+        "concurrency": file.advanced.concurrency if file.advanced else None,
         "retries": file.advanced.retries if file.advanced else 2,
         "output": _output(file),
         "replays": _replays(file),

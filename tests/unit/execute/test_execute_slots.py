@@ -33,6 +33,9 @@ def test_trials_overlap_unless_they_share_an_agent_or_what_is_reset() -> None:
         ({"type": "python", "endpoint": "m:f", "isolation": "inline"}, 16, 1),
     ]:
         assert slots(Spec(path="holdfast.yaml", agent=AgentSpec(**agent)), asked) == at_once, (agent, asked, at_once)
+        if asked is not None:  # the key of the file says the same as the option, which overrides it
+            spec = Spec(path="holdfast.yaml", agent=AgentSpec(**agent), concurrency=asked)
+            assert (slots(spec, None), slots(spec, 3)) == (at_once, min(3, at_once)), agent
 
 
 @pytest.mark.parametrize("asked", [0, -1])

@@ -155,6 +155,22 @@ def test_more_trials_at_once_than_cores_beside_a_latency_rule(file, monkeypatch)
     assert file.warnings(contract(POSITIVE) + "advanced: {concurrency: 5}\n", "lint-concurrency-latency") == []
 
 
+@pytest.mark.parametrize(
+    ("agent", "count"),
+    [
+        ("{type: python, endpoint: 'm:f'}", 0),
+        ("{type: python, endpoint: 'm:f', isolation: inline}", 1),
+        ("{type: command, command: ./run}", 0),
+        ("{type: command, command: ./run, reset_endpoint: 'http://h/reset'}", 1),
+        ("{type: http, endpoint: 'http://h/'}", 0),
+    ],
+)
+def test_parallel_trials_of_an_agent_that_runs_them_one_at_a_time(file, agent, count):
+    text = contract(POSITIVE, agent=f"agent: {agent}\n") + "advanced: {concurrency: %d}\n"
+    assert len(file.warnings(text % 2, "lint-concurrency-unused")) == count
+    assert file.warnings(text % 1, "lint-concurrency-unused") == []
+
+
 @pytest.mark.parametrize(("score", "count"), [("0.8", 1), ("1", 1), ("0", 0), ("80", 0)])
 def test_min_score_as_a_fraction(file, score, count):
     text = contract(POSITIVE) + f"scoring: {{min_score: {score}}}\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 from holdfast.model.canary import MARK
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import AgentSpec
 from holdfast.model.trace import TraceEvent
 from holdfast.model.when import applies
 from holdfast.protocols.check import AdvisingCheck
@@ -30,7 +31,9 @@ PROMPT_INJECTION = "LLM01:2025"
 """The entry of a public list that every attack of this kind names in its traits."""
 
 
-def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
+def lint(
+    reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path, agent: AgentSpec
+) -> None:
     """Reports the warnings of a file that loads."""
     for rule in (*rules.all, *file.run_rules):
         _rule(reader, rule)
@@ -40,7 +43,8 @@ def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet,
     if file.chaos is not None:
         _attacks(reader, ContractRules(file.run_rules), chaos_weather(Reader(), file, folder))
     _delays(reader, file, weather)
-    _numbers(reader, file, rules)
+    _numbers(reader, file)
+    _concurrency(reader, file, rules, agent)
     _temperatures(reader, file, rules)
     _descriptions(reader, file)
     _repeated(reader, file.at.get("golden_prompts"))
@@ -237,17 +241,27 @@ def _delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
             reader.warn(node, message, hint=hint, code="lint-delay-timeout")
 
 
-def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
+def _numbers(reader: Reader, file: File) -> None:
     score = file.scoring.min_score if file.scoring else None
     if file.scoring and score is not None and 0 < score <= 1:
         message = f"min_score is 0 to 100: {score:g} means {score:g} %"
         reader.warn(file.scoring.at.get("min_score"), message, code="lint-min-score-fraction")
+
+
+def _concurrency(reader: Reader, file: File, rules: ContractRules, agent: AgentSpec) -> None:
+    wanted = file.advanced.concurrency if file.advanced else None
+    if file.advanced is None or wanted is None:
+        return
     cores = os.cpu_count() or 1
-    timed = any(rule.traits.reads == "latency" for rule in rules.all)
-    if file.advanced and file.advanced.at.has("concurrency") and timed and file.advanced.concurrency > cores:
-        message = f"{file.advanced.concurrency} parallel trials on {cores} cores, with a latency rule"
+    at = file.advanced.at.get("concurrency")
+    if agent.runs_alone and wanted > 1:
+        message = "has no effect: trials of this agent share its process, its gateway or what a reset affects"
+        hint = "remove it; trials run one at a time"
+        reader.warn(at, message, hint=hint, code="lint-concurrency-unused")
+    elif wanted > cores and any(rule.traits.reads == "latency" for rule in rules.all):
+        message = f"{wanted} parallel trials on {cores} cores, with a latency rule"
         hint = "trials that wait for a core look slow"
-        reader.warn(file.advanced.at.get("concurrency"), message, hint=hint, code="lint-concurrency-latency")
+        reader.warn(at, message, hint=hint, code="lint-concurrency-latency")
 
 
 def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:

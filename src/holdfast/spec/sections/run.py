@@ -269,11 +269,14 @@ class OutputSection(Struct, frozen=True, kw_only=True):
     filename_template: Annotated[str | None, about(_FILENAME, min_length=1, pattern=r"^[^/\\]+$")] = None
 
 
+_CONCURRENCY = "Trials in parallel. Default: 10 for an HTTP agent that is already running, else one per core."
+
+
 class AdvancedSection(Struct, frozen=True, kw_only=True):
     """Rarely needed."""
 
     at: Node
-    concurrency: Annotated[int, about("Concurrent trials of a running HTTP agent.", ge=1, le=10_000)] = 10
+    concurrency: Annotated[int | None, about(_CONCURRENCY, ge=1, le=10_000)] = None
     retries: Annotated[int, about("Retries after a harness error.", ge=0, le=100)] = 2
     seed: Annotated[int | None, SEED] = None
 
