@@ -239,6 +239,15 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
     return _print_error(message, as_json, status, code=code)
 
 
+def _shortened(lines: list[str]) -> list[str]:
+    """The beginning and the end: a page says at its beginning what it is, a traceback at its end."""
+    if len(lines) <= _BODY_HEAD + _BODY_TAIL:
+        return lines
+    return [*lines[:_BODY_HEAD], f"… {len(lines) - _BODY_HEAD - _BODY_TAIL} lines …", *lines[-_BODY_TAIL:]]
+
+
+_BODY_HEAD, _BODY_TAIL = 8, 12
+"""Lines of an agent's output or response that an error shows."""
 _OPTIONS_ELSEWHERE = {
     "--ci": "holdfast ci runs every part of the file and takes --min-score N, 0 to 100",
     "--verify-only": "holdfast verify asks the agent once and runs nothing else",
@@ -283,7 +292,7 @@ def _print_error(
         return status
     print(f"error: {visible(message)}" + (f"  [{code}]" if code else ""), file=sys.stderr)
     if body:
-        print("\n".join(f"  | {visible(line)}" for line in body.splitlines()[:30]), file=sys.stderr)
+        print("\n".join(f"  | {visible(line)}" for line in _shortened(body.splitlines())), file=sys.stderr)
     if hint:
         print(f"  {visible(hint)}", file=sys.stderr)
     return status

@@ -31,6 +31,7 @@ WARNINGS = {
     "proxy-unused": "A proxy is set in the environment, and Holdfast connects directly.",
     "recordings-unmet": "Recorded responses do not reach all calls of this agent.",
     "reporter-shadowed": "The reporter of a plug-in has the same suffix as a built-in one.",
+    "request-refused": "The agent refused the first request, sent without faults: its section may be wrong.",
     "run-forged": "The resumed run's files are not as Holdfast left them: they were changed, or never sealed.",
     "seal-broken": "Something else wrote to the run's files.",
     "seal-failed": "The run's files could not be sealed.",

@@ -33,6 +33,17 @@ NO_MODEL = (
     "the agent asked no model through the gateway: its client must read OPENAI_BASE_URL or its provider's variable; "
     "an address in its code that is on this machine, such as http://localhost:11434, goes past the gateway"
 )
+_REQUEST = "agent.request_template: the agent expects other fields in the request (the default is {input: the prompt})"
+_REFUSALS = {
+    400: _REQUEST,
+    401: "agent.headers: the agent expects credentials",
+    403: "agent.headers: the agent expects credentials",
+    404: "agent.endpoint: the agent has no such path",
+    405: "agent.endpoint and agent.method: the path does not take this method",
+    415: _REQUEST,
+    422: _REQUEST,
+}
+"""Status codes by which a server says that it is called in a wrong way, and the keys to look at."""
 _DIED = ("crashed", "raised", "out_of_memory")
 """Endings before which an agent may not have called its model; the cause of the ending is reported instead."""
 SAMPLES = "(an agent that samples also looks like this)"
@@ -54,6 +65,8 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
         )
     if turn is not None and spec.agent.type == "http" and _is_page(turn.text or ""):
         warn("agent-page", PAGE)
+    if turn is not None and turn.ending == "http_error" and (wrong := _REFUSALS.get(turn.status or 0)):
+        warn("request-refused", f"the agent refused the first request, without any fault: {turn.detail}. Check {wrong}")
     died = turn is not None and turn.ending in _DIED
     unread = unread_models(first.calls)
     for place in unread:

@@ -76,3 +76,16 @@ def test_an_agent_that_died_may_not_have_come_to_its_model() -> None:
                 warned,
                 gateway,
             )
+
+
+@pytest.mark.parametrize(
+    ("status", "warned"),
+    [(400, True), (404, True), (405, True), (415, True), (422, True), (401, True), (429, False), (500, False)],
+)
+def test_a_server_that_refuses_the_first_request_may_want_another_one(status: int, warned: bool) -> None:
+    said: list[str] = []
+    agent = AgentSpec(type="http", endpoint="http://localhost:1/", reset_endpoint="http://localhost:1/reset")
+    spec = Spec(path="s.yaml", agent=agent)
+    turn = Turn("q", "{}", ending="http_error", status=status)
+    asyncio.run(preflight(Answering({}, turn), spec, TRIAL, lambda code, text: said.append(code)))  # type: ignore[arg-type]
+    assert said == (["request-refused"] if warned else [])
