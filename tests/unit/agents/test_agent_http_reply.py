@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
-from agent_http_servers import ask_web, reply_turn
 from aiohttp import web
 
+from agent_http_servers import ask_web, reply_turn
 from golden_words import Golden
 from holdfast.errors import HarnessError
 
@@ -18,26 +19,45 @@ def test_answer_is_found_and_timed() -> None:
     assert 0 < turn.latency_ms < 5000
 
 
-def test_json_is_read_whatever_type_is_declared() -> None:
-    assert reply_turn('{"output": "hello"}', content_type="text/html").text == "hello"
+HTML = {"content_type": "text/html"}
+CHOICES = json.dumps({"output": "no", "choices": [{"message": {"content": "yes"}}]})
+EVENTS = ": hello\n\ndata: Hel\n\nevent: x\ndata: lo\n\ndata:  you\n\ndata: two\ndata: lines\n\ndata: [DONE]\n\n"
+PATHS = 'data: {"t": {"x": "a"}}\n\ndata: {"end": true}\n\ndata: {"t": {"x": "b"}}\n\n'
 
 
-def test_a_reply_that_is_not_json_is_the_answer_as_text() -> None:
-    turn = reply_turn("<p>hello</p>", content_type="text/html")
-    assert (turn.text, turn.ending) == ("<p>hello</p>", "answered")
-    assert reply_turn('"quoted"', content_type="text/plain").text == '"quoted"'
-    assert reply_turn("{broken").text == "{broken"
-
-
-def test_json_that_is_no_object_is_all_answer() -> None:
-    assert reply_turn('"bare"').text == "bare"
-    assert reply_turn("[1, 2]").text == "[1, 2]"
-
-
-def test_response_path_decides() -> None:
-    body = json.dumps({"output": "no", "choices": [{"message": {"content": "yes"}}]})
-    assert reply_turn(body, response_path="$.choices[0].message.content").text == "yes"
-    assert reply_turn(body, response_path="choices.0.message").text == '{"content": "yes"}'
+@pytest.mark.parametrize(
+    ("body", "settings", "text", "ending"),
+    [
+        ('{"output": "hello"}', HTML, "hello", "answered"),
+        ('{"output": "x", "error": null, "success": true}', {}, "x", "answered"),
+        # A reply that is not JSON is the answer as text; JSON that is not an object is all answer.
+        ("<p>hello</p>", HTML, "<p>hello</p>", "answered"),
+        ('"quoted"', {"content_type": "text/plain"}, '"quoted"', "answered"),
+        ("{broken", {}, "{broken", "answered"),
+        ('"bare"', {}, "bare", "answered"),
+        ("[1, 2]", {}, "[1, 2]", "answered"),
+        (CHOICES, {"response_path": "$.choices[0].message.content"}, "yes", "answered"),
+        (CHOICES, {"response_path": "choices.0.message"}, '{"content": "yes"}', "answered"),
+        ("gateway page", {**HTML, "response_path": "output"}, "gateway page", "unreadable"),
+        ('{"output": null}', {}, None, "no_answer"),
+        ("", {}, None, "no_answer"),
+        ("", {"status": 204}, None, "no_answer"),
+        (
+            '{"output": "é"}'.encode("latin-1"),
+            {"content_type": "application/json; charset=iso-8859-1"},
+            "é",
+            "answered",
+        ),
+        (b'\xef\xbb\xbf{"output": "x"}', {}, "x", "answered"),
+        (EVENTS, {"content_type": f"{STREAM}; charset=utf-8"}, "Hello youtwo\nlines", "answered"),
+        (PATHS, {"content_type": STREAM, "response_path": "$.t.x"}, "ab", "answered"),
+        (PATHS, {"content_type": STREAM, "response_path": "$.nope"}, None, "unreadable"),
+        (": ping\n\n", {"content_type": STREAM}, None, "no_answer"),
+    ],
+)
+def test_the_answer_in_a_reply(body: str | bytes, settings: dict[str, Any], text: str | None, ending: str) -> None:
+    turn = reply_turn(body, **settings)
+    assert (turn.text, turn.ending, turn.status) == (text, ending, settings.get("status", 200))
 
 
 @pytest.mark.parametrize(
@@ -75,18 +95,6 @@ def test_no_usual_key_is_unreadable_and_says_to_set_a_path() -> None:
     turn = reply_turn('{"id": 7}')
     assert (turn.text, turn.ending) == (None, "unreadable")
     assert "response_path" in turn.detail
-
-
-def test_text_where_a_path_wants_json_is_unreadable_and_kept() -> None:
-    turn = reply_turn("gateway page", content_type="text/html", response_path="output")
-    assert (turn.text, turn.ending) == ("gateway page", "unreadable")
-
-
-def test_null_answer_and_empty_body_are_no_answer() -> None:
-    assert reply_turn('{"output": null}').ending == "no_answer"
-    assert reply_turn("").ending == "no_answer"
-    turn = reply_turn("", status=204)
-    assert (turn.text, turn.ending, turn.status) == (None, "no_answer", 204)
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
@@ -128,11 +136,6 @@ def test_error_or_success_false_in_the_body_is_a_bad_ending_with_text_kept(
     assert detail in turn.detail
 
 
-def test_null_error_and_success_true_are_good() -> None:
-    fine = json.dumps({"output": "x", "error": None, "success": True})
-    assert reply_turn(fine).ending == "answered"
-
-
 @pytest.mark.parametrize(
     ("body", "charset", "text", "why"),
     [
@@ -150,12 +153,6 @@ def test_wrong_charset_is_unreadable_and_no_fault_of_the_spec(body: bytes, chars
     assert why in turn.detail
 
 
-def test_declared_charset_and_byte_order_mark_are_read() -> None:
-    latin = '{"output": "é"}'.encode("latin-1")
-    assert reply_turn(latin, content_type="application/json; charset=iso-8859-1").text == "é"
-    assert reply_turn(b'\xef\xbb\xbf{"output": "x"}').text == "x"
-
-
 def test_deep_nesting_is_read_and_only_what_is_not_json_is_taken_as_text() -> None:
     deep = '{"more": ' + "[" * 5_000 + "]" * 5_000 + ', "answer": "x"}'
     assert reply_turn(deep).text == "x"
@@ -168,12 +165,6 @@ def test_deep_nesting_is_read_and_only_what_is_not_json_is_taken_as_text() -> No
 def test_an_answer_that_only_holdfast_cannot_write_is_not_the_agents_fault() -> None:
     with pytest.raises(HarnessError):
         reply_turn('{"answer": ' + "[" * 5_000 + "]" * 5_000 + "}", response_path="answer")
-
-
-def test_event_stream_answer_is_the_joined_data() -> None:
-    body = ": hello\n\ndata: Hel\n\nevent: x\ndata: lo\n\ndata:  you\n\ndata: two\ndata: lines\n\ndata: [DONE]\n\n"
-    turn = reply_turn(body, content_type=f"{STREAM}; charset=utf-8")
-    assert (turn.text, turn.ending) == ("Hello youtwo\nlines", "answered")
 
 
 def test_event_stream_of_model_chunks_is_joined_by_content() -> None:
@@ -199,21 +190,11 @@ def test_event_streams_of_json(events: list[dict[str, object]], text: str) -> No
     assert reply_turn(body, content_type=STREAM).text == text
 
 
-def test_response_path_reads_the_events_of_a_stream() -> None:
-    body = 'data: {"t": {"x": "a"}}\n\ndata: {"end": true}\n\ndata: {"t": {"x": "b"}}\n\n'
-    assert reply_turn(body, content_type=STREAM, response_path="$.t.x").text == "ab"
-    assert reply_turn(body, content_type=STREAM, response_path="$.nope").ending == "unreadable"
-
-
 def test_error_event_in_a_stream_is_a_bad_ending_with_text_kept() -> None:
     body = 'data: {"output": "half"}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
     turn = reply_turn(body, content_type=STREAM)
     assert (turn.text, turn.ending) == ("half", "http_error")
     assert "overloaded" in turn.detail
-
-
-def test_event_stream_without_data_is_no_answer() -> None:
-    assert reply_turn(": ping\n\n", content_type=STREAM).ending == "no_answer"
 
 
 def test_answer_over_a_megabyte_is_cut_and_noted(golden: Golden) -> None:

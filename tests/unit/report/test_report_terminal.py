@@ -28,14 +28,6 @@ def unproven(scenario: str, code: str) -> CellRow:
     return cell("max-latency", scenario, "unproven", trial("1", "unproven", "hi"), code=code, unproven=1)
 
 
-def test_failure_shows_its_facts_and_the_line() -> None:
-    shown = text(sample())
-    block = shown[shown.index("✘ always-cite-source · llm-degraded") :]
-    assert "finance.yaml:12" in block.splitlines()[0]
-    labels = [line.split()[0] for line in block.splitlines()[1:6]]
-    assert labels == ["asked", "answered", "because", "fault", "reproduce"]
-
-
 def test_a_bad_ending_comes_first(golden: Golden) -> None:
     said = "it was ended after 270 calls, the last: llm m"
     late = trial("1", "fail", "half", ending="timeout", detail="no answer within 9 ms", calls_made=said)
@@ -114,12 +106,6 @@ def test_verbose_shows_every_block() -> None:
     assert len(re.findall("^[✘!?] ", text(run, verbose=True), re.M)) == troubled
 
 
-def test_quiet_keeps_the_names_of_what_failed_and_the_verdict() -> None:
-    lines = text(sample(), quiet=True).splitlines()
-    assert [line.split()[0] for line in lines] == ["✘", "✘", "✘", "!", "?", "FAIL"]
-    assert "resilience 60.00" in lines[-1]
-
-
 def test_quiet_counts_what_it_does_not_name() -> None:
     lines = text(large(20, 20), quiet=True).splitlines()
     assert len(lines) == 12
@@ -152,12 +138,6 @@ def test_verdict_has_its_reasons_and_the_context_its_report(code: int, word: str
     at = next(n for n, line in enumerate(lines) if line.startswith(word))
     assert lines[at].startswith(f"{word}  2 critical cells failed") == (word != "INTERRUPTED")
     assert lines[at + 1].startswith("      .holdfast/runs/0007/report.html")
-
-
-def test_failures_come_before_the_matrix_and_the_matrix_before_the_verdict() -> None:
-    lines = text(sample()).splitlines()
-    places = [next(n for n, line in enumerate(lines) if line.startswith(start)) for start in ("✘ ", "   ", "FAIL  ")]
-    assert places == sorted(places)
 
 
 def test_at_most_three_lines_of_notes() -> None:

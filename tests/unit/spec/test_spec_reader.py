@@ -1,16 +1,35 @@
 """Values by type hints: what was found, what was expected, the near miss, all at once."""
 
+import pytest
 from spec_texts import HTTP, MATRIX, RULES
 
+from holdfast.errors import SpecError
+from holdfast.spec import check, load
 
-def test_unknown_key_names_the_near_miss(file):
-    found = file.error(HTTP + "scorng: {}\n")
-    assert (found.path, found.message, found.hint, found.code) == (
-        "scorng",
-        "unknown key",
-        "did you mean scoring?",
-        "unknown-key",
-    )
+CRITCAL = HTTP + MATRIX + RULES.replace("value: Paris", "value: Paris, severity: critcal")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "code", "hint"),
+    [
+        (HTTP + "scorng: {}\n", "scorng", "unknown-key", "did you mean scoring?"),
+        (HTTP + "replicas: many\n", "replicas", "wrong-type", ""),
+        ("agent: {endpoint: 'http://x'}\ngolden_prompts: [42]\n", "golden_prompts[0]", "wrong-type", 'quote it: "42"'),
+        (CRITCAL, "contract.invariants[0].severity", "unknown-value", "did you mean critical?"),
+        (HTTP + "scoring: {min_score: 120}\n", "scoring.min_score", "out-of-range", ""),
+        ("golden_prompts: [x]\n", "agent", "missing-key", ""),
+        ("- a\n- b\n", "", "wrong-type", ""),
+    ],
+)
+def test_a_wrong_value_has_its_path_code_and_hint(file, text, path, code, hint):
+    found = file.error(text)
+    assert (found.path, found.code) == (path, code)
+    assert hint in found.hint
+
+
+def test_a_wrong_value_has_its_place(file):
+    found = file.error(HTTP + "replicas: many\n")
+    assert (found.line, found.column, found.length) == (4, 11, 4)
 
 
 def test_every_error_of_the_file_is_shown_at_once(file):
@@ -36,77 +55,28 @@ contract:
     ]
 
 
-def test_wrong_type_says_what_was_found_and_expected(file):
-    found = file.error(HTTP + "replicas: many\n")
-    assert found.code == "wrong-type"
-    assert (found.line, found.column, found.length) == (4, 11, 4)
-
-
-def test_number_where_text_is_wanted_says_how_to_quote(file):
-    found = file.error('agent: {endpoint: "http://x"}\ngolden_prompts: [42]\n')
-    assert found.code == "wrong-type"
-    assert found.hint == 'quote it: "42"'
-
-
-def test_enum_value_names_the_near_miss(file):
-    found = file.error(HTTP + MATRIX + RULES.replace("value: Paris", "value: Paris, severity: critcal"))
-    assert found.hint == "did you mean critical?"
-
-
-def test_range_is_named(file):
-    found = file.error(HTTP + "scoring: {min_score: 120}\n")
-    assert found.code == "out-of-range"
-
-
-def test_missing_required_key(file):
-    found = file.error("golden_prompts: [x]\n")
-    assert (found.path, found.message, found.code) == ("agent", "missing", "missing-key")
-
-
-def test_file_that_is_a_list_is_an_error(file):
-    assert file.error("- a\n- b\n").code == "wrong-type"
-
-
 def test_missing_file_and_folder_are_problems(file, tmp_path):
-    from holdfast.spec import check
-
     for path in (tmp_path / "nowhere.yaml", tmp_path):
         (found,) = check(path, environ={}).problems
         assert found.code == "unreadable-file"
 
 
-def test_text_that_is_not_utf8_has_a_place(tmp_path):
-    from holdfast.spec import check
-
-    path = tmp_path / "latin.yaml"
-    path.write_bytes(b"agent:\n  endpoint: \xe9\n")
-    (found,) = check(path, environ={}).problems
-    assert (found.code, found.line, found.column) == ("not-utf8", 2, 13)
-
-
-def test_byte_order_mark_is_fine(tmp_path):
-    from holdfast.spec import check
-
-    path = tmp_path / "bom.yaml"
-    path.write_bytes(b"\xef\xbb\xbf" + HTTP.encode())
-    assert check(path, environ={}).spec is not None
-
-
-def test_file_over_10_mb_is_refused(tmp_path):
-    from holdfast.spec import check
-
-    path = tmp_path / "big.yaml"
-    path.write_bytes(b"# " + b"x" * 10_000_000)
-    (found,) = check(path, environ={}).problems
-    assert found.code == "unreadable-file"
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"agent:\n  endpoint: \xe9\n", [("not-utf8", 2, 13)]),
+        (b"\xef\xbb\xbf" + HTTP.encode(), []),
+        (b"# " + b"x" * 10_000_000, [("unreadable-file", 0, 0)]),
+    ],
+    ids=["not utf-8", "byte order mark", "over 10 MB"],
+)
+def test_bytes_of_a_file(tmp_path, content, found):
+    path = tmp_path / "s.yaml"
+    path.write_bytes(content)
+    assert [(one.code, one.line, one.column) for one in check(path, environ={}).problems] == found
 
 
 def test_load_raises_with_every_problem(tmp_path):
-    import pytest
-
-    from holdfast.errors import SpecError
-    from holdfast.spec import load
-
     path = tmp_path / "s.yaml"
     path.write_text(HTTP + "a: 1\nb: 2\n")
     with pytest.raises(SpecError) as raised:
@@ -116,8 +86,6 @@ def test_load_raises_with_every_problem(tmp_path):
 
 
 def test_load_returns_warnings(file, tmp_path):
-    from holdfast.spec import load
-
     path = tmp_path / "s.yaml"
     path.write_text(HTTP + "scoring: {min_score: 0.8}\n")
     spec, warnings = load(path, environ={})

@@ -44,18 +44,26 @@ def test_one_id_twice_is_an_error(file):
     assert "first on line" in found.message
 
 
-def test_list_rule_needs_an_id_in_a_contract_only(file):
-    assert file.error(contract("{type: completes}")).path == "contract.invariants[0].id"
+@pytest.mark.parametrize(
+    ("entry", "code", "key", "hint"),
+    [
+        ("{id: r, type: completes, dangerous_prompts: true}", "unknown-key", "dangerous_prompts", ""),
+        ("{id: r, type: contians, value: x}", "unknown-value", "type", "did you mean contains?"),
+        ("{id: r, type: latency, max_ms: 5, pattern: x}", "unknown-key", "pattern", "latency takes: max_ms"),
+        ("{id: r, type: regex, check: {type: regex, pattern: x}}", "unknown-key", "type", ""),
+        ("{id: r, type: regex, pattern: '['}", "bad-setting", "pattern", ""),
+        ("{type: completes}", "missing-key", "id", ""),
+    ],
+)
+def test_a_wrong_rule_is_an_error_at_its_key(file, entry, code, key, hint):
+    found = file.error(contract(entry))
+    assert (found.code, found.path) == (code, f"contract.invariants[0].{key}")
+    assert hint in found.hint
+
+
+def test_a_list_of_rules_outside_the_contract_needs_no_ids_and_is_validated(file):
     spec = file.spec(HTTP + "invariants:\n  - {type: completes, dangerous_prompts: true}\n")
     assert spec.invariants == ()
-
-
-def test_dangerous_prompts_is_for_run_rules_only(file):
-    found = file.error(contract("{id: r, type: completes, dangerous_prompts: true}"))
-    assert found.path == "contract.invariants[0].dangerous_prompts"
-
-
-def test_top_level_list_is_validated_though_it_is_not_the_contract(file):
     assert file.error(HTTP + "invariants:\n  - {type: regex}\n").path == "invariants[0].pattern"
 
 
@@ -69,26 +77,6 @@ def test_isolation_cell_makes_map_rules_cell_rules(file):
     rules = "invariants:\n  m: {description: d, check: {type: completes}}\n"
     assert file.spec(HTTP + MATRIX + rules).cell_rules == ()
     assert file.spec(HTTP + MATRIX + rules + "contract: {isolation: cell}\n").cell_rules == ("m",)
-
-
-def test_unknown_check_names_the_near_miss(file):
-    found = file.error(contract("{id: r, type: contians, value: x}"))
-    assert found.hint == "did you mean contains?"
-
-
-def test_setting_of_another_check_is_an_error(file):
-    found = file.error(contract("{id: r, type: latency, max_ms: 5, pattern: x}"))
-    assert (found.path, found.code) == ("contract.invariants[0].pattern", "unknown-key")
-    assert "latency takes: max_ms" in found.hint
-
-
-def test_type_beside_check_is_an_error(file):
-    assert file.error(contract("{id: r, type: regex, check: {type: regex, pattern: x}}")).code == "unknown-key"
-
-
-def test_bad_regex_has_its_place(file):
-    found = file.error(contract("{id: r, type: regex, pattern: '['}"))
-    assert found.path == "contract.invariants[0].pattern"
 
 
 def test_leak_probe_needs_probes(file):

@@ -3,7 +3,10 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 from spec_texts import HTTP, RULES
+
+from holdfast.model.scenario import Injection, Schedule
 
 PYTHON = """
 agent: {type: python, endpoint: "bot:ask", %s}
@@ -19,22 +22,50 @@ def placed(file, entry, agent=HTTP):
     return file.spec(matrix(entry, agent)).scenario("s").injections
 
 
-def test_tool_fault_becomes_an_injection(file):
-    (one,) = placed(file, "tool_faults: [{tool: 'search*', mode: error, error_code: 500, after_calls: 2, times: 1}]")
-    assert (one.plane, one.target, one.mode, one.settings) == ("tool", "search*", "error", {"error_code": 500})
-    assert (one.schedule.after_calls, one.schedule.times, one.schedule.probability) == (2, 1, 1.0)
-
-
-def test_raises_and_match_are_kept(file):
-    agent = PYTHON % "tools: [{name: t, callable: 'bot:t'}]"
-    (one,) = placed(file, "tool_faults: [{tool: t, mode: error, raises: 'm:Err', match: {city: 'P*'}}]", agent)
-    assert one.raises == "m:Err"
-    assert one.schedule.match == {"city": "P*"}
-
-
-def test_llm_fault_targets_every_model_function(file):
-    (one,) = placed(file, "llm_faults: [{mode: truncated_response, max_tokens: 20}]")
-    assert (one.plane, one.target, one.settings) == ("llm", "*", {"max_tokens": 20})
+@pytest.mark.parametrize(
+    ("entry", "injection"),
+    [
+        (
+            "tool_faults: [{tool: 'search*', mode: error, error_code: 500, after_calls: 2, times: 1}]",
+            Injection("tool", "search*", "error", {"error_code": 500}, Schedule(after_calls=2, times=1)),
+        ),
+        (
+            "tool_faults: [{tool: t, mode: error, raises: 'm:Err', match: {city: 'P*'}}]",
+            Injection("tool", "t", "error", schedule=Schedule(match={"city": "P*"}), raises="m:Err"),
+        ),
+        (
+            "llm_faults: [{mode: truncated_response, max_tokens: 20}]",
+            Injection("llm", "*", "truncated_response", {"max_tokens": 20}),
+        ),
+        (
+            "context_attacks: [{type: indirect_injection, trigger_probability: 0.5}]",
+            Injection("context", "*", "indirect_injection", schedule=Schedule(probability=0.5)),
+        ),
+        (
+            "context_attacks: [{type: indirect_injection, action: 'send_*'}]",
+            Injection("context", "*", "indirect_injection", {"action": "send_*"}),
+        ),
+        (
+            "tool_faults: [{tool: t, mode: malicious_response, action: pay}]",
+            Injection("tool", "t", "malicious_response", {"action": "pay"}),
+        ),
+        (
+            "context_attacks: [{type: indirect_injection, tool: 'search_*'}]",
+            Injection("context", "search_*", "indirect_injection"),
+        ),
+        (
+            "context_attacks: {indirect_injection: {tool: '[i]nput'}}",
+            Injection("context", "[i]nput", "indirect_injection"),
+        ),
+        (
+            "context_attacks: [{type: indirect_injection, tool: run, match: {tool: x}}]",
+            Injection("context", "run", "indirect_injection", schedule=Schedule(match={"tool": "x"})),
+        ),
+    ],
+)
+def test_a_fault_becomes_an_injection(file, entry, injection):
+    (one,) = placed(file, entry, PYTHON % "tools: [{name: t, callable: 'bot:t'}, {name: run, callable: 'bot:t'}]")
+    assert replace(one, position=injection.position) == injection
 
 
 def test_context_attacks_as_list_and_as_map_mean_the_same(file):
@@ -44,34 +75,27 @@ def test_context_attacks_as_list_and_as_map_mean_the_same(file):
     assert listed[0].target == "input"
 
 
-def test_trigger_probability_is_the_schedules_probability(file):
-    (one,) = placed(file, "context_attacks: [{type: indirect_injection, trigger_probability: 0.5}]")
-    assert (one.target, one.schedule.probability) == ("*", 0.5)
-    assert "trigger_probability" not in one.settings
-
-
-def test_both_probabilities_are_an_error(file):
-    text = matrix("context_attacks: [{type: overflow, trigger_probability: 0.5, probability: 0.4}]")
-    assert file.error(text).code == "conflict"
-
-
-def test_on_call_with_after_calls_is_an_error(file):
-    found = file.error(matrix("tool_faults: [{tool: t, mode: error, on_call: 1, after_calls: 2}]"))
-    assert found.code == "conflict"
+@pytest.mark.parametrize(
+    ("entry", "code", "path", "hint"),
+    [
+        ("context_attacks: [{type: overflow, trigger_probability: 1, probability: 1}]", "conflict", "probability", ""),
+        ("tool_faults: [{tool: t, mode: error, on_call: 1, after_calls: 2}]", "conflict", "tool_faults[0].on_call", ""),
+        ("tool_faults: [{tool: t, mode: error, max_tokens: 5}]", "unknown-key", "tool_faults[0].max_tokens", ""),
+        ("llm_faults: [{mode: rate_limits}]", "unknown-value", "llm_faults[0].mode", "did you mean rate_limit?"),
+        ("profile: api_outtage", "unknown-value", "profile", "did you mean api_outage?"),
+        ("service_faults: [{service: db, mode: down}]", "unknown-service", "service_faults[0].service", ""),
+    ],
+)
+def test_a_wrong_entry_is_an_error_at_its_place(file, entry, code, path, hint):
+    found = file.error(matrix(entry, STARTED))
+    assert found.code == code
+    assert found.path.endswith(path)
+    assert hint in found.hint
 
 
 def test_probability_0_is_a_warning(file):
     text = matrix("tool_faults: [{tool: t, mode: error, probability: 0}]")
     assert len(file.warnings(text, "lint-probability-zero")) == 1
-
-
-def test_setting_of_another_mode_is_an_error(file):
-    found = file.error(matrix("tool_faults: [{tool: t, mode: error, max_tokens: 5}]"))
-    assert (found.code, found.path) == ("unknown-key", "chaos_matrix[1].tool_faults[0].max_tokens")
-
-
-def test_unknown_mode_names_the_near_miss(file):
-    assert file.error(matrix("llm_faults: [{mode: rate_limits}]")).hint == "did you mean rate_limit?"
 
 
 def test_tool_fault_needs_tool_and_mode(file):
@@ -141,18 +165,6 @@ def test_every_fault_of_the_model_is_read_with_its_settings(file, mode):
     spec = file.spec(matrix(f"llm_faults: [{{mode: {mode}{settings}}}]", STARTED))
     (one,) = spec.scenario("s").injections
     assert (one.mode, one.settings, spec.unbuilt) == (mode, LLM[mode], ())
-
-
-def test_action_of_an_attack_is_a_setting(file):
-    (one,) = placed(file, "context_attacks: [{type: indirect_injection, action: 'send_*'}]")
-    assert one.settings == {"action": "send_*"}
-    (two,) = placed(file, "tool_faults: [{tool: t, mode: malicious_response, action: pay}]")
-    assert two.settings == {"action": "pay"}
-
-
-def test_service_fault_needs_a_known_service(file):
-    found = file.error(matrix("service_faults: [{service: db, mode: down}]", STARTED))
-    assert found.code == "unknown-service"
 
 
 # -- services and the machine -------------------------------------------------------------------
@@ -234,10 +246,6 @@ def test_profile_comes_before_own_faults(file):
     modes = [i.mode for i in placed(file, "profile: degraded_llm, llm_faults: [{mode: garbage}]")]
     assert modes[-1] == "garbage"
     assert len(modes) > 1
-
-
-def test_unknown_profile_names_the_near_miss(file):
-    assert file.error(matrix("profile: api_outtage")).hint == "did you mean api_outage?"
 
 
 def test_profile_faults_the_agent_cannot_meet_are_left_out_by_name(file):
@@ -344,13 +352,6 @@ def test_tool_names_from_a_registry_are_left_to_the_run(file):
     assert placed(file, "tool_faults: [{tool: anything, mode: error}]", PYTHON % "tool_registry: 'bot:R'")
 
 
-def test_an_attack_may_name_the_tool_whose_results_it_is_in(file):
-    (one,) = placed(file, "context_attacks: [{type: indirect_injection, tool: 'search_*'}]")
-    assert (one.plane, one.target, one.label) == ("context", "search_*", "context indirect_injection on search_*")
-    (other,) = placed(file, "context_attacks: {indirect_injection: {tool: '[i]nput'}}")
-    assert other.target == "[i]nput"
-
-
 @pytest.mark.parametrize(
     "fault",
     [
@@ -371,8 +372,3 @@ def test_a_key_of_the_fault_inside_match_never_fires_and_is_refused(file, fault)
 @pytest.mark.parametrize("fault", ["{type: overflow, tool: t}", "{type: indirect_injection, tool: input}"])
 def test_an_attack_on_the_input_has_no_tool(file, fault):
     assert file.error(matrix(f"context_attacks: [{fault}]")).path == "chaos_matrix[1].context_attacks[0].tool"
-
-
-def test_an_argument_that_is_called_tool_can_be_matched(file):
-    (one,) = placed(file, "context_attacks: [{type: indirect_injection, tool: run, match: {tool: x}}]", STARTED)
-    assert one.schedule.match == {"tool": "x"}

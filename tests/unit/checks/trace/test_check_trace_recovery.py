@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from trace_events import found, http, llm, result, tool
 
 from holdfast.model.shorten import shorten
-from holdfast.model.trace import TEXT_KEPT
+from holdfast.model.trace import TEXT_KEPT, TraceEvent
 
 BAD = {"error_type": "InjectedError", "fault": "error"}
 
@@ -52,77 +54,51 @@ def test_another_model_that_answers_is_a_recovery() -> None:
     assert found("recovers_within_ms", llm(status=429, fault="rate_limit"), other, max_ms=5000).passed
 
 
+ANSWERED = ("error", "rate_limit", "timeout", "down", "reset_peer", "phantom_success", "auth_expired", "dns_failure",
+            "flapping")  # fmt: skip
+"""Faults that answer in the tool's place, so the write was not done."""
+LONG = shorten('{"note":"' + "x" * (2 * TEXT_KEPT) + '"}', TEXT_KEPT)
+URL = "https://x.example/pay"
+
+
+def twice(one: Callable[[float], TraceEvent]) -> tuple[TraceEvent, TraceEvent]:
+    return one(0.0), one(1.0)
+
+
 @pytest.mark.parametrize(
-    "mode",
+    ("calls", "settings", "passed"),
     [
-        "error",
-        "rate_limit",
-        "timeout",
-        "down",
-        "reset_peer",
-        "phantom_success",
-        "auth_expired",
-        "flapping",
-        "dns_failure",
+        *(((tool("pay", fault=mode, error_type="E"), tool("pay", 1.0)), {"tool": "pay"}, True) for mode in ANSWERED),
+        # A result that was changed in model traffic: the tool has run.
+        ((result("pay", fault="error"), result("pay", 1.0)), {"tool": "pay"}, False),
+        # Other arguments or another tool is another write.
+        ((*twice(lambda at: tool("pay", at, str(at))), *twice(lambda at: tool("see", at))), {"tool": "pay"}, True),
+        ((*twice(lambda at: tool("pay", at, str(at))), *twice(lambda at: tool("see", at))), {}, False),
+        # Requests are told apart by their digest, and reading twice is fine.
+        (twice(lambda at: http(f"POST {URL}", at, digest="d")), {}, False),
+        ((http(f"POST {URL}", digest="d"), http(f"POST {URL}", 1.0, digest="e")), {}, True),
+        (twice(lambda at: http(f"GET {URL}", at)), {}, True),
+        ((http(f"POST {URL}", digest="d", status=400), http(f"POST {URL}", 1.0, digest="d")), {}, True),
+        # A failure that does not say whether it was done.
+        ((http(f"POST {URL}", digest="d", status=None, error_type="E"), http(f"POST {URL}", 1, digest="d")), {}, None),
+        # The same idempotency key makes a repetition harmless, a new one does not.
+        (twice(lambda at: http(f"POST {URL}", at, digest="d", idempotency="k")), {}, True),
+        (twice(lambda at: tool("pay", at, '{"a":1,"idempotency_key":"k"}', idempotency="k")), {"tool": "pay"}, True),
+        (twice(lambda at: tool("pay", at, f'{{"a":1,"Idempotency-Key":"{at}"}}')), {"tool": "pay"}, False),
+        (twice(lambda at: tool("pay", at, '{"a":1,"order":"o1"}')), {"tool": "pay"}, False),
+        (twice(lambda at: tool("pay", at, '{"a":1,"order":"o1"}')), {"tool": "pay", "key": "order"}, True),
+        # Long writes that differ only where they were cut.
+        (twice(lambda at: tool("pay", at, LONG, digest=f"d{at}")), {"tool": "pay"}, True),
     ],
-)
-def test_a_write_that_a_fault_answered_in_its_place_was_not_done(mode: str) -> None:
-    assert found("side_effect_once", tool("pay", fault=mode, error_type="E"), tool("pay", 1.0), tool="pay").passed
+)  # fmt: skip
+def test_side_effect_once(calls: tuple[TraceEvent, ...], settings: dict[str, str], passed: bool | None) -> None:
+    assert found("side_effect_once", *calls, **settings).passed is passed
 
 
 def test_a_write_whose_reply_was_lost_was_done() -> None:
-    twice = found("side_effect_once", tool("pay", fault="lost_reply", error_type="E"), tool("pay", 1.0), tool="pay")
-    assert twice.passed is False
-    assert (twice.code, twice.key) == ("done-twice", ("pay",))
-
-
-def test_a_tool_whose_result_was_changed_in_model_traffic_has_run() -> None:
-    assert found("side_effect_once", result("pay", fault="error"), result("pay", 1.0), tool="pay").passed is False
-
-
-def test_other_arguments_or_another_tool_is_another_write() -> None:
-    calls = (tool("pay", input='{"a":1}'), tool("pay", 1.0, '{"a":2}'), tool("see", 2.0), tool("see", 3.0))
-    assert found("side_effect_once", *calls, tool="pay").passed
-    assert found("side_effect_once", *calls).passed is False
-
-
-def test_requests_are_told_apart_by_their_digest_and_reading_twice_is_fine() -> None:
-    twice = [http("POST https://x.example/pay", at, digest="d") for at in (0.0, 1.0)]
-    assert found("side_effect_once", *twice).passed is False
-    assert found("side_effect_once", twice[0], http("POST https://x.example/pay", 1.0, digest="e")).passed
-    assert found("side_effect_once", http("GET https://x.example/"), http("GET https://x.example/", 1.0)).passed
-    refused = http("POST https://x.example/pay", digest="d", status=400)
-    assert found("side_effect_once", refused, twice[1]).passed
-
-
-def test_a_failure_that_does_not_say_whether_it_was_done_is_unproven() -> None:
-    lost = http("POST https://x.example/pay", digest="d", status=None, error_type="ConnectionReset")
-    again = http("POST https://x.example/pay", 1.0, digest="d")
-    assert found("side_effect_once", lost, again).passed is None
-
-
-def test_the_same_idempotency_key_makes_a_repetition_harmless() -> None:
-    header = [http("POST https://x.example/pay", at, digest="d", idempotency="k") for at in (0.0, 1.0)]
-    assert found("side_effect_once", *header).passed
-    field = [tool("pay", at, '{"a":1,"idempotency_key":"k"}', idempotency="k") for at in (0.0, 1.0)]
-    assert found("side_effect_once", *field, tool="pay").passed
-
-
-def test_a_new_idempotency_key_for_the_same_write_is_a_second_write() -> None:
-    calls = [tool("pay", at, f'{{"a":1,"Idempotency-Key":"{at}"}}') for at in (0.0, 1.0)]
-    assert found("side_effect_once", *calls, tool="pay").passed is False
-
-
-def test_another_field_can_be_the_key() -> None:
-    calls = [tool("pay", at, '{"a":1,"order":"o1"}') for at in (0.0, 1.0)]
-    assert found("side_effect_once", *calls, tool="pay").passed is False
-    assert found("side_effect_once", *calls, tool="pay", key="order").passed
-
-
-def test_long_writes_that_differ_where_they_were_cut_are_not_the_same() -> None:
-    long = shorten('{"note":"' + "x" * (2 * TEXT_KEPT) + '"}', TEXT_KEPT)
-    calls = [tool("pay", at, long, digest=f"d{at}") for at in (0.0, 1.0)]
-    assert found("side_effect_once", *calls, tool="pay").passed
+    finding = found("side_effect_once", tool("pay", fault="lost_reply", error_type="E"), tool("pay", 1.0), tool="pay")
+    assert finding.passed is False
+    assert (finding.code, finding.key) == ("done-twice", ("pay",))
 
 
 def test_a_retry_counts_for_one_of_max_calls_and_retries_within_whether_its_library_says_so_or_not() -> None:
