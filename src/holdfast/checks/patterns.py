@@ -80,7 +80,7 @@ def fault_in(pattern: str, flags: str = "") -> str | None:
     try:
         _compiled(pattern, flags)
     except (regex.error, ValueError, OverflowError, RecursionError) as bad:
-        message = str(bad) or type(bad).__name__
-        way_out = next((f": {words}" for start, words in _WAYS_OUT if message.startswith(start)), "")
-        return f"not a regular expression: {message}{way_out}"
+        engine_error = str(bad) or type(bad).__name__
+        way_out = next((f": {words}" for start, words in _WAYS_OUT if engine_error.startswith(start)), "")
+        return f"not a regular expression: {engine_error}{way_out}"
     return None
