@@ -37,10 +37,12 @@ class Dialogue:
         """A note about how the context was passed; empty if there is none."""
         if self._messages or not self._before:
             return ""
-        return "; ".join([BEFORE] * bool(self._spoken) + [LEFT_OUT] * (len(self._spoken) < len(self._before)))
+        return "; ".join(
+            [BEFORE] * bool(self._earlier_turns) + [LEFT_OUT] * (len(self._earlier_turns) < len(self._before))
+        )
 
     @property
-    def _spoken(self) -> list[DialogueMessage]:
+    def _earlier_turns(self) -> list[DialogueMessage]:
         """The earlier turns, without the system message, which belongs to the agent and not to the user."""
         return [one for one in self._before if one.role != "system"]
 
@@ -50,9 +52,9 @@ class Dialogue:
 
     def text(self, question: str) -> str:
         """The question; the first one follows the earlier turns."""
-        if self._begun or not self._spoken:
+        if self._begun or not self._earlier_turns:
             return question
-        lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._spoken]
+        lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._earlier_turns]
         return "\n".join(["The conversation so far:", *lines, "", f"{_SPEAKERS['user']}: {question}"])
 
     def given(self, question: str) -> str | list[GivenMessage]:

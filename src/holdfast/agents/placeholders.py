@@ -99,11 +99,11 @@ class _Walk:
 
     def step(self) -> str:
         """Moves past one character, or past characters that belong together."""
-        taken = self._taken()
+        taken = self._next_token()
         self.at += len(taken)
         return taken
 
-    def _taken(self) -> str:
+    def _next_token(self) -> str:
         sign, top = self._text[self.at], self._open[-1]
         if sign == _CLOSERS.get(top):
             self._open.pop()

@@ -74,7 +74,7 @@ class Upstreams:
         place = locate(url)
         request = outgoing(method, place, headers, body)
         key = (place.scheme, place.host, place.port, address or place.host, ssl)
-        connection = None if once else self._kept(key)
+        connection = None if once else self._idle_connection(key)
         if connection is not None:
             try:
                 return await connection.ask(request, read_s)
@@ -96,7 +96,7 @@ class Upstreams:
         """
         key = (place.scheme, place.host, place.port, place.host, None)
         reply = CollectedReply()
-        connection = self._kept(key)
+        connection = self._idle_connection(key)
         if connection is not None:
             await self._collect(connection, request, deadline, limit, reply)
             unheard = not connection.heard and reply.failure is not None and reply.failure.kind == "closed"
@@ -148,7 +148,7 @@ class Upstreams:
         self._open.discard(connection)
 
     # -- inside ---------------------------------------------------------------------------------
-    def _kept(self, key: ConnectionKey) -> UpstreamConnection | None:
+    def _idle_connection(self, key: ConnectionKey) -> UpstreamConnection | None:
         idle = self._idle.get(key, [])
         while idle:
             connection = idle.pop()

@@ -90,12 +90,12 @@ class Consultation:
         conversation = digest(canonical([judge.identity, question]), 16)
         lock = self._asked.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
         async with lock:
-            return await self._kept(judge, question, key, conversation, fits)
+            return await self._cached_reply(judge, question, key, conversation, fits)
 
     async def close(self) -> None:
         await self._judges.close()
 
-    async def _kept(
+    async def _cached_reply(
         self, judge: Judging, question: Question, key: str, conversation: str, fits: Callable[[str], bool]
     ) -> Advice:
         # A vote of an earlier run would leave its rule unused for the next vote.
@@ -103,14 +103,14 @@ class Consultation:
         if known is not None and fits(known.text):
             return known
         async with self._room:
-            advice = await self._answered(judge, question, conversation)
+            advice = await self._ask_with_retries(judge, question, conversation)
         if fits(advice.text):
             self._cache.put(key, advice)
         return advice
 
-    async def _answered(self, judge: Judging, question: Question, conversation: str) -> Advice:
+    async def _ask_with_retries(self, judge: Judging, question: Question, conversation: str) -> Advice:
         """The reply, after as many attempts as allowed; settings that a model rejects are left out."""
-        accepted, notes = self._as_taken(judge, question)
+        accepted, notes = self._as_accepted(judge, question)
         attempt = 0
         while True:
             try:
@@ -133,7 +133,7 @@ class Consultation:
                 self._taken[judge.identity] = (accepted, notes)
                 return Advice(text, origin if judge.is_script else judge.shown, notes)
 
-    def _as_taken(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
+    def _as_accepted(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
         """The question without the settings that this model is known to reject."""
         known, notes = self._taken.get(judge.identity, (question, ()))
         temperature = None if known.temperature is None else question.temperature

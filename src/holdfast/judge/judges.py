@@ -66,13 +66,13 @@ class Judges:
             meant = meaning(self._models, model)
             if meant is None:
                 raise HarnessError(without_meaning(model), code="model-missing")
-            self._known[model] = self._made(meant)
+            self._known[model] = self._create(meant)
         return self._known[model]
 
     async def close(self) -> None:
         await self._upstreams.close()
 
-    def _made(self, meant: Meaning) -> Judging:
+    def _create(self, meant: Meaning) -> Judging:
         entry = meant.entry
         if entry is not None and entry.script is not None:
             return self._scripted(meant, entry.script)

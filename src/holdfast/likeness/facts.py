@@ -138,7 +138,7 @@ class _Reader:
         if kind == "unit" or (kind == "word" and self._words[at] in units() and text.isupper()):
             return self._money(at)
         if kind == "word":
-            return self._named(at) or self._in_words(at)
+            return self._calendar_name(at) or self._in_words(at)
         return None
 
     def _money(self, at: int) -> tuple[int, Fact] | None:
@@ -212,7 +212,7 @@ class _Reader:
             value, size = value + after, 2
         return self._number(at, value or Fraction(0), size, soft=True)
 
-    def _named(self, at: int) -> tuple[int, Fact] | None:
+    def _calendar_name(self, at: int) -> tuple[int, Fact] | None:
         name = self._lang.named.get(self._words[at], "")
         if name.startswith("month"):
             day = self._word(at + 1)

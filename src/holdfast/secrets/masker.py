@@ -50,16 +50,16 @@ class Masker:
         for form in self._forms:
             if form.core in text:
                 text = form.pattern.sub(MASK, text)
-        return self._beside_cuts(text) if self._is_cut(text) else text
+        return self._mask_at_cuts(text) if self._is_cut(text) else text
 
     def _is_cut(self, text: str) -> bool:
         """Whether a piece of a secret lies where the text may have been cut."""
         pieces = self._pieces
         if text[:PIECE] in pieces or text[-PIECE:] in pieces:
             return True
-        return _LEFT_OUT in text and self._beside_cuts(text) != text
+        return _LEFT_OUT in text and self._mask_at_cuts(text) != text
 
-    def _beside_cuts(self, text: str) -> str:
+    def _mask_at_cuts(self, text: str) -> str:
         """Masks the rest of a secret at a cut: its end at the start of a part, its beginning at the end of a part."""
         return _LEFT_OUT.join(map(self._without_ends, text.split(_LEFT_OUT)))
 
@@ -68,15 +68,15 @@ class Masker:
         if len(part) < PIECE:
             return part
         for start in (0, 1) if part[:1].isspace() else (0,):
-            if size := self._ended(part, start):
+            if size := self._ending_length(part, start):
                 part = part[:start] + MASK + part[start + size :]
                 break
         for end in (len(part), len(part) - 1) if part[-1:].isspace() else (len(part),):
-            if size := self._begun(part, end):
+            if size := self._beginning_length(part, end):
                 return part[: end - size] + MASK + part[end:]
         return part
 
-    def _begun(self, text: str, end: int) -> int:
+    def _beginning_length(self, text: str, end: int) -> int:
         """How many characters before this position are the beginning of a secret."""
         pieces = self._pieces.get(text[max(0, end - PIECE) : end], ())
         sizes = [
@@ -86,7 +86,7 @@ class Masker:
         ]
         return max(sizes, default=0)
 
-    def _ended(self, text: str, start: int) -> int:
+    def _ending_length(self, text: str, start: int) -> int:
         """How many characters from this position on are the end of a secret."""
         pieces = self._pieces.get(text[start : start + PIECE], ())
         sizes = [

@@ -115,10 +115,10 @@ class AgentFiles:
                 self._show(call.script)
         program, script = program_words(command)
         if script is not None:  # from the end, to keep the spans valid
-            command = _spliced(command, script, self._moved(script.text))
+            command = _spliced(command, script, self._map_path(script.text))
             if program is not None:
                 return _spliced(command, program, self._interpreter(program.text))
-        return command if program is None else _spliced(command, program, self._moved(program.text))
+        return command if program is None else _spliced(command, program, self._map_path(program.text))
 
     def of_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
         """The program, or the script that it interprets, with its path inside the sandbox.
@@ -128,10 +128,10 @@ class AgentFiles:
         self._show(binary)
         script = script_of(binary, args)
         if script is None:
-            return {"binary": self._moved(binary)}
+            return {"binary": self._map_path(binary)}
         if os.path.isabs(args[script]):
             self._show(args[script])
-        moved = (*args[:script], self._moved(args[script]), *args[script + 1 :])
+        moved = (*args[:script], self._map_path(args[script]), *args[script + 1 :])
         return {"binary": self._interpreter(binary), "args": moved}
 
     def show_others(self, names: Iterable[str], search: ProgramSearch) -> None:
@@ -167,23 +167,23 @@ class AgentFiles:
 
     def _interpreter(self, word: str) -> str:
         """Keeps the original path of an interpreter in a virtual environment next to the spec."""
-        local_path = os.path.abspath(self._beside / word)
+        local_path = os.path.abspath(self._base_folder / word)
         if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(local_path):
             return self._expanded(word)
         self.programs.needed(local_path)
         return local_path
 
     @property
-    def _beside(self) -> Path:
+    def _base_folder(self) -> Path:
         """The folder that a relative path refers to."""
         return self.visible[self.whole] if self.whole else self._root
 
-    def _moved(self, text: str) -> str:
+    def _map_path(self, text: str) -> str:
         """Maps a file next to the spec to its path inside the sandbox; returns any other word unchanged."""
         pure = PurePosixPath(text)
         if not text or len(text) > 255 or pure.is_absolute() or ".." in pure.parts:
             return text
-        local_path = self._beside / pure
+        local_path = self._base_folder / pure
         if not local_path.is_file():
             return self._expanded(text)
         if self.programs is not None and not self.whole and self.programs.packaged(str(local_path)):

@@ -125,14 +125,14 @@ def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str
         details["times"] = event.times
     if event.unsent:  # a fault answered it, or held it back
         return details | {"received": False}
-    whole = _taken(recorded.get(parts.hostname or "", []), method, parts.path or "/")
+    whole = _pop_request(recorded.get(parts.hostname or "", []), method, parts.path or "/")
     if whole is not None:
         details |= {"request_body": whole.body[:BODY_KEPT], "response_body": whole.response[:BODY_KEPT]}
         details |= {"received": True, "answered": whole.status}
     return details
 
 
-def _taken(requests: list[Recorded], method: str, path: str) -> Recorded | None:
+def _pop_request(requests: list[Recorded], method: str, path: str) -> Recorded | None:
     """Removes and returns the first request of a mock's record that matches this call."""
     for n, request in enumerate(requests):
         if (request.method, request.path) == (method, path):

@@ -105,7 +105,7 @@ def _files(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str])
             yield f"{event.details.get('op', 'write')} {path}"
 
 
-def _said(
+def _printed_secrets(
     rules: Forbidden, audit: Sequence[AuditEvent], printed: Mapping[str, str], secrets: Mapping[str, str]
 ) -> Iterable[str]:
     for where, text in printed.items():
@@ -118,5 +118,5 @@ _RULES: Mapping[str, _Rule] = {
     "db_writes_outside": _db,
     "http_except": _http,
     "file_writes_outside": _files,
-    "secrets_in_logs": _said,
+    "secrets_in_logs": _printed_secrets,
 }

@@ -105,7 +105,7 @@ class WorldKeeper:
             if log.exists():
                 (target / log.name).write_text(hidden.text(log.read_text(encoding="utf-8", errors="replace")))
         for name, service in services.items():
-            content, why = await _held(service)
+            content, why = await _read_content(service)
             if content is not None:
                 _write(target / "services" / f"{name}.json", content, hidden)
             why = await _dump(service, dump_of(target, name), hidden) or why
@@ -193,7 +193,7 @@ def _size(path: str) -> int:
         return 0
 
 
-async def _held(service: Service) -> tuple[Any, str]:
+async def _read_content(service: Service) -> tuple[Any, str]:
     """The content of a service, and why it is incomplete."""
     try:
         if isinstance(service, Mock):

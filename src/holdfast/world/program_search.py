@@ -49,7 +49,7 @@ class ProgramSearch(Struct, frozen=True):
     def find(self, name: str) -> str | None:
         """The first executable file of that name; None if there is none."""
         program = next(self._on_path(name), None)
-        if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (program and _in_environment(program)):
+        if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (program and _is_in_environment(program)):
             return str(self.own / name)
         if program is None and _executable(str(self.own / name)):
             return str(self.own / name)
@@ -72,22 +72,22 @@ class ProgramSearch(Struct, frozen=True):
                 continue
             versions = Path(folder).parent / "versions"
             if os.path.basename(folder.rstrip("/")) == "shims" and versions.is_dir():
-                yield from self._of_versions(versions, name)
-            elif self._of_user(folder) and (manager := manager_of(place, self.environ.get("PATH", ""))):
+                yield from self._find_version(versions, name)
+            elif self._is_user_folder(folder) and (manager := manager_of(place, self.environ.get("PATH", ""))):
                 program = program_behind(manager, name, self.root, self.environ)
                 if program is not None and _executable(program):
                     yield program
             else:
                 yield place
 
-    def _of_user(self, folder: str) -> bool:
+    def _is_user_folder(self, folder: str) -> bool:
         """Whether the user's own PATH has this folder.
 
         A program that only the spec names is never run outside the sandbox.
         """
         return folder in self.environ.get("PATH", os.defpath).split(os.pathsep)
 
-    def _of_versions(self, versions: Path, name: str) -> Iterator[str]:
+    def _find_version(self, versions: Path, name: str) -> Iterator[str]:
         """The program that a pyenv shim would start, found from the same files."""
         for version in self._wanted(versions.parent):
             place = str(versions / version / "bin" / name)
@@ -117,7 +117,7 @@ def _executable(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
-def _in_environment(program: str) -> bool:
+def _is_in_environment(program: str) -> bool:
     """Whether the program belongs to a virtual or conda environment that the user has activated."""
     prefix = Path(program).parent.parent
     return (prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir()
@@ -144,11 +144,11 @@ def manager_of(shim: str, path: str) -> str | None:
 
 def program_behind(manager: str, name: str, root: Path, environ: Mapping[str, str]) -> str | None:
     """Asks the manager which program it would start in that folder; returns None if it knows none."""
-    return _asked(manager, name, root, tuple(sorted(environ.items())))
+    return _ask_manager(manager, name, root, tuple(sorted(environ.items())))
 
 
 @cache
-def _asked(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], ...]) -> str | None:
+def _ask_manager(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], ...]) -> str | None:
     import subprocess  # imported here because few users have such a shim
 
     try:
@@ -161,14 +161,14 @@ def _asked(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], 
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         ) as process:
-            answer = _said(process)
+            answer = _read_output(process)
     except OSError:
         return None
     place = next((line.strip() for line in reversed(os.fsdecode(answer).split("\n")) if line.strip()), "")
     return place if os.path.isabs(place) else None
 
 
-def _said(process: Popen[bytes]) -> bytes:
+def _read_output(process: Popen[bytes]) -> bytes:
     """The output of the command, if it succeeds in time and is short; the process is killed in any case."""
     import select
     import signal

@@ -107,10 +107,10 @@ _CHUNK = 1 << 16
 
 async def visit(sandbox: Sandbox, environ: Mapping[str, str], command: Sequence[str] = ()) -> int:
     """Runs a shell or a command in a sandbox, in this terminal; returns its exit code."""
-    return await _talk(sandbox, [*command] or [*_terminal(), _SHELL], {**environ, **_looks()})
+    return await _attach(sandbox, [*command] or [*_terminal(), _SHELL], {**environ, **_shell_environ()})
 
 
-def _looks() -> dict[str, str]:
+def _shell_environ() -> dict[str, str]:
     return {"TERM": os.environ.get("TERM", "dumb"), "PS1": "kept $ "}
 
 
@@ -120,7 +120,7 @@ def _terminal() -> list[str]:
     return [setsid, "-cw"] if setsid and sys.stdin.isatty() else []
 
 
-async def _talk(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str]) -> int:
+async def _attach(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str]) -> int:
     if not sys.stdin.isatty():
         return await _run(sandbox, argv, env, Stdio(0, 1, 2))
     ours, theirs = pty.openpty()

@@ -166,16 +166,16 @@ class ServicePlanes:
 
         The name server answers for `unresolved` names.
         """
-        self.context.services = self._nearby()
+        self.context.services = self._mock_addresses()
         if unresolved:
             await self._name(unresolved)
         reachable = {}
         for address in addresses(self.spec):
-            await self._stand_before(address)
-            reachable[address.service.name] = self._found(address)
+            await self._open_ports(address)
+            reachable[address.service.name] = self._agent_address(address)
         return reachable
 
-    def _nearby(self) -> dict[tuple[str, int], tuple[str, int]]:
+    def _mock_addresses(self) -> dict[tuple[str, int], tuple[str, int]]:
         """The real address of each mock, by every name and port that refers to it."""
         real: dict[tuple[str, int], tuple[str, int]] = {}
         for address in addresses(self.spec):
@@ -193,13 +193,13 @@ class ServicePlanes:
         plane = await NamePlane.open(self.sandbox.listener(*NAMES), names, self.context)
         self.parts.push_async_callback(plane.close)
 
-    def _found(self, address: ServiceAddress) -> tuple[str, int]:
+    def _agent_address(self, address: ServiceAddress) -> tuple[str, int]:
         """The host for the agent: the service's name, or its address if there is no separate network."""
         host, port = self.sandbox.address(address.host, address.ports[0])
         own = (host, port) == (address.host, address.ports[0])
         return (address.service.name, port) if own else (host, port)
 
-    async def _stand_before(self, address: ServiceAddress) -> None:
+    async def _open_ports(self, address: ServiceAddress) -> None:
         for port in (*address.ports, *address.tls):
             sock = self.sandbox.listener(address.host, port)
             service = self.services[address.service.name]
@@ -210,12 +210,12 @@ class ServicePlanes:
                 behind = socket(AF_INET, SOCK_STREAM)
                 behind.bind(("127.0.0.1", 0))
                 place = behind.getsockname()
-                await self._stand(behind, address, port)
+                await self._serve_mock(behind, address, port)
                 await self._carry(sock, place, address)
             else:
-                await self._stand(sock, address, port)
+                await self._serve_mock(sock, address, port)
 
-    async def _stand(self, sock: socket, address: ServiceAddress, port: int) -> None:
+    async def _serve_mock(self, sock: socket, address: ServiceAddress, port: int) -> None:
         """Serves as the service, and as every host that the spec routes there."""
         name = address.service.name
         also = {host for host, service in self.spec.network.dns_overrides.items() if service == name}

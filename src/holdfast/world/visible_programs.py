@@ -95,7 +95,7 @@ class ProgramFiles:
         self._package(places, itself, shebang)
         if shebang:
             self._interpreter(shebang, depth + 1)
-        if _named(shebang) == "sh" and (target := behind_pnpm_shim(places[-1])):
+        if _interpreter_name(shebang) == "sh" and (target := behind_pnpm_shim(places[-1])):
             self._pnpm(target)
             self.needed(target, depth=depth + 1)
 
@@ -121,11 +121,11 @@ class ProgramFiles:
             self._environment(environment)
         elif _is_prefix(prefix := os.path.dirname(os.path.dirname(real))) and not in_system(real):
             self._show(prefix)
-        elif _named(shebang).startswith("python"):
+        elif _interpreter_name(shebang).startswith("python"):
             self._user_site(prefix)
         if _MODULES in Path(real).parts:
             self._show(_modules(real))
-        elif real.endswith(_JAVASCRIPT) or _named(shebang) == "node":
+        elif real.endswith(_JAVASCRIPT) or _interpreter_name(shebang) == "node":
             self._javascript(Path(real).parent)
 
     def _environment(self, folder: str) -> None:
@@ -199,7 +199,7 @@ def _shebang(path: str) -> list[str]:
     return os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
 
 
-def _named(shebang: Sequence[str]) -> str:
+def _interpreter_name(shebang: Sequence[str]) -> str:
     """The name of the interpreter."""
     if not shebang:
         return ""

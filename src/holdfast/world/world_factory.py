@@ -45,7 +45,7 @@ class WorldFactory:
         world = BoxedWorld(self.shared, self.shared.settings.fill(trial), folder, context)
         opening = _WorldOpening(world, self.shared)
         try:
-            await opening.in_time()
+            await opening.open_in_time()
             yield world
         except asyncio.CancelledError:
             raise
@@ -78,7 +78,7 @@ class _WorldOpening:
         self.has_sandbox = False
         world.links = self._links()
 
-    async def in_time(self) -> None:
+    async def open_in_time(self) -> None:
         """Opens everything in order within the trial's time; HarnessError names the step that failed."""
         limit_ms = self._spec.resources.timeout_ms
         try:
@@ -105,7 +105,7 @@ class _WorldOpening:
         await fill(spec.fixtures, databases, world.root, world.trial, world.begun.append)
         await set_up(spec.setup.commands, world.sandbox, world.environ, world.begun.append)
         if world.wants_clock:
-            await self._wind()
+            await self._set_clock()
         for database in databases.values():
             await database.mark()
         await world.sandbox.snapshot()
@@ -182,7 +182,7 @@ class _WorldOpening:
         world.service_planes = self._fronts()
         addresses = await world.service_planes.open(self._unresolved)
         patterns = {name: service.variables for name, service in world.services.items()}
-        routed = self._led()
+        routed = self._route_calls()
         world.leads = frozenset(routed)
         world.environ = {
             **_SYSTEM,
@@ -211,7 +211,7 @@ class _WorldOpening:
             parts=world.parts,
         )
 
-    def _led(self) -> dict[str, str]:
+    def _route_calls(self) -> dict[str, str]:
         """The variables that route the agent's calls to Holdfast; the files that they name are lent to the agent."""
         world = self._world
         # The gateway adds the user's keys; the agent does not see them.
@@ -232,7 +232,7 @@ class _WorldOpening:
         lent = self._world.lend(NODE_PRELOAD.name, NODE_PRELOAD.read_bytes())
         return {"NODE_OPTIONS": node_options(wanted, lent)}
 
-    async def _wind(self) -> None:
+    async def _set_clock(self) -> None:
         """Sets the agent's clock; if that is impossible, `isolation` says why."""
         world = self._world
         seen_at = world.sandbox.inside(LENT)

@@ -98,7 +98,7 @@ class CommandTurns:
         text: str | None = task.turns[0]
         while text is not None:
             prompt = context.injector.rewrite_turn(text)
-            delivery = self._given(prompt, dialogue, world, env)
+            delivery = self._deliver(prompt, dialogue, world, env)
             at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **delivery.env}
             turns.append(await self._turn(prompt, delivery, at, patience_ms(self._agent.timeout_ms, world), shared))
             if turns[-1].cut:
@@ -110,7 +110,7 @@ class CommandTurns:
             text = await context.turns.next(task, turns)
         return Answer(tuple(turns), shared.printed.text, (*dict.fromkeys(notes), *shared.printed.notes))
 
-    def _given(self, prompt: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:
+    def _deliver(self, prompt: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:
         config = env.get(MCP_CONFIG, "")
         if dialogue is None:
             return self._channel.give(prompt, world.lend, config)

@@ -145,7 +145,7 @@ class AnswerReader:
 
     def ended(self, prompt: str, left: Print, status: int | None, took_ms: float, why: str) -> Turn:
         """The turn of a command that ended by itself."""
-        answer = self._said(left)
+        answer = self._read_answer(left)
         if status == 0:
             return Turn(prompt, answer.text, took_ms, answer.ending, answer.detail, cut=answer.cut)
         detail = _death(status) + (f": {shorten(why)}" if why else "")
@@ -153,26 +153,26 @@ class AnswerReader:
 
     def starved(self, prompt: str, left: Print, took_ms: float, why: str) -> Turn:
         """The turn of a command that the system killed because of its memory use."""
-        answer = self._said(left)
+        answer = self._read_answer(left)
         return Turn(prompt, answer.text, took_ms, "out_of_memory", f"it {why}", cut=answer.cut)
 
     def overdue(self, prompt: str, left: Print, timeout_ms: float) -> Turn:
         """The turn of a command that Holdfast killed at its time limit."""
-        answer = self._said(left)
+        answer = self._read_answer(left)
         return Turn(prompt, answer.text, timeout_ms, "timeout", f"no answer within {timeout_ms:g} ms", cut=answer.cut)
 
-    def _said(self, left: Print) -> _Said:
+    def _read_answer(self, left: Print) -> _Said:
         if left.refused:
             return _Said(None, "unreadable", left.refused)
         text = _decoded(left).removeprefix("\ufeff").rstrip("\r\n")
         if not text:
             return _Said(None, "no_answer", left.missing or "it printed nothing")
         if self.find is not None:
-            return self._found(text, left.cut, self.find)
+            return self._select(text, left.cut, self.find)
         return _Said(text, cut=left.cut)
 
-    def _found(self, text: str, cut: bool, find: Find) -> _Said:
-        whole = _kept(text)
+    def _select(self, text: str, cut: bool, find: Find) -> _Said:
+        whole = _cut(text)
         if cut:
             return whole._replace(ending="unreadable", detail=f"over {JSON_READ // 1_000_000} MB, so it is not read")
         try:
@@ -185,7 +185,7 @@ class AnswerReader:
         if value is None:
             return _Said(None, "no_answer", f"null at {self.path}")
         answer = text_of(value, unwrap=False)
-        return _kept(encodable(answer)) if answer else _Said(None, "no_answer", f"empty at {self.path}")
+        return _cut(encodable(answer)) if answer else _Said(None, "no_answer", f"empty at {self.path}")
 
 
 def _decoded(left: Print) -> str:
@@ -193,7 +193,7 @@ def _decoded(left: Print) -> str:
     return getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
 
 
-def _kept(text: str) -> _Said:
+def _cut(text: str) -> _Said:
     raw = text.encode("utf-8", "replace")
     if len(raw) <= TEXT_KEPT:
         return _Said(text)

@@ -151,9 +151,9 @@ class HttpAgent:
             notes.append(_LOST)
             context.injector.drop_turn_attacks()
         before = context.activity()
-        accepted = partial(_more, context, before)
+        accepted = partial(_has_called_since, context, before)
         request = self._form.fill(prompt, text, dialogue)
-        exchange = await self._answered(request, cookies, world, accepted)
+        exchange = await self._exchange(request, cookies, world, accepted)
         if exchange.retried:
             notes.append(_RETRIED)
         if exchange.note:
@@ -170,7 +170,7 @@ class HttpAgent:
             cause=answer.cause,
         )
 
-    async def _answered(
+    async def _exchange(
         self, request: HttpRequest, cookies: CookieJar | None, world: World, accepted: Taken
     ) -> HttpExchange:
         sending = self._send(request, cookies, left_s(world), accepted)
@@ -202,6 +202,6 @@ class HttpAgent:
         return exchange
 
 
-def _more(context: TrialContext, before: int) -> bool:
+def _has_called_since(context: TrialContext, before: int) -> bool:
     """Whether the agent has made more calls since."""
     return context.activity() > before

@@ -70,7 +70,7 @@ class RawExchange:
             if self._slow == "before_body":
                 await self._pause(self._slow_s)
             elif self._slow == "continue":
-                await self._until_heard()
+                await self._wait_for_reply()
             if self._slow == "body":
                 await self._send_slowly(link, rest)
             else:
@@ -102,7 +102,7 @@ class RawExchange:
                 slow -= 1
                 await self._pause(self._slow_s / PIECES)
 
-    async def _until_heard(self) -> None:
+    async def _wait_for_reply(self) -> None:
         start = self._loop.time()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._slow_s):

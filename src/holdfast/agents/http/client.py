@@ -46,13 +46,13 @@ def _reason(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeou
     if kind == "dns":
         return f"unknown host {url.endpoint.host}", "check the host name in agent.endpoint"
     if kind == "tls":
-        return _of_tls(error)
+        return _tls_reason(error)
     if isinstance(error, OSError):
-        return _of_the_system(error)
+        return _system_reason(error)
     return f"the connection failed ({type(error).__name__})", "check that agent.endpoint names an HTTP server"
 
 
-def _of_tls(error: BaseException | None) -> tuple[str, str]:
+def _tls_reason(error: BaseException | None) -> tuple[str, str]:
     import ssl
 
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -60,7 +60,7 @@ def _of_tls(error: BaseException | None) -> tuple[str, str]:
     return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
 
 
-def _of_the_system(error: OSError) -> tuple[str, str]:
+def _system_reason(error: OSError) -> tuple[str, str]:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return "too many open files on this machine", "lower advanced.concurrency or raise `ulimit -n`"
     if isinstance(error, ConnectionRefusedError) or "refused" in str(error).lower():

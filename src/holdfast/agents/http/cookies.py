@@ -49,16 +49,16 @@ class CookieJar:
         first, _, rest = line.partition(";")
         name, sign, value = first.partition("=")
         name, attributes = name.strip(), {key.lower(): text for key, text in _pairs(rest)}
-        if not sign or not name or not self._of_host(attributes.get("domain", "")):
+        if not sign or not name or not self._is_own_host(attributes.get("domain", "")):
             return
         if "secure" in attributes and self._url.endpoint.scheme != "https":
             return
         path = attributes.get("path", "")
         path = path if path.startswith("/") else self._url.path.rpartition("/")[0] or "/"
         if _covers(path, self._url.path):
-            self._kept[name, path] = Cookie(value.strip(), path, _until(attributes))
+            self._kept[name, path] = Cookie(value.strip(), path, _expiry(attributes))
 
-    def _of_host(self, domain: str) -> bool:
+    def _is_own_host(self, domain: str) -> bool:
         host, domain = self._url.endpoint.host.lower(), domain.lower().removeprefix(".")
         return not domain or host == domain or host.endswith("." + domain)
 
@@ -75,7 +75,7 @@ def _covers(path: str, request_path: str) -> bool:
     return request_path == path or request_path.startswith(path if path.endswith("/") else f"{path}/")
 
 
-def _until(attributes: dict[str, str]) -> float:
+def _expiry(attributes: dict[str, str]) -> float:
     """When a cookie expires; without an expiry, never within a trial."""
     try:
         return time.time() + int(attributes["max-age"])

@@ -40,7 +40,7 @@ class Ports:
         for _ in range(COUNT):
             port = FIRST + self._next
             self._next = (self._next + 1) % COUNT
-            if _free(port):
+            if _is_free(port):
                 return port
         raise HarnessError(f"no free port between {FIRST} and {FIRST + COUNT}", code="port-taken")
 
@@ -58,10 +58,10 @@ def check_free(host: str, port: int) -> None:
                 probe.bind(address)
             except OSError as refused:
                 if refused.errno == errno.EADDRINUSE:
-                    raise _taken(port) from refused
+                    raise _port_taken(port) from refused
 
 
-def _taken(port: int) -> AgentUnavailable:
+def _port_taken(port: int) -> AgentUnavailable:
     return AgentUnavailable(
         f"port {port} is already taken, so the agent cannot be started on it",
         code="port-taken",
@@ -70,7 +70,7 @@ def _taken(port: int) -> AgentUnavailable:
     )
 
 
-def _free(port: int) -> bool:
+def _is_free(port: int) -> bool:
     """Whether a program can listen there on all addresses, without SO_REUSEADDR."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
@@ -134,13 +134,13 @@ class Instance:
         if forward is None:
             agent, accepts = self._agent, None
         else:
-            agent = _seen_from_outside(self._agent, port, forward.port)
+            agent = _with_forwarded_port(self._agent, port, forward.port)
 
             async def accepts(host: str, wanted: int) -> bool:
                 return await forward.leads(port if wanted == forward.port else wanted)
 
         await await_ready(agent, self._program, self._pipes, self._printed, self._place, accepts)
-        return await HttpAgent.open(agent, limit=1, root=root, fate=self._fate)
+        return await HttpAgent.open(agent, limit=1, root=root, fate=self._describe_end)
 
     @property
     def alive(self) -> bool:
@@ -170,7 +170,7 @@ class Instance:
         await self._parts.aclose()
         return self._program.notes
 
-    async def _fate(self) -> tuple[EndingKind, str]:
+    async def _describe_end(self) -> tuple[EndingKind, str]:
         """How an agent ended that was ready before and now gave no answer or no connection."""
         if await self._program.within(NOTICE_S):
             if self._program.out_of_memory:
@@ -188,7 +188,7 @@ def _with_port(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
     return {name: value for name, value in agent.env.items() if value != written.env[name]}
 
 
-def _seen_from_outside(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
+def _with_forwarded_port(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
     """The section with the forwarded port in place of the agent's own."""
 
     def moved(url: str) -> str:

@@ -50,7 +50,7 @@ async def await_ready(
     # with what it printed, and not as a timeout a minute later. `ready` does not count for a program that has ended:
     # something else may listen on its port.
     what, probe = _probe(agent, printed, accepts or _accepts)
-    ready = asyncio.ensure_future(_until(probe))
+    ready = asyncio.ensure_future(_poll(probe))
     ended = asyncio.ensure_future(program.within(READY_S))
     try:
         await asyncio.wait((ready, ended), timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
@@ -84,7 +84,7 @@ def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, pla
     return AgentMisconfigured(message + last_words, code="agent-not-ready", hint=hint, body=printed.text, key=key)
 
 
-async def _until(probe: Probe) -> None:
+async def _poll(probe: Probe) -> None:
     pause_s = _FIRST_PAUSE_S
     while not await probe():
         await asyncio.sleep(pause_s)
@@ -102,7 +102,7 @@ def _probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Prob
         return f"nothing accepts connections at {host}:{port}", lambda: accepts(host, port)
     lines = _Lines(ready)
     printed.watch = lines.add
-    return f"no line of its output matches {ready!r}", lines.found
+    return f"no line of its output matches {ready!r}", lines.wait_for_match
 
 
 def address_of(endpoint: str) -> tuple[str, int]:
@@ -173,7 +173,7 @@ class _Lines:
                 self._seen.set()
         self._line = bytearray(rest[:LINE_KEPT])
 
-    async def found(self) -> bool:
+    async def wait_for_match(self) -> bool:
         return await self._seen.wait()
 
     def _matches(self, line: str) -> bool:

@@ -38,19 +38,19 @@ class ReplyReader(Struct, frozen=True):
         """The answer; a note is added to `notes` if it was cut."""
         if exchange.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
-        answer = self._said(exchange)._replace(cut=exchange.cut)
+        answer = self._read(exchange)._replace(cut=exchange.cut)
         if exchange.cut and answer.ending in ("answered", "unreadable"):
             why = f"the reply is over {BODY_LIMIT // 1_000_000} MB and was cut"
             answer = answer._replace(ending="unreadable", detail=f"{why}: {answer.detail}" if answer.detail else why)
         if answer.text is None or len(answer.text) <= TEXT_LIMIT // 4:
             return answer
-        text = _kept(answer.text, notes)
+        text = _cut(answer.text, notes)
         return answer._replace(text=text, cut=exchange.cut or len(text) < len(answer.text))
 
-    def _said(self, exchange: HttpExchange) -> HttpAnswer:
+    def _read(self, exchange: HttpExchange) -> HttpAnswer:
         text, undecodable = _decoded(exchange)
         if exchange.ending != "answered":
-            return self._broken(exchange, text)
+            return self._read_broken(exchange, text)
         status = exchange.status or 0
         if status >= 300:
             return HttpAnswer(self._any_text(exchange, text), "http_error", _status_line(exchange))
@@ -65,7 +65,7 @@ class ReplyReader(Struct, frozen=True):
                 f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}", code="answer-unreadable"
             ) from deep
 
-    def _broken(self, exchange: HttpExchange, text: str) -> HttpAnswer:
+    def _read_broken(self, exchange: HttpExchange, text: str) -> HttpAnswer:
         if exchange.content_type == "text/event-stream":
             text = read_stream(text, self.find).text or ""
         return HttpAnswer(text or None, exchange.ending, exchange.detail)
@@ -158,7 +158,7 @@ def _status_line(exchange: HttpExchange) -> str:
     return f"HTTP {status} {phrase}".rstrip() + to
 
 
-def _kept(text: str, notes: list[str]) -> str:
+def _cut(text: str, notes: list[str]) -> str:
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw) <= TEXT_LIMIT:
         return text

@@ -106,7 +106,7 @@ def text_of(value: Any, prompt: str = "") -> str | None:
         return _as_json(value)
     if callable(getattr(value, "invoke", None)):
         raise NoText(f"the agent returned a {type(value).__name__} and did not call it: name it in agent.endpoint")
-    if not _speaks(type(value)):
+    if not _has_own_text(type(value)):
         raise NoText(f"the agent returned a {type(value).__name__}, which has no text")
     return str(value)
 
@@ -117,7 +117,7 @@ def _messages(value: Any) -> list[Any] | None:
     return messages if are_messages(messages) or (messages == [] and messages is not value) else None
 
 
-def _speaks(kind: type) -> bool:
+def _has_own_text(kind: type) -> bool:
     """Whether a class defines its own text form."""
     return any("__str__" in vars(c) or "__repr__" in vars(c) for c in kind.__mro__[:-1])
 

@@ -93,7 +93,7 @@ class HostedTrial:
         """Records the end of the process: its waitpid status, or the system's report that it ran out of memory."""
         if not self.exited:
             self.exited, self.status, self.out_of_memory = True, status, out_of_memory
-            self._moved()
+            self._wake_waiter()
 
     def fail(self, why: str, code: str) -> None:
         """Records a harness error; the first one counts."""
@@ -125,7 +125,7 @@ class HostedTrial:
         if isinstance(message, protocol.Piece):
             self._piece(message.text)
         elif isinstance(message, protocol.TurnEnded):
-            self._said(message)
+            self._end_turn(message)
         elif isinstance(message, protocol.Fault):
             self._context.injector.add_fault(self._in_time(message.met))
         elif isinstance(message, protocol.AmendedFault):
@@ -133,7 +133,7 @@ class HostedTrial:
         elif isinstance(message, protocol.RecordingUsed):
             self._context.injector.add_use(message.use)
         elif isinstance(message, protocol.FunctionCalls):
-            self._saw(message.calls)
+            self._add_calls(message.calls)
         elif isinstance(message, protocol.TurnBegun):
             self.begun += 1
             self._since = perf_counter()
@@ -143,9 +143,9 @@ class HostedTrial:
             self.fail(message.message, message.code)
         else:
             self.done = message
-        self._moved()
+        self._wake_waiter()
 
-    def _saw(self, calls: tuple[protocol.FunctionCall, ...]) -> None:
+    def _add_calls(self, calls: tuple[protocol.FunctionCall, ...]) -> None:
         """Adds a call to the trace when it has ended."""
         for call in calls:
             key = (call.pid, call.number)
@@ -165,7 +165,7 @@ class HostedTrial:
             return met
         return replace(met, effect="no_effect", note="after the answer")
 
-    def _said(self, message: protocol.TurnEnded) -> None:
+    def _end_turn(self, message: protocol.TurnEnded) -> None:
         self.late = self.late or message.turn.latency_ms > self.limit_ms
         if self.late:
             self.notes.append("an answer arrived after the timeout and was dropped")
@@ -181,7 +181,7 @@ class HostedTrial:
                 self._partial.append(text)
             self._partial_size += len(text)
 
-    def _moved(self) -> None:
+    def _wake_waiter(self) -> None:
         waiter = self._waiter
         if waiter is not None and not waiter.done() and (self.exited or self._until()):
             waiter.set_result(True)

@@ -150,11 +150,11 @@ def _with_input(invoke: Callable[[Any], Any], form: Callable[[Given], Any]) -> A
 
 
 def unusable(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
-    """What stopped the import, with the key and the near miss if a name was mistyped."""
-    return carried(_explained(broken, root, agent))
+    """Why the import failed, with the key of the spec and a suggestion if a name was mistyped."""
+    return carried(_describe_error(broken, root, agent))
 
 
-def _explained(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
+def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
     if isinstance(broken, UserError):
         key = broken.key or ("agent.tools" if broken.code == "tool-unusable" else "agent.endpoint")
         return Unusable(str(broken), broken.hint, key=key, code=broken.code)

@@ -143,7 +143,7 @@ class PythonHost:
         await self._await_begin(hosted)
         most = task.most_turns
         while not hosted.broke:
-            in_time = await hosted.said_within(self._timeout_s) or await self._on_its_way(hosted, ends)
+            in_time = await hosted.said_within(self._timeout_s) or await self._is_arriving(hosted, ends)
             if not in_time:
                 hosted.late = True
                 await self._stop(hosted)
@@ -154,7 +154,7 @@ class PythonHost:
             hosted.notes.append("its process did not end by itself after its answer, and was ended")
             await self._stop(hosted)
 
-    async def _on_its_way(self, hosted: HostedTrial, ends: TrialPipes) -> bool:
+    async def _is_arriving(self, hosted: HostedTrial, ends: TrialPipes) -> bool:
         """Whether an answer that was given in time is still arriving: Holdfast may have been busy."""
         hosted.limit_ms = self._timeout_s * 1000
         ends.drain()

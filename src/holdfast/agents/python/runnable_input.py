@@ -45,7 +45,7 @@ def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
     """How this runnable takes a prompt; raises UserError if that is unknown or contradicts `agent.input`."""
     asks = wanted(target)
     if by_hand is not None:
-        return _by_hand(endpoint, asks, by_hand)
+        return _by_setting(endpoint, asks, by_hand)
     if asks is None:  # an object that the user wrote
         return INPUT
     form = _by_schema(asks)
@@ -72,7 +72,7 @@ def _by_schema(asks: WantedInput) -> InputForm | None:
     return _at(only[0], asks, messages=not takes.text)
 
 
-def _by_hand(endpoint: str, asks: WantedInput | None, setting: str) -> InputForm:
+def _by_setting(endpoint: str, asks: WantedInput | None, setting: str) -> InputForm:
     if asks is not None and asks.is_graph and asks.keys and setting not in asks.keys:
         # A graph drops an unknown key and answers nevertheless: the model would never get the prompt.
         raise UserError(
@@ -164,7 +164,7 @@ def _kinds(target: Any) -> set[str]:
 def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> WantedInput:
     hints = _hints(state)
     keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
-    required = _needed(state, keys)
+    required = _required_keys(state, keys)
     return WantedInput(keys, required, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
 
 
@@ -172,7 +172,7 @@ def _of_type(kind: Any, description: str) -> WantedInput:
     """The input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
         keys = {name: takes(hint) for name, hint in _hints(kind).items()}
-        return WantedInput(keys, _needed(kind, keys), told=_in_words(keys))
+        return WantedInput(keys, _required_keys(kind, keys), told=_in_words(keys))
     return WantedInput(is_text=kind is str, told=description)
 
 
@@ -194,7 +194,7 @@ def _hints(kind: Any) -> dict[str, Any]:
         return {}
 
 
-def _needed(kind: Any, keys: Iterable[str]) -> frozenset[str]:
+def _required_keys(kind: Any, keys: Iterable[str]) -> frozenset[str]:
     """The keys without a default."""
     if _is_typed_dict(kind):
         required: Iterable[str] = kind.__required_keys__

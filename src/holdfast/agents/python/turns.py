@@ -236,7 +236,7 @@ async def take_turn(
     if value is None:
         why = "the agent returned None" if returned is None else "no AI message in what the agent returned answers this"
         return Turn(prompt, None, latency_ms, "no_answer", why), ()
-    turn, notes = _answered(prompt, latency_ms, value)
+    turn, notes = _answered_turn(prompt, latency_ms, value)
     if isinstance(returned, dict) and (canaries := _canaries(returned, (prompt, agent_input))):
         turn = replace(turn, canaries=canaries)
     return turn, notes
@@ -254,7 +254,7 @@ def _repeats(value: Any, inputs: tuple[Given, ...]) -> bool:
     return any(value is one for one in inputs) or (isinstance(value, str) and value in inputs)
 
 
-def _answered(prompt: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
+def _answered_turn(prompt: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
     if len(text) > ANSWER_LIMIT:
         size = f"more than {READ_LIMIT}" if len(text) > READ_LIMIT else str(len(text))
         note = f"answer of {size} characters cut to {ANSWER_LIMIT}"

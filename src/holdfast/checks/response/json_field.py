@@ -58,7 +58,7 @@ class JsonField:
             return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", "json-part-missing", empty=True)
         unfit = [wrong for value in values if (wrong := self._mismatch(value))]
         if not unfit:
-            return Finding(True, f"{shorten(self.path)} is {_shown(values[0])}", AS_EXPECTED)
+            return Finding(True, f"{shorten(self.path)} is {_value_text(values[0])}", AS_EXPECTED)
         code, key, why = unfit[0]
         # A rule requires all parts and, negated, none: a condition that some of them meet fails it either way.
         some = f"; {len(values) - len(unfit)} of {len(values)} parts fit" if len(unfit) < len(values) else ""
@@ -66,7 +66,7 @@ class JsonField:
 
     def _mismatch(self, value: Any) -> Mismatch | None:
         """The first condition that the value does not meet; None if it meets all."""
-        text = _shown(value)
+        text = _value_text(value)
         if wrong := next(Expectation(self.equals, self.contains, self.matches).mismatches(value, text), None):
             return wrong
         flat = type(value)() if isinstance(value, dict | list) else value  # the content does not change its type
@@ -87,7 +87,7 @@ class JsonField:
             yield "path", "set at least one of equals, matches, contains, value_type"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """The value for a reason: for an array or object its size, because it may be too deep to print."""
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)}"

@@ -40,7 +40,7 @@ def context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> 
     return Context(
         sandbox_id=f"sb-{world.trial.id}",
         workspace_path=world.sandbox.workspace if inside else str(world.view()),
-        services={name: _reached(world, one, host) for name, one in world.services.items()},
+        services={name: _service_address(world, one, host) for name, one in world.services.items()},
         audit_log_path=_lent(world, world.audit_log) if inside else str(world.audit_log),
         trace_path=_lent(world, world.trace_log) if inside else str(world.trace_log),
         task={"prompt": world.trial.task.prompt},
@@ -53,7 +53,7 @@ def _lent(world: World, log: Path) -> str:
     return world.lend(log.name, log.read_bytes() if log.exists() else b"")
 
 
-def _reached(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> Reached:
+def _service_address(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> Reached:
     spec = service.spec
     if host is not None:
         return Reached(*host[spec.name])

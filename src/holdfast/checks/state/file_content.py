@@ -51,7 +51,7 @@ class FileContent:
         if place.kind != "file":
             why = f"there is no {name}" if place.kind == "nothing" else f"{name} {_FOLDER}"
             return Finding(False, why, "file-missing", (place.kind,), empty=True)
-        excerpt, lacked = self._found([place.content, *([place.otherwise] if place.otherwise else [])])
+        excerpt, lacked = self._violation([place.content, *([place.otherwise] if place.otherwise else [])])
         if excerpt:
             return Finding(False, f"{name} {excerpt}", "content-forbidden")
         if not lacked and self.pattern is not None and (never := why_never(self.pattern)):
@@ -68,7 +68,7 @@ class FileContent:
         without_text = self.contains is not None and self.contains not in content
         return ("empty" if not content.strip() else "text" if without_text else "pattern",)
 
-    def _found(self, readings: list[str]) -> tuple[str, str]:
+    def _violation(self, readings: list[str]) -> tuple[str, str]:
         """Forbidden content that is present and required content that is missing, in any encoding.
 
         Empty if nothing is.

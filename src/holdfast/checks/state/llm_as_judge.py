@@ -99,7 +99,7 @@ class LlmAsJudge:
     async def consult(
         self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
     ) -> Evidence:
-        judge_input = self._shown(observation, evidence)
+        judge_input = self._judge_input(observation, evidence)
         if not judge_input.text.strip():
             return record(self._question, Opinion(""))
         rubric = self.rubric
@@ -146,7 +146,7 @@ class LlmAsJudge:
                 why = str(malformed)
         raise HarnessError(f"the judge {self.model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
-    def _shown(self, observation: Observation, evidence: Evidence) -> Shown:
+    def _judge_input(self, observation: Observation, evidence: Evidence) -> Shown:
         if self.input_from == "agent_output":
             return capped((observation.turns[-1].text if observation.turns else "") or "", self.max_input)
         if self.input_from == "stdout":

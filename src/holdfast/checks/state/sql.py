@@ -109,12 +109,12 @@ class Sql:
             why = f"{shorten(self.service, 40)} refused the query: {shorten(answer.refused, 150)}"
             return Finding(False, why, "query-refused", (fingerprint(answer.refused),), empty=True)
         details = {"columns": list(answer.columns), "rows": [list(row) for row in answer.rows[:SHOWN]]}
-        wrong = next(self._wrong(answer), None)
+        wrong = next(self._mismatches(answer), None)
         if wrong is None:
-            return Finding(True, self._right(answer), AS_EXPECTED, details=details)
+            return Finding(True, self._match(answer), AS_EXPECTED, details=details)
         return Finding(False, wrong.why, wrong.code, wrong.key, details=details, empty=wrong.code == _NO_ROW)
 
-    def _wrong(self, answer: QueryAnswer) -> Iterator[Mismatch]:
+    def _mismatches(self, answer: QueryAnswer) -> Iterator[Mismatch]:
         """Every condition that the result does not meet."""
         if self.rows is not None and answer.count != self.rows:
             # One row too many and one too few are two causes.
@@ -128,13 +128,13 @@ class Sql:
                 yield Mismatch(_NO_ROW, (), "the query returned no row")
             return
         value = answer.rows[0][0]
-        for one in expected.mismatches(value, _shown(value), equal=equal, readings=_readings):
+        for one in expected.mismatches(value, _value_text(value), equal=equal, readings=_readings):
             yield one._replace(why=f"the value {one.why}")
 
-    def _right(self, answer: QueryAnswer) -> str:
+    def _match(self, answer: QueryAnswer) -> str:
         if self._expected.empty:
             return f"the query returned {_rows(answer.count)}"
-        return f"the value is {_shown(answer.rows[0][0])}" if answer.rows else "the query returned no row"
+        return f"the value is {_value_text(answer.rows[0][0])}" if answer.rows else "the query returned no row"
 
     @property
     def _expected(self) -> Expectation:
@@ -177,7 +177,7 @@ def _readings(value: Any) -> Iterable[str]:
     return () if value is None else (as_text(value),)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return shorten(f'"{value}"' if isinstance(value, str) else as_text(value))
 
 

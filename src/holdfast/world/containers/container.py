@@ -263,12 +263,12 @@ def make_folders(shape: Shape, hosts: str, fill: Callable[[str, Path], None] = l
         target.mkdir()
         fill(name, target)
         target.chmod(0o755)
-        _give(target, *shape.user)
+        _set_owner(target, *shape.user)
     (shape.folder / "hosts").write_text(hosts)
     (shape.folder / "hosts").chmod(0o644)
 
 
-def _give(folder: Path, uid: int, gid: int) -> None:
+def _set_owner(folder: Path, uid: int, gid: int) -> None:
     if os.getuid() != 0:
         return
     os.chown(folder, uid, gid)

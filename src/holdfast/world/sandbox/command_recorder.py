@@ -118,7 +118,7 @@ class _Writing:
         # The caller is stopped until we answer, so what its pointers lead to can be read from /proc/PID/mem.
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(buffer)
         for hit in self._files.hits(pid, call, arguments):
-            self._tell(wire.HIT, hit)
+            self._report(wire.HIT, hit)
         if call == self._exiting:
             self._lives.exits(pid, arguments[0] & 0xFF)
         elif call == self._executing:
@@ -135,7 +135,7 @@ class _Writing:
             return
         if exec_attempt is not None:
             self._number += 1
-            self._tell(wire.COMMAND, self._number, exec_attempt.record)
+            self._report(wire.COMMAND, self._number, exec_attempt.record)
             self._lives.begins(pid, self._number, exec_attempt.image)
 
     def _ended(self, end: wire.CommandEndMessage) -> None:
@@ -145,10 +145,10 @@ class _Writing:
         """
         self._ends.append(end)
         if len(self._ends) >= _ENDS_AT_ONCE:
-            self._tell_ends()
+            self._report_ends()
 
-    def _tell_ends(self) -> None:
-        self._tell(wire.OVER, 0, wire.ends_written(self._ends))
+    def _report_ends(self) -> None:
+        self._report(wire.OVER, 0, wire.ends_written(self._ends))
         self._ends.clear()
 
     def _obey(self) -> None:
@@ -160,10 +160,10 @@ class _Writing:
             self._files.add(order.value, wire.watch_of(order.fds[0]), os.fsdecode(order.text))
         else:
             self._lives.close()
-            self._tell_ends()
-        self._tell(wire.DONE, order.ticket)
+            self._report_ends()
+        self._report(wire.DONE, order.ticket)
 
-    def _tell(self, what: int, ticket: int, text: bytes = b"") -> None:
+    def _report(self, what: int, ticket: int, text: bytes = b"") -> None:
         with suppress(OSError):  # nobody reads any more, and running programs still wait for answers
             wire.send(self._line, what, ticket, text=text)
 
@@ -199,7 +199,7 @@ class Lifetimes:
     def begins(self, pid: int, number: int, before: ExecImage) -> None:
         """Records that a process, or one of its threads, is about to execute a command in place of `before`."""
         # Any thread may call exec, and the process goes on under the number of its first one.
-        pid, pidfd = self._led(pid)
+        pid, pidfd = self._open_leader(pid)
         process = self._processes.get(pid)
         if process is None:
             process = self._processes[pid] = _Process(self._watch(pid, pidfd))
@@ -213,7 +213,7 @@ class Lifetimes:
     def exits(self, pid: int, code: int) -> None:
         """Records that a process is about to exit: all its commands end with this code."""
         if pid not in self._processes:
-            pid, pidfd = self._led(pid)
+            pid, pidfd = self._open_leader(pid)
             if pidfd >= 0:
                 os.close(pidfd)
         process = self._forget(pid)
@@ -253,7 +253,7 @@ class Lifetimes:
         took_ns = time.monotonic_ns() - begun.at_ns
         self._ended(CommandEndMessage(begun.number, UNTOLD if code is None else code, took_ns))
 
-    def _led(self, pid: int) -> tuple[int, int]:
+    def _open_leader(self, pid: int) -> tuple[int, int]:
         """The process of a thread, and a pidfd if the thread is its first one."""
         try:
             return pid, os.pidfd_open(pid)

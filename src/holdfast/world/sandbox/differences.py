@@ -18,12 +18,12 @@ _AT_ONCE = 3_500
 
 
 def lstat(path: str) -> os.stat_result:
-    with _reached(path) as (name, folder):
+    with _walk_to(path) as (name, folder):
         return os.lstat(name, dir_fd=folder)
 
 
 def listdir(path: str) -> list[str]:
-    with _reached(path) as (name, folder):
+    with _walk_to(path) as (name, folder):
         if folder is None:
             return os.listdir(name)
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
@@ -34,19 +34,19 @@ def listdir(path: str) -> list[str]:
 
 
 def readlink(path: str) -> str:
-    with _reached(path) as (name, folder):
+    with _walk_to(path) as (name, folder):
         return os.readlink(name, dir_fd=folder)
 
 
 def open_file(path: str) -> BinaryIO:
     """Opens a file for reading."""
-    with _reached(path) as (name, folder):
+    with _walk_to(path) as (name, folder):
         return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb")
 
 
 def attribute(path: str, name: str) -> bytes:
     """An extended attribute of a folder; raises OSError if it has none."""
-    with _reached(path) as (last, folder):
+    with _walk_to(path) as (last, folder):
         if folder is None:
             return os.getxattr(last, name, follow_symlinks=False)
         fd = os.open(last, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
@@ -57,7 +57,7 @@ def attribute(path: str, name: str) -> bytes:
 
 
 @contextmanager
-def _reached(path: str) -> Iterator[tuple[str, int | None]]:
+def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
     """A descriptor of the folder that a long path ends in, and its last part.
 
     None with the complete path if it is short.

@@ -56,7 +56,7 @@ class DockerBackend:
             about = json.loads(await docker("info", "--format", "{{json .}}"))
         except HarnessError as refused:
             raise unavailable("docker-engine-missing", why=refused) from refused
-        await _look_for(image)
+        await _require_image(image)
         backend = cls(folder, image, first, isolation_of(about))
         try:
             await (await backend.open(SandboxSpec("probe"))).close()
@@ -201,7 +201,7 @@ def furnish(shape: Shape, sources: Mapping[str, Sequence[Path]], hosts: Mapping[
     make_folders(shape, hosts_file(hosts), fill)
 
 
-async def _look_for(image: str) -> None:
+async def _require_image(image: str) -> None:
     try:
         await docker("image", "inspect", "--format", "{{.Id}}", image)
     except HarnessError as missing:

@@ -42,14 +42,14 @@ def attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAtte
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         name = string_at(memory, path, _PAGE)
-        if name == own or not _there(pid, folder & 0xFFFFFFFF, name):
+        if name == own or not _exists(pid, folder & 0xFFFFFFFF, name):
             return None
         words = _words(memory, argv) or [name]
         image = _image(pid, memory)
     finally:
         os.close(memory)
     cwd = os.readlink(f"/proc/{pid}/cwd")
-    return ExecAttempt(json.dumps({"argv": [_shown(w) for w in words], "cwd": cwd, "ts": at}).encode(), image)
+    return ExecAttempt(json.dumps({"argv": [_decode(w) for w in words], "cwd": cwd, "ts": at}).encode(), image)
 
 
 def executes(pid: int, image: ExecImage) -> bool:
@@ -93,7 +93,7 @@ def _random(memory: int, auxiliary: bytes) -> bytes:
     return os.pread(memory, _RANDOM_BYTES, at) if at else b""
 
 
-def _there(pid: int, folder: int, name: bytes) -> bool:
+def _exists(pid: int, folder: int, name: bytes) -> bool:
     """Whether a file of that name exists; a link counts, because it cannot be followed from here."""
     if not name:
         return True  # by descriptor
@@ -129,5 +129,5 @@ def string_at(memory: int, at: int, limit: int) -> bytes:
     return bytes(text)
 
 
-def _shown(word: bytes) -> str:
+def _decode(word: bytes) -> str:
     return word.decode("utf-8", "backslashreplace")

@@ -73,15 +73,15 @@ class FileWatch:
         if not self._watches:
             return []
         try:
-            hits = self._met(pid, call, arguments)
-            if not hits or not self._of_agent(pid):
+            hits = self._find_hits(pid, call, arguments)
+            if not hits or not self._is_agent_process(pid):
                 return []
         except (OSError, ValueError, OverflowError):  # the caller is gone, or the pointer is invalid
             return []
         self._watches = [one for one in self._watches if one not in hits]
         return [one.number for one in hits]
 
-    def _met(self, pid: int, call: int, arguments: Sequence[int]) -> list[WatchedFault]:
+    def _find_hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[WatchedFault]:
         if call in self._writes:
             full = [one for one in self._watches if one.kind == "full"]
             return full if full and lacks_room(pid, self._writes[call], arguments) else []
@@ -96,7 +96,7 @@ class FileWatch:
                 view.close()
         return hits
 
-    def _of_agent(self, pid: int) -> bool:
+    def _is_agent_process(self, pid: int) -> bool:
         """Whether the process belongs to the agent, and not to the supervisor, bubblewrap or a command of Holdfast."""
         if os.stat(f"/proc/{pid}/ns/pid").st_ino == self._namespace or _identity(f"/proc/{pid}/exe") == self._own:
             return False
@@ -107,17 +107,17 @@ class FileWatch:
 def fails(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Whether the fault makes this use of the target fail."""
     if watch.kind == "full":
-        return _no_copy(watch, use, target, view)
+        return _cannot_copy(watch, use, target, view)
     if not _covers(watch.path, target):
         return False
     if watch.kind == "gone":
         return (use.exists or target != watch.path) and view.lstat(watch.path) is None
     if watch.kind == "denied":
         return (use.opens or target != watch.path) and _lacks(watch, watch.path, _ANY, view)
-    return _unwritable(watch, use, target, view)
+    return _cannot_write(watch, use, target, view)
 
 
-def _unwritable(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
+def _cannot_write(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     there = view.lstat(target) is not None
     if there and use.writes and _lacks(watch, target, _WRITE, view):
         return True
@@ -137,7 +137,7 @@ def _lacks(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> boo
     )
 
 
-def _no_copy(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
+def _cannot_copy(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Whether a full disk prevents the copy that opening an original file for writing needs."""
     if not use.keeps or not _covers(_TOP, target):
         return False
@@ -190,7 +190,7 @@ class InsideView:
         # begins at something that is missing, or at a link that leads to something missing. A call that creates a file
         # follows such a link too, so we follow it by hand and start again.
         for _ in range(_LINKS):
-            there, rest = self._there(path, follows)
+            there, rest = self._existing_part(path, follows)
             resolved_path = b"/".join([there.rstrip(b"/"), *rest])
             link = self._link(there, rest) if len(rest) > 1 or (rest and follows) else None
             if link is None:
@@ -205,7 +205,7 @@ class InsideView:
         except OSError:
             return None
 
-    def _there(self, path: bytes, follows: bool) -> tuple[bytes, list[bytes]]:
+    def _existing_part(self, path: bytes, follows: bool) -> tuple[bytes, list[bytes]]:
         """The longest existing part of a path, and the rest."""
         parts = [part for part in path.split(b"/") if part not in (b"", b".")]
         depth = len(parts) if follows or not parts or parts[-1] == b".." else len(parts) - 1

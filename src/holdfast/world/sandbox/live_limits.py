@@ -69,7 +69,7 @@ class LiveLimits:
             raise HarnessError(NO_GROUP, code="limits-failed")
         for controller, limit in self._now.items():
             if controller in can:
-                await self._together(controller, limit, too_big)
+                await self._limit_group(controller, limit, too_big)
             else:
                 _limit_each(int(limit), self._everybody)
 
@@ -82,13 +82,13 @@ class LiveLimits:
         """For a program that starts now: returns a function that tells, at its end, whether memory was the cause."""
         killed, ended = self._group.memory_kills(), self._ended
 
-        def told(status: int | None, by_us: bool) -> str:
+        def describe_end(status: int | None, by_us: bool) -> str:
             if not killed_by(status, signal.SIGKILL):
                 return ""
             out = self._ended > ended if by_us else self._group.memory_kills() > killed
             return self._memory_words() if out else ""
 
-        return told
+        return describe_end
 
     def _memory_words(self) -> str:
         usual, now = self._usual["memory"], self._now.get("memory")
@@ -108,7 +108,7 @@ class LiveLimits:
                 self._group.limit("memory", memory + memory_in_use, tuple)
         self._now.clear()
 
-    async def _together(self, controller: str, limit: float, too_big: Callable[[], object]) -> None:
+    async def _limit_group(self, controller: str, limit: float, too_big: Callable[[], object]) -> None:
         until = time.monotonic() + KILL_S
         try:
             while not self._group.limit(controller, limit, self._grouped):

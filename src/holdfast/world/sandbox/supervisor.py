@@ -88,7 +88,7 @@ class Supervisor:
             self._open(layout, fds[:trees])
             self._attend(died)
         except OSError as broken:
-            self._tell(wire.BROKE, 0, text=f"{broken.errno} {broken}")
+            self._report(wire.BROKE, 0, text=f"{broken.errno} {broken}")
         finally:
             for program in self._programs.values():
                 program.signal(signal.SIGKILL)
@@ -111,7 +111,7 @@ class Supervisor:
         home = self._mounts.home_view()
         fds = [view, home, *(listener.fileno() for listener in listeners)]
         own = b" ".join(b"%d" % pid for pid in self._spared)
-        self._tell(wire.DONE, 0, os.getpid(), text=own, fds=fds)
+        self._report(wire.DONE, 0, os.getpid(), text=own, fds=fds)
         os.close(view)
         os.close(home)
         for listener in listeners:
@@ -144,10 +144,10 @@ class Supervisor:
                 raise OSError(refused, os.strerror(refused))
             pid, status_fd = start(self._layout.bwrap, order, instead, stdio, self._groups, nested=self._layout.nested)
             self._programs[pid] = SandboxedProgram(message.ticket, pid, status_fd, aside)
-            self._tell(wire.DONE, message.ticket)
+            self._report(wire.DONE, message.ticket)
         except OSError as refusal:
             self._forget(aside)
-            self._tell(wire.REFUSED, message.ticket, refusal.errno or errno.EIO, text=str(refusal))
+            self._report(wire.REFUSED, message.ticket, refusal.errno or errno.EIO, text=str(refusal))
         finally:
             for fd in stdio:
                 os.close(fd)
@@ -165,7 +165,7 @@ class Supervisor:
 
     def _frozen(self, ticket: int) -> None:
         if self._clerk is None:
-            self._tell(wire.DONE, ticket)
+            self._report(wire.DONE, ticket)
         else:
             self._clerk.settle(ticket)
 
@@ -179,7 +179,7 @@ class Supervisor:
         self._forget(program.aside)
         value = status if program.ran() or os.WIFSIGNALED(status) else wire.UNTOLD
         program.close()
-        self._tell(wire.ENDED, program.ticket, value, took)
+        self._report(wire.ENDED, program.ticket, value, took)
 
     def _forget(self, aside: str) -> None:
         if aside:
@@ -198,14 +198,14 @@ class Supervisor:
 
     def _snapshot(self, message: SupervisorMessage) -> None:
         if self._programs:
-            self._tell(wire.REFUSED, message.ticket, errno.EBUSY, text="a program is still running")
+            self._report(wire.REFUSED, message.ticket, errno.EBUSY, text="a program is still running")
             return
         try:
             view = self._mounts.snapshot()
         except OSError as refused:
-            self._tell(wire.REFUSED, message.ticket, refused.errno or errno.EIO, text=str(refused))
+            self._report(wire.REFUSED, message.ticket, refused.errno or errno.EIO, text=str(refused))
             return
-        self._tell(wire.DONE, message.ticket, fds=[view])
+        self._report(wire.DONE, message.ticket, fds=[view])
         os.close(view)
 
     def _watch(self, message: SupervisorMessage) -> None:
@@ -222,9 +222,9 @@ class Supervisor:
             way.setblocking(False)
             refused = way.connect_ex(("::1" if message.text == b"6" else "127.0.0.1", message.value))
             if refused not in (0, errno.EINPROGRESS):
-                self._tell(wire.REFUSED, message.ticket, refused, text=os.strerror(refused))
+                self._report(wire.REFUSED, message.ticket, refused, text=os.strerror(refused))
                 return
-            self._tell(wire.DONE, message.ticket, fds=[way.fileno()])
+            self._report(wire.DONE, message.ticket, fds=[way.fileno()])
 
     def _changes(self, message: SupervisorMessage) -> None:
         """Reads changes in a child process: with permission for every file here, and at the speed of its reader."""
@@ -242,7 +242,7 @@ class Supervisor:
         finally:
             os._exit(0)
 
-    def _tell(
+    def _report(
         self,
         what: int,
         ticket: int,

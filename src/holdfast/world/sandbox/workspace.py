@@ -182,7 +182,7 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
         left += _parts(target, workspace, path)
         if target.startswith("/"):
             done.clear()
-    return _usable(root, "/".join(done) or ".", path)
+    return _check_type(root, "/".join(done) or ".", path)
 
 
 def _parts(path: str, workspace: str, original: str) -> list[str]:
@@ -215,7 +215,7 @@ def _stat(root: int, at: str, original: str) -> os.stat_result | None:
         raise OutsideError(f"{original!r} is not a path") from None
 
 
-def _usable(root: int, at: str, original: str) -> str:
+def _check_type(root: int, at: str, original: str) -> str:
     status = _stat(root, at, original)
     if status is not None and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         raise OutsideError(f"{original} is neither a regular file nor a folder")
@@ -255,14 +255,14 @@ def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iter
     while was is not None or new is not None:
         if new is None or (was is not None and was.path < new.path):
             assert was is not None
-            yield FileChange(_shown(was.path), "deleted")
+            yield FileChange(_printable(was.path), "deleted")
             was = next(before, None)
         elif was is None or new.path < was.path:
-            yield FileChange(_shown(new.path), "created", new.size)
+            yield FileChange(_printable(new.path), "created", new.size)
             new = next(now, None)
         else:
             if was != new:
-                yield FileChange(_shown(new.path), "modified", new.size)
+                yield FileChange(_printable(new.path), "modified", new.size)
             was, new = next(before, None), next(now, None)
 
 
@@ -309,5 +309,5 @@ def _copy_file(source: str, target: str) -> None:
     shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _shown(path: str) -> str:
+def _printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -148,12 +148,12 @@ class RedisDump:
     async def write(self, socket_folder: Path, path: Path) -> None:
         """Writes the file; raises HarnessError also if an agent's compressed values cannot be decompressed."""
         for words, wanted in _PLAIN.items():
-            answer = await self._asked(socket_folder, words)
+            answer = await self._ask(socket_folder, words)
             if answer != wanted and _NO_SUCH_COMMAND not in answer:
                 raise ServiceFailed(f"values in it may be compressed, where no secret can be masked: {answer}")
         await self._run(socket_folder, ("--rdb", "-"), path)
 
-    async def _asked(self, socket_folder: Path, words: tuple[str, ...]) -> str:
+    async def _ask(self, socket_folder: Path, words: tuple[str, ...]) -> str:
         with tempfile.NamedTemporaryFile("rb") as answer:
             await self._run(socket_folder, words, Path(answer.name))
             return " ".join(answer.read(300).decode("utf-8", "replace").split())

@@ -168,7 +168,7 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
         # ahead,
         # and ends when it reads the end of the socket instead.
         with ours:
-            await _begun(server, ours, launch)
+            await _release(server, ours, launch)
     except BaseException:
         await server.close()
         raise
@@ -177,7 +177,7 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
     return server
 
 
-async def _begun(server: Server, word: socket.socket, launch: Launch) -> None:
+async def _release(server: Server, word: socket.socket, launch: Launch) -> None:
     """Gives the go-ahead and waits for the server."""
     loop = asyncio.get_running_loop()
     word.setblocking(False)

@@ -76,7 +76,7 @@ def postgres_settings(spec: ServiceSpec) -> PostgresSettings:
             code="service-config-invalid",
             hint=f"use {', '.join(sorted(_METHODS))}",
         )
-    _free(spec, user)
+    _reject_own_user(spec, user)
     notes = () if password or "HOST_AUTH_METHOD" in env else (_open(spec, "POSTGRES_PASSWORD"),)
     initdb = tuple(shlex.split(env.get("INITDB_ARGS", "")))
     return PostgresSettings(user, password, env.get("DB") or user, method, initdb, server, notes)
@@ -100,7 +100,7 @@ def mysql_settings(spec: ServiceSpec) -> MysqlSettings:
             code="service-config-invalid",
             hint="give both",
         )
-    _free(spec, user)
+    _reject_own_user(spec, user)
     password_keys = {
         "ROOT_PASSWORD",
         "ALLOW_EMPTY_PASSWORD",
@@ -145,7 +145,7 @@ def _split(
     return short_names, {name: value for name, value in spec.env.items() if not name.startswith(prefixes)}
 
 
-def _free(spec: ServiceSpec, user: str) -> None:
+def _reject_own_user(spec: ServiceSpec, user: str) -> None:
     if user == OURS:
         raise UserError(
             f"service {spec.name}: the user {OURS} is Holdfast's own",

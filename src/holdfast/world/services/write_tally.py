@@ -110,7 +110,7 @@ def events(service: str, tally: WriteTally, counters: Counters, now: float) -> l
         _merge(logged, (whole.of(table), op), entry)
     audit_events = [_event(service, key, entry, _rows(key, logged, counters)) for key, entry in logged.items()]
     audit_events = [event for event in audit_events if event.details["rows"] != 0]
-    for table, op, rows in _untold(logged, counters):
+    for table, op, rows in _unlogged(logged, counters):
         audit_events.append(_event(service, (table, op), WriteEntry(now, 0, True), rows))
     for event in audit_events:
         table = event.details["table"]
@@ -120,11 +120,13 @@ def events(service: str, tally: WriteTally, counters: Counters, now: float) -> l
     return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(audit_events, 1)]
 
 
-def _untold(logged: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> Iterator[tuple[str, str, int | None]]:
+def _unlogged(
+    logged: Mapping[tuple[str, str], WriteEntry], counters: Counters
+) -> Iterator[tuple[str, str, int | None]]:
     """Changes that no logged statement explains: made by a function, a trigger or a cascade."""
     for table, changed in counters.changed.items():
         for op, rows in changed.items():
-            if rows > 0 and not _explained(table, op, logged):
+            if rows > 0 and not _is_explained(table, op, logged):
                 yield table, op, rows
     stated = {table for (table, _), entry in logged.items() if not entry.counted}
     for table, op in counters.remade.items():
@@ -148,7 +150,7 @@ def _rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntry], co
     return total if alone or not total else None
 
 
-def _explained(table: str, op: str, logged: Mapping[tuple[str, str], WriteEntry]) -> bool:
+def _is_explained(table: str, op: str, logged: Mapping[tuple[str, str], WriteEntry]) -> bool:
     """Whether a logged statement explains these rows."""
     ops = {operation for (name, operation), entry in logged.items() if name == table and entry.counted}
     return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))

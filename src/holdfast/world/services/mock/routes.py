@@ -99,12 +99,12 @@ def _filled(text: str, request: MockRequest, path_values: Mapping[str, str], n: 
             return str(n)
         if words[0] != "request":
             return match[0]
-        return _shown(_of_request(words[1:], request, path_values))
+        return _escape(_request_value(words[1:], request, path_values))
 
     return _PLACE.sub(value, text)
 
 
-def _of_request(words: list[str], request: MockRequest, path_values: Mapping[str, str]) -> Any:
+def _request_value(words: list[str], request: MockRequest, path_values: Mapping[str, str]) -> Any:
     match words:
         case ["method"]:
             return request.method
@@ -136,7 +136,7 @@ def _inside(body: str, words: list[str]) -> Any:
     return value
 
 
-def _shown(value: Any) -> str:
+def _escape(value: Any) -> str:
     """A value inside a JSON string: escaped, without quotes around it."""
     if value is None:
         return ""

@@ -88,7 +88,7 @@ class HttpMock:
         It counts even if the client disconnects.
         """
         ts = time.time()
-        request = await self._asked(exchange)
+        request = await self._read_request(exchange)
         replied = self._routes.reply(request)
         self._record.add(request, replied, ts)
         if replied.delay_ms:
@@ -96,7 +96,7 @@ class HttpMock:
         headers = [(name, value) for name, value in replied.headers if name.lower() not in _OWN]
         await exchange.respond(replied.status, headers, b"" if request.method == "HEAD" else replied.body.encode())
 
-    async def _asked(self, exchange: Exchange) -> MockRequest:
+    async def _read_request(self, exchange: Exchange) -> MockRequest:
         parts, size = [], 0
         async for chunk in exchange.chunks():
             parts.append(chunk[: max(0, BODY_KEPT - size)])

@@ -106,13 +106,13 @@ class MyLog(StatementLog[_MysqlAgentSession]):
         elif cursor.skip("flush") and any(word.endswith("statistics") for word in cursor.words()):
             self.tally.add(Write("reset counters", "*", counted=False), time.time())
         for write in writes_of(text, "mysql"):
-            name = self._named(session, write.table)
+            name = self._table_name(session, write.table)
             if write.temporary:
                 session.temporary.add(name)
             elif name not in session.temporary:
                 self.tally.add(Write(write.op, name, counted=write.counted), time.time())
 
-    def _named(self, session: _MysqlAgentSession, table: str) -> str:
+    def _table_name(self, session: _MysqlAgentSession, table: str) -> str:
         """The table's bare name in the service's database, with its database otherwise."""
         if "." not in table and " " not in table and session.database not in ("", self._database):
             return f"{session.database}.{table}"
@@ -153,19 +153,19 @@ class MyCounters:
     def _read(self, *, end: bool) -> tuple[dict[str, tuple[int, ...]], frozenset[str], Tables]:
         with self._own_session.session(database=None) as session, session.cursor() as cursor:
             if not self._shared:
-                _alone(cursor, end=end)
+                _wait_alone(cursor, end=end)
             self._mariadb = "MariaDB" in session.get_server_info()
             cursor.execute(_MARIADB if self._mariadb else _MYSQL)
-            counts = {self._named(row[0], row[1]): tuple(map(int, row[2:])) for row in cursor.fetchall()}
+            counts = {self._table_name(row[0], row[1]): tuple(map(int, row[2:])) for row in cursor.fetchall()}
             cursor.execute(_TABLES)
-            names = frozenset(self._named(*row) for row in cursor.fetchall())
-            return counts, names, tables(cursor, self._named, mariadb=self._mariadb)
+            names = frozenset(self._table_name(*row) for row in cursor.fetchall())
+            return counts, names, tables(cursor, self._table_name, mariadb=self._mariadb)
 
-    def _named(self, database: str, table: str) -> str:
+    def _table_name(self, database: str, table: str) -> str:
         return part(table) if database == self._database else named(database, table)
 
 
-def _alone(cursor: Any, *, end: bool) -> None:
+def _wait_alone(cursor: Any, *, end: bool) -> None:
     """Waits until other sessions end, so that their counts are complete; `end` ends them."""
     until = time.monotonic() + SETTLE_S
     while cursor.execute(_OTHERS):

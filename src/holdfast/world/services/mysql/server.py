@@ -105,7 +105,7 @@ class Mysql(SqlServerOfTrial):
         databases = await asyncio.to_thread(self._databases)
         await asyncio.to_thread(self._perform, [f"DROP DATABASE {quoted(name)}" for name in databases])
         with (
-            _ours(),
+            _as_harness_error(),
             self._own_session.session(database=None) as session,
             session.cursor() as cursor,
             _no_events(cursor),
@@ -116,12 +116,12 @@ class Mysql(SqlServerOfTrial):
             await asyncio.to_thread(self._restrict)
 
     def _databases(self) -> list[str]:
-        with _ours(), self._own_session.session(database=None) as session, session.cursor() as cursor:
+        with _as_harness_error(), self._own_session.session(database=None) as session, session.cursor() as cursor:
             cursor.execute(_DATABASES)
             return [name for (name,) in cursor.fetchall()]
 
     def _perform(self, statements: Iterable[str]) -> None:
-        with _ours(), self._own_session.session(database=None) as session, session.cursor() as cursor:
+        with _as_harness_error(), self._own_session.session(database=None) as session, session.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
@@ -133,7 +133,7 @@ class Mysql(SqlServerOfTrial):
 
 
 @contextmanager
-def _ours() -> Iterator[None]:
+def _as_harness_error() -> Iterator[None]:
     """Turns errors of the server into HarnessError: they are not the agent's failure."""
     import pymysql
 
@@ -290,7 +290,11 @@ def _installer(program: Path) -> Path:
 
 def _server(image: str | None, user: User | None) -> ServerProgram:
     paths = candidates(["mysqld", "mariadbd"], PLACES, ())
-    servers = [ServerProgram(path, _named(text)) for path in paths if reachable(path, user) and (text := version(path))]
+    servers = [
+        ServerProgram(path, _product_version(text))
+        for path in paths
+        if reachable(path, user) and (text := version(path))
+    ]
     if not servers:
         raise NoServer(
             "a mysql service needs MariaDB or MySQL, and none is on this machine",
@@ -300,7 +304,7 @@ def _server(image: str | None, user: User | None) -> ServerProgram:
     return choose(wanted or servers, image)
 
 
-def _named(text: str) -> str:
+def _product_version(text: str) -> str:
     """`mariadbd  Ver 10.11.6-MariaDB-… for …` as `MariaDB 10.11.6`."""
     number = text.partition("Ver ")[2].partition(" ")[0]
     return f"{'MariaDB' if 'MariaDB' in text else 'MySQL'} {number.partition('-')[0]}"

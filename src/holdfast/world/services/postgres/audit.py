@@ -169,7 +169,7 @@ class PgCounters:
                 now = await self._read(session, end=True)
         except QueryFailed:  # the agent has dropped the database
             async with self._own_session.session(dbname="template1") as session:
-                await _alone(session, end=True)
+                await _wait_alone(session, end=True)
                 now = _ServerSnapshot()
         changed = {
             table: {op: n - m for op, n, m in zip(("insert", "update", "delete"), counts, before, strict=True)}
@@ -190,7 +190,7 @@ class PgCounters:
             await asyncio.sleep(FLUSH_S if end else 0)
             await self._look(session, self._database, snapshot)
             return snapshot
-        await _alone(session, end=end)
+        await _wait_alone(session, end=end)
         sums = await self._look(session, self._database, snapshot)
         for database in sums:
             if database != self._database and sums[database] != self._sums.get(database):
@@ -202,11 +202,11 @@ class PgCounters:
     async def _look(self, session: AsyncConnection[Any], database: str, snapshot: _ServerSnapshot) -> dict[str, int]:
         """Examines one database, and reads the sums of all."""
         counts, shapes, sums = await results(session, [_COUNTS, TABLES, _SUMS])
-        snapshot.counts |= {self._named(*row[:3]): (row[3], row[4], row[5]) for row in counts}
-        snapshot.tables[database] = tables(shapes, self._named)
+        snapshot.counts |= {self._table_name(*row[:3]): (row[3], row[4], row[5]) for row in counts}
+        snapshot.tables[database] = tables(shapes, self._table_name)
         return dict(sums)
 
-    def _named(self, database: str, schema: str, table: str) -> str:
+    def _table_name(self, database: str, schema: str, table: str) -> str:
         """The table's bare name in the default schema and database, with them otherwise."""
         if database != self._database:
             return named(database, schema, table)
@@ -218,7 +218,7 @@ def _flush(session: AsyncConnection[Any]) -> list[str]:
     return ["SELECT pg_catalog.pg_stat_force_next_flush()"] if session.info.server_version >= FLUSHES else []
 
 
-async def _alone(session: AsyncConnection[Any], *, end: bool) -> None:
+async def _wait_alone(session: AsyncConnection[Any], *, end: bool) -> None:
     """Waits until other sessions end, so that their counts are complete; `end` ends them."""
     until = time.monotonic() + SETTLE_S
     while await (await session.execute(f"SELECT 1 {_OTHERS} LIMIT 1")).fetchone():

@@ -107,7 +107,7 @@ class Postgres(SqlServerOfTrial):
         self._log.default = self._counters.default
 
     async def dump(self, path: Path) -> str:
-        async with _ours(), self._own_session.session(dbname="template1") as session:
+        async with _as_harness_error(), self._own_session.session(dbname="template1") as session:
             unnameable = await (await session.execute(_UNNAMEABLE)).fetchall()
         names = [name for (name,) in unnameable]
         await self._dump.write(self._server.socket_folder, path, names)
@@ -117,7 +117,7 @@ class Postgres(SqlServerOfTrial):
         """Restores everything except the password of the spec's user; nothing that runs meanwhile gains privileges."""
         socket_folder = self._server.socket_folder
         self._own_session.end()
-        async with _ours():
+        async with _as_harness_error():
             async with self._own_session.session(dbname="template1") as session:
                 # Otherwise its owner cannot be dropped.
                 await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")
@@ -126,7 +126,7 @@ class Postgres(SqlServerOfTrial):
                 before = await powers(session)
             await self._dump.read(socket_folder, path)
             async with self._own_session.session(dbname="template1") as session:
-                await give_back(session, before)
+                await restore_powers(session, before)
                 if self._settings.user in before.roles:  # an agent may have dropped it
                     await _set_password(session, self._settings)
 
@@ -136,7 +136,7 @@ class Postgres(SqlServerOfTrial):
 
 
 @asynccontextmanager
-async def _ours() -> AsyncIterator[None]:
+async def _as_harness_error() -> AsyncIterator[None]:
     """Turns errors of the server into HarnessError: they are not the agent's failure."""
     import psycopg
 
@@ -268,7 +268,7 @@ async def powers(session: AsyncConnection[Any]) -> Powers:
     return Powers({name: tuple(has) for name, *has in roles}, tuple(members))
 
 
-async def give_back(session: AsyncConnection[Any], before: Powers) -> None:
+async def restore_powers(session: AsyncConnection[Any], before: Powers) -> None:
     """Restores the privileges of every role; a role that is new loses all of them."""
     now = await powers(session)
     for role, member, giver in now.members:
