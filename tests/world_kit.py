@@ -129,7 +129,7 @@ class FakeWorld:
         self.lent: dict[str, bytes] = {}
         self.foreseen: dict[tuple[str, ...], object] = {}
         self.remembered: dict[tuple[str, ...], object] = {}
-        self.unseen: Mapping[str, str] = {}
+        self.audit_gaps: Mapping[str, str] = {}
         self._audit = audit
 
     def lend(self, name: str, content: bytes) -> str:

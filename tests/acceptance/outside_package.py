@@ -30,7 +30,7 @@ class Late:
         return f"the clock is {self.offset_s:g} s ahead"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        read = world.seen_clock_changes() if isinstance(world, WatchedClock) else None
+        read = world.read_clock_changes() if isinstance(world, WatchedClock) else None
         return "" if read is not None and ctx.memory["change"] in read else "no program read the clock after it"
 
 

@@ -267,16 +267,19 @@ def test_a_session_that_proves_nothing_has_one_word_in_every_report(project: Mak
     keep(
         made,
         "s.yaml",
-        [session("unrecorded"), session("unreached", tool_responses=[response({"price": 7}), response("", 503)])],
+        [
+            session("unrecorded"),
+            session("unreadable_finding", tool_responses=[response({"price": 7}), response("", 503)]),
+        ],
     )
     shown = made.cli("replay", "run", "s.yaml", "-o", "r.xml", "-o", "r.json", "-o", "r.md", "-o", "r.html")
     assert shown.code == 5
     cases = json.loads(made.read("r.json"))["parts"]["replay"]["cases"]
     assert [(one["status"], one["replicas"][0]["status"]) for one in cases] == [("unproven", "unproven")] * 2
     lines = [line.split() for line in shown.out.splitlines()]
-    assert [line for line in lines if line[-1:] in (["unrecorded"], ["unreached"])] == [
+    assert [line for line in lines if line[-1:] in (["unrecorded"], ["unreadable_finding"])] == [
         ["?", "unproven", "unrecorded"],
-        ["?", "unproven", "unreached"],
+        ["?", "unproven", "unreadable_finding"],
     ]
     assert "✘" not in shown.out
     assert "!" not in shown.out

@@ -76,7 +76,7 @@ def test_a_vanished_folder_is_gone_and_stays_away(tmp_path):
                 inside = await world.sh("ls -A; cat data/a.csv")
             after = await world.sh("test -e data")
             changed = [*world.changes()]
-            return inside, after.exit_code, changed, [*faults.of_agent(changed)], met(context)
+            return inside, after.exit_code, changed, [*faults.agent_changes(changed)], met(context)
 
     inside, after, changed, of_agent, entries = asyncio.run(run())
     assert inside.stdout == b"notes.txt\n"
@@ -381,7 +381,7 @@ def test_what_the_agent_did_before_a_fault_counts_for_nothing(tmp_path):
             faults, context = disturbances(("vanished", {"path": "notes.txt", "on_event": "command"}))
             async with faults.around(world):
                 await world.sh("cat notes.txt; cat nothing")
-                faults.saw("command")
+                faults.handle_event("command")
                 while not context.ledger:
                     await asyncio.sleep(0.01)
             return context.ledger[0].note

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.model.observation import Turn
 from holdfast.model.task import DialogueMessage
 
-GivenMessage: TypeAlias = dict[str, str]
+AgentMessage: TypeAlias = dict[str, str]
 """A message as agents expect it: its `role` and `content`."""
 
 BEFORE = "the turns before were put before the first prompt as text: this agent takes no list of messages"
@@ -29,7 +29,7 @@ class Dialogue:
         self._once = once
         self._before = () if before is UNSET else before
         self._messages = messages
-        self._said: list[GivenMessage] = [{"role": one.role, "content": one.content} for one in self._before]
+        self._said: list[AgentMessage] = [{"role": one.role, "content": one.content} for one in self._before]
         self._begun = False
 
     @property
@@ -46,7 +46,7 @@ class Dialogue:
         """The earlier turns, without the system message, which belongs to the agent and not to the user."""
         return [one for one in self._before if one.role != "system"]
 
-    def messages(self, question: str) -> list[GivenMessage]:
+    def messages(self, question: str) -> list[AgentMessage]:
         """All messages up to this question, as a new list, because the agent may change it."""
         return [*map(dict, self._said), {"role": "user", "content": question}]
 
@@ -57,11 +57,11 @@ class Dialogue:
         lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._earlier_turns]
         return "\n".join(["The conversation so far:", *lines, "", f"{_SPEAKERS['user']}: {question}"])
 
-    def given(self, question: str) -> str | list[GivenMessage]:
+    def input_for(self, question: str) -> str | list[AgentMessage]:
         """The agent's input for this question."""
         return self.messages(question) if self._messages else self.text(question)
 
-    def heard(self, turn: Turn) -> None:
+    def add_turn(self, turn: Turn) -> None:
         """Adds a finished turn to the conversation."""
         self._begun = True
         if self._once:

@@ -19,7 +19,7 @@ def left_s(world: World) -> float:
     return max(0.0, world.time_left_s())
 
 
-def patience_ms(timeout_ms: float, world: World) -> float:
+def turn_limit_ms(timeout_ms: float, world: World) -> float:
     """The time limit of a turn that starts now."""
     return min(timeout_ms, left_s(world) * 1000)
 

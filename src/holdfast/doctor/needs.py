@@ -27,7 +27,7 @@ from holdfast.processes.startable import SHELL, argv_of, install_hint
 from holdfast.reading.program_word import program_calls
 from holdfast.report.diagnosis import DoctorFinding
 from holdfast.world.agent_mounts import mount
-from holdfast.world.boxed_world import SYSTEM, what_is_seen
+from holdfast.world.boxed_world import SYSTEM, describe_search
 from holdfast.world.sandbox import system
 from holdfast.world.sandbox.sandboxed_program import ProgramLookup
 
@@ -198,7 +198,7 @@ def boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str
     found = _found(word, path, _inside(shown, mounted.programs.links))
     if found or (agent.command is not None and word in _BUILT_IN):
         return DoctorFinding(key, "ok", "program-found", "; ".join([found or word, *mounted.programs.notes()]))
-    fix = install_hint(word) + what_is_seen(path, (*SYSTEM, *sorted(shown), "/workspace"))
+    fix = install_hint(word) + describe_search(path, (*SYSTEM, *sorted(shown), "/workspace"))
     return DoctorFinding(key, "not", "program-missing", f"the sandbox does not have {word}", fix, 4)
 
 

@@ -96,7 +96,7 @@ def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str])
     answers = "\n".join(turn.text or "" for turn in seen.turns)
     overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
     printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
-    found = forbidden(rules, seen.audit, printed, secrets, world.unseen)
+    found = forbidden(rules, seen.audit, printed, secrets, world.audit_gaps)
     beside = world.context.sink.side_calls
     return tuple([_with_side_calls(one, beside) for one in found]) if beside else found
 
@@ -176,7 +176,7 @@ class BoxedWorlds:
             await foresee(world, checks)
             missing = await self._missing_of(programs_of(self._spec, context.trial, checks), world)
             began = time.time() - context.sink.now()
-            context.sink.watch = world.disturbances.saw
+            context.sink.watch = world.disturbances.handle_event
             async with world.disturbances.around(world):
                 with world.planes.serving(context):
                     answer = await self._answer(agent, task, world)
@@ -187,7 +187,7 @@ class BoxedWorlds:
             context.findings = await found_in(world, answer, checks, settings.secrets, missing)
             if settings.keeping is not None:
                 wants, seen = settings.keeping.wants, context.observe(answer)
-                world.worth_a_look = await asyncio.to_thread(wants, context.trial, seen)
+                world.worth_keeping = await asyncio.to_thread(wants, context.trial, seen)
         return answer
 
     async def _missing_of(self, programs: tuple[str, ...], world: BoxedWorld) -> tuple[str, ...]:

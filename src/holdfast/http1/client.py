@@ -15,9 +15,9 @@ from holdfast.streams.failures import FailureKind, NotConnected, UpstreamFailed
 if TYPE_CHECKING:
     import ssl as ssl_module
 
-__all__ = ["FailureKind", "Taken", "UpstreamFailed", "UpstreamReply", "Upstreams"]
+__all__ = ["FailureKind", "UpstreamFailed", "UpstreamReply", "Upstreams", "WasAccepted"]
 
-Taken: TypeAlias = Callable[[], bool]
+WasAccepted: TypeAlias = Callable[[], bool]
 """Whether the server is known to have accepted the request: something of it was observed in the meantime."""
 
 IDLE_S = 15.0
@@ -85,7 +85,7 @@ class Upstreams:
         return await connection.ask(request, read_s)
 
     async def collect(
-        self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, accepted: Taken = bool
+        self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, accepted: WasAccepted = bool
     ) -> tuple[CollectedReply, bool]:
         """What arrived until `deadline`, on the loop's clock, and whether it took a second connection.
 

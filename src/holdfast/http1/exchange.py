@@ -45,10 +45,10 @@ class Exchange:
         "_phase",
         "_silent",
         "connection",
+        "has_left_http",
         "head",
         "inflow",
         "keep_alive",
-        "taken",
         "upgrade",
     )
 
@@ -70,7 +70,7 @@ class Exchange:
         """Whether the connection serves another request after this one."""
         self.upgrade = upgrade
         """CONNECT or `Upgrade`: until it is answered, the meaning of the bytes after the head is unknown."""
-        self.taken = False
+        self.has_left_http = False
         """Whether `take_over` was called: the connection is no longer HTTP."""
         self._modern = version == "1.1"
         self._announced: Announced | None = None
@@ -214,7 +214,7 @@ class Exchange:
             await self.respond(200)
         self._flush()
         self._phase = _DONE
-        self.taken = True
+        self.has_left_http = True
         return Tunnel(self.connection, self._framing.hand_over())
 
     # -- inside ---------------------------------------------------------------------------------

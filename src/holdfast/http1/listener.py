@@ -35,7 +35,7 @@ class Requests(Protocol):
         ...
 
     @property
-    def taken(self) -> bool:
+    def has_left_http(self) -> bool:
         """Whether HTTP has ended here, but the connection has not."""
         ...
 
@@ -157,7 +157,7 @@ class ClientConnection(SocketStream):
         """Watches the socket, because nothing is read any more that would show when the client leaves."""
         if self.left:
             self.abort()
-        elif not self.requests.taken:
+        elif not self.requests.has_left_http:
             self.loop.call_later(WATCH_S, self._watch)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -40,17 +40,17 @@ class RequestLoop:
     @property
     def idle(self) -> bool:
         """Whether it is between two requests."""
-        return not self._busy and not self.taken and self._parser.idle
+        return not self._busy and not self.has_left_http and self._parser.idle
 
     @property
     def due(self) -> bool:
         """Whether a request is complete and its reply is not yet sent."""
-        return not self.idle and not self.taken and not self._parser.partial
+        return not self.idle and not self.has_left_http and not self._parser.partial
 
     @property
-    def taken(self) -> bool:
+    def has_left_http(self) -> bool:
         """Whether HTTP has ended here, but the connection has not."""
-        return self._parser.taken
+        return self._parser.has_left_http
 
     async def run(self) -> None:
         """Answers until the client sends no more, then ends the connection, unless it has become a tunnel."""
@@ -63,7 +63,7 @@ class RequestLoop:
                 self._busy = False
             clean = True
         finally:
-            if not self.taken:
+            if not self.has_left_http:
                 self._connection.close() if clean else self._connection.abort()
 
     async def _answer(self, entry: Exchange | BadRequest) -> bool:
@@ -84,7 +84,7 @@ class RequestLoop:
                 connection.owner.failed(connection, entry.head.method, error)
             connection.abort()
             return False
-        if entry.taken or connection.gone:
+        if entry.has_left_http or connection.gone:
             return False
         return entry.inflow.ended or await self._spent(entry) if entry.keep_alive else await self._last(entry)
 
@@ -140,7 +140,7 @@ class RequestParser:
     """The requests of a client on one connection. `feed` never raises: unparsable input becomes a BadRequest."""
 
     def __init__(self, connection: ClientConnection) -> None:
-        self.taken = False
+        self.has_left_http = False
         """HTTP has ended here."""
         self._connection = connection
         self._queue: deque[Exchange | BadRequest] = deque()
@@ -225,7 +225,7 @@ class RequestParser:
 
     def hand_over(self) -> bytes:
         """Ends HTTP here; returns what the client has sent after its request. Nothing more is read until requested."""
-        self.taken = True
+        self.has_left_http = True
         if self._receiving is not None:
             self._receiving.inflow.end()
         self._receiving = self._parser = None

@@ -161,11 +161,11 @@ class LaunchHost(SpareChild):
         me, state = os.getpid(), inherited()
         while (received := next_order(self.control)) is not None:
             ticket, order = received
-            self.tell_taken(TAKEN.pack(me, ticket))
+            self.report_taken(TAKEN.pack(me, ticket))
             self._keep(ticket, order)
             if any_children() or inherited() != state:
                 return 0
-            self.tell_taken(TAKEN.pack(me, 0))
+            self.report_taken(TAKEN.pack(me, 0))
         return OVER
 
     def _keep(self, ticket: int, order: LaunchRequest) -> None:

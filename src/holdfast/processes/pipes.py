@@ -83,7 +83,7 @@ class Tail:
         return lines[0].strip() if lines else ""
 
     @property
-    def telling_line(self) -> str:
+    def error_line(self) -> str:
         """The last line that mentions an error; otherwise the last line."""
         last = self.last_line
         if _ERROR.search(last):

@@ -64,7 +64,7 @@ class SpareChild:
         """Called when the machine refuses a new child; it is tried again soon."""
         raise NotImplementedError
 
-    def tell_taken(self, report: bytes) -> None:
+    def report_taken(self, report: bytes) -> None:
         """In a child: reports that its order is taken, so that the next child can be made."""
         os.write(self._taken[1], report)
 

@@ -148,7 +148,7 @@ class World(Protocol):
         ...
 
     @property
-    def unseen(self) -> Mapping[str, str]:
+    def audit_gaps(self) -> Mapping[str, str]:
         """What the audit could not see, such as `http_calls`, and why: its absence proves nothing."""
         ...
 
@@ -160,7 +160,7 @@ class World(Protocol):
         """The rest of the trial's time, below 0 afterwards; infinite without a limit."""
         ...
 
-    def heard(self, data: bytes) -> None:
+    def on_output(self, data: bytes) -> None:
         """Receives the agent's output as it arrives."""
         ...
 
@@ -210,6 +210,6 @@ class WatchedClock(Protocol):
         """How often the clock was set so far."""
         ...
 
-    def seen_clock_changes(self) -> frozenset[int] | None:
+    def read_clock_changes(self) -> frozenset[int] | None:
         """The changes after which a program read the clock before the next change; None if unknown."""
         ...

@@ -127,7 +127,7 @@ class Hidden:
         return text[len(before) : len(text) - len(after)].encode("utf-8", "surrogateescape")
 
 
-def _overwrite(data: mmap, form: DisguisedSecret, start: int) -> None:
+def _overwrite(data: mmap, form: SecretForm, start: int) -> None:
     """One form, wherever it begins in one window."""
     size = len(form.found)
     at = data.find(form.found, start, start + WINDOW + size - 1)
@@ -140,14 +140,14 @@ def _longest(value: bytes) -> tuple[int, bytes]:
     return -len(value), value
 
 
-class DisguisedSecret(NamedTuple):
+class SecretForm(NamedTuple):
     """Bytes that reveal a secret, and a replacement of the same length."""
 
     found: bytes
     mask: bytes
 
 
-def disguises(secrets: Iterable[str], *, text: bool) -> list[DisguisedSecret]:
+def disguises(secrets: Iterable[str], *, text: bool) -> list[SecretForm]:
     """Every form to search for, longest first, because a secret may begin with another."""
     forms = {form for secret in secrets for form in (*_written(secret), *(() if text else _numbers(secret)))}
     return sorted(forms, key=lambda form: (-len(form.found), form))
@@ -164,31 +164,31 @@ def _masked(secret: str) -> str:
     return "".join(_WIDE.get(len(_bytes(char)), mask) for char, mask in zip(secret, plain, strict=False))
 
 
-def _written(secret: str) -> Iterator[DisguisedSecret]:
+def _written(secret: str) -> Iterator[SecretForm]:
     masked = _masked(secret)
     for table in _ESCAPES:
         pairs = [(table.get(char, char), table.get(char, mask)) for char, mask in zip(secret, masked, strict=True)]
-        yield DisguisedSecret(*(_bytes("".join(side)) for side in zip(*pairs, strict=True)))
-    in_hex = DisguisedSecret(*(_bytes(one).hex().encode() for one in (secret, masked)))
+        yield SecretForm(*(_bytes("".join(side)) for side in zip(*pairs, strict=True)))
+    in_hex = SecretForm(*(_bytes(one).hex().encode() for one in (secret, masked)))
     yield in_hex
-    yield DisguisedSecret(in_hex.found.upper(), in_hex.mask.upper())
+    yield SecretForm(in_hex.found.upper(), in_hex.mask.upper())
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _numbers(secret: str) -> Iterator[DisguisedSecret]:
+def _numbers(secret: str) -> Iterator[SecretForm]:
     """The forms in which Redis stores numbers: in as few bytes as possible, with a marker for short ones."""
     if len(secret) > _DIGITS or not _NUMBER.fullmatch(secret):
         return
     mask = _masked(secret)
-    yield DisguisedSecret(struct.pack("<d", float(secret)), struct.pack("<d", float(mask)))
+    yield SecretForm(struct.pack("<d", float(secret)), struct.pack("<d", float(mask)))
     if "." in secret or str(int(secret)) != secret:
         return  # Redis stores it as text
     for width, before, after in _WIDTHS:
         if -(1 << 8 * width - 1) <= int(secret) < 1 << 8 * width - 1:
-            yield DisguisedSecret(
+            yield SecretForm(
                 *(before + int(one).to_bytes(width, "little", signed=True) + after for one in (secret, mask))
             )
 

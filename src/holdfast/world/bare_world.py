@@ -204,7 +204,7 @@ class BareWorld:
         return self.foreseen
 
     @property
-    def unseen(self) -> Mapping[str, str]:
+    def audit_gaps(self) -> Mapping[str, str]:
         return {}
 
     async def place(self) -> MachinePlace:
@@ -216,7 +216,7 @@ class BareWorld:
     def time_left_s(self) -> float:
         return inf
 
-    def heard(self, data: bytes) -> None:
+    def on_output(self, data: bytes) -> None:
         """Ignores the data: a bare world does not search it for secrets."""
 
     def lend(self, name: str, content: bytes) -> str:

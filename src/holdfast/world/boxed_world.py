@@ -25,7 +25,7 @@ from holdfast.world.audit import AuditLog
 from holdfast.world.bare_world import read_left
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.file_texts import ChangedTexts, in_database, in_file
-from holdfast.world.forbidden import Overheard
+from holdfast.world.forbidden import SecretSearch
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
 from holdfast.world.service_planes import ServicePlanes, TrialServices
@@ -51,7 +51,7 @@ class BoxedPlace:
         self.boxed = sandbox.workspace == WORKSPACE
         self.own_files = _own_files(mounts, sandbox)
         self.environ = {**environ, "PYTHONPATH": _python_path(environ, self.folder)} if mounts.whole else environ
-        self.sees = what_is_seen(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
+        self.sees = describe_search(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
 
     def mounted(self, agent: AgentSpec) -> AgentSpec:
         return self._mounts.within(agent, self._sandbox)
@@ -92,7 +92,7 @@ def _python_path(environ: Mapping[str, str], folder: str) -> str:
     return ":".join(filter(None, (environ.get("PYTHONPATH"), folder)))
 
 
-def what_is_seen(path: str, folders: Sequence[str]) -> str:
+def describe_search(path: str, folders: Sequence[str]) -> str:
     """A hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
     there = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
     return f"{there}; write the program's whole path, or show its folder where it lies: agent.dir: /that/folder"
@@ -154,10 +154,10 @@ class BoxedWorld:
         self.audit_log = folder / "audit.jsonl"
         self.trace_log = folder / "trace.jsonl"
         self.log = AuditLog(self.audit_log, spec.audit)
-        self.overheard = Overheard(site.settings.secrets)
+        self.overheard = SecretSearch(site.settings.secrets)
         self.foreseen: dict[tuple[str, ...], object] = {}
         self.remembered = site.remembered
-        self.worth_a_look = True
+        self.worth_keeping = True
         """Whether the world of this trial is worth keeping; a world that failed always is."""
         self.begun: list[str] = []
         """Sections of the spec that were set up so far; the last one may be unfinished."""
@@ -185,7 +185,7 @@ class BoxedWorld:
         limit_ms = self.spec.resources.timeout_ms
         return inf if limit_ms is None else limit_ms / 1000 + self.context.turns.user_s - self.context.sink.now()
 
-    def heard(self, data: bytes) -> None:
+    def on_output(self, data: bytes) -> None:
         self.overheard.add(data)
 
     def lend(self, name: str, content: bytes) -> str:
@@ -197,7 +197,7 @@ class BoxedWorld:
         return self.sandbox.view()
 
     def changes(self) -> Iterator[FileChange]:
-        return self.disturbances.of_agent(self.sandbox.changes())
+        return self.disturbances.agent_changes(self.sandbox.changes())
 
     def audit(self) -> Iterator[AuditEvent]:
         return iter(self._events)
@@ -206,7 +206,7 @@ class BoxedWorld:
         """Records a command that started inside, unless a fault started it."""
         if not self._watched or self.disturbances.own(command.argv):
             return lambda end: None
-        self.disturbances.saw("command")
+        self.disturbances.handle_event("command")
         return self.log.command(command.argv, command.cwd, command.ts)
 
     def time(self) -> float:
@@ -219,8 +219,8 @@ class BoxedWorld:
     def clock_changes(self) -> int:
         return self.clock.changes
 
-    def seen_clock_changes(self) -> frozenset[int] | None:
-        return self.clock.seen_changes()
+    def read_clock_changes(self) -> frozenset[int] | None:
+        return self.clock.read_changes()
 
     async def settle(self, began: float) -> None:
         """Stops the agent's processes, closes the audit and freezes the workspace."""
@@ -264,7 +264,7 @@ class BoxedWorld:
             self.context.sink.note(f"its world could not be kept: {refused}")
 
     @property
-    def unseen(self) -> dict[str, str]:
+    def audit_gaps(self) -> dict[str, str]:
         lacking = {
             _AUDITS[one.feature]: one.why for one in self.isolation if not one.enforced and one.feature in _AUDITS
         }

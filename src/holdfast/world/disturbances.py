@@ -29,7 +29,7 @@ HEAL_S = 60.0
 
 
 @dataclass
-class _Placed:
+class _PlacedFault:
     index: int
     injection: Injection
     fault: Any
@@ -54,11 +54,11 @@ class Disturbances:
         self._context = context
         luck = Luck(context.trial)
         self._placed = [
-            _Placed(index, one, make_fault(one), FaultContext(luck.rng(index, "world"), _sleep, 1))
+            _PlacedFault(index, one, make_fault(one), FaultContext(luck.rng(index, "world"), _sleep, 1))
             for index, one in enumerate(context.trial.scenario.injections)
             if one.plane == "world"
         ]
-        self._begun: list[_Placed] = []
+        self._begun: list[_PlacedFault] = []
         self._acting: set[asyncio.Task[None] | None] = set()
         """Faults that act right now: their changes are not recorded yet."""
         self._world: World | None = None
@@ -84,7 +84,7 @@ class Disturbances:
         if any(slot.on_event == "file_write" for slot in self._placed):
             self._task(self._look())
 
-    def saw(self, event: str) -> None:
+    def handle_event(self, event: str) -> None:
         """Starts the faults that wait for this event, such as `http_call` of the trace or `command` of the audit."""
         for slot in self._placed:
             if slot.on_event == event and not slot.begun and self._world is not None:
@@ -114,7 +114,7 @@ class Disturbances:
                 return True
         return False
 
-    def of_agent(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
+    def agent_changes(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
         """The changes that the agent made. If a fault changed the path last, the agent's change before it."""
         touched = self._touched()
         for change in changes:
@@ -134,7 +134,7 @@ class Disturbances:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _later(self, slot: _Placed) -> None:
+    async def _later(self, slot: _PlacedFault) -> None:
         await _sleep(slot.after_ms)
         await self._begin(slot)
 
@@ -143,7 +143,7 @@ class Disturbances:
         while self._world is not None:
             await asyncio.sleep(LOOK_S)
             if await asyncio.to_thread(_any_change, self._world) and not self._acting:
-                self.saw("file_write")
+                self.handle_event("file_write")
                 return
 
     def _touched(self) -> dict[str, list[Touched]]:
@@ -154,7 +154,7 @@ class Disturbances:
                 by_path[path].append(touched)
         return by_path
 
-    async def _begin(self, slot: _Placed) -> None:
+    async def _begin(self, slot: _PlacedFault) -> None:
         slot.begun = True
         world, mode = self._world, slot.injection.mode
         if world is None:
@@ -175,7 +175,7 @@ class Disturbances:
         finally:
             self._acting.discard(asyncio.current_task())
 
-    def _entry(self, slot: _Placed, done: str) -> FaultMet:
+    def _entry(self, slot: _PlacedFault, done: str) -> FaultMet:
         """The ledger entry of a fault that has just acted. A fault that acted after the agent ended was not met.
 
         A watched fault may itself have ended the agent, so the watch decides whether it was met.
@@ -200,7 +200,7 @@ class Disturbances:
                     replace(slot.unproven, effect="no_effect" if why else "met", note=why)
                 )
 
-    async def _heal(self, slot: _Placed, world: World) -> None:
+    async def _heal(self, slot: _PlacedFault, world: World) -> None:
         if not slot.begun or not isinstance(slot.fault, HealingFault):
             return
         try:

@@ -48,7 +48,7 @@ def forbidden(
     return tuple(results)
 
 
-class Overheard:
+class SecretSearch:
     """Searches output for secrets in any encoding, as it arrives: only its end is stored."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:

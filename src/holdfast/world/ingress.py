@@ -30,7 +30,7 @@ class IngressPorts:
 
     async def open(self, sandbox: Sandbox, ours: Collection[int]) -> None:
         """Forwards every port that the spec names; `ours` are Holdfast's own ports inside."""
-        for port in () if self._shared else named(self._network):
+        for port in () if self._shared else requested_ports(self._network):
             if port in ours:
                 self._missing.append(lacks("ingress-own-port", port=port))
                 continue
@@ -48,7 +48,7 @@ class IngressPorts:
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """What is forwarded and what is not supported, in one line; empty if the spec asks for nothing."""
-        if not asked(self._network):
+        if not is_requested(self._network):
             return ()
         missing = (*self._missing, *_never_done(self._network, shared=self._shared))
         shared = ["the agent's ports are this machine's own: all are reachable"] if self._shared and not missing else []
@@ -66,7 +66,7 @@ def unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation
     `shared` means that the agent shares this machine's ports.
     """
     missing = [*_never_done(network, shared=shared)]
-    for port in () if shared else named(network):
+    for port in () if shared else requested_ports(network):
         try:
             listener(port).close()
         except OSError as refused:
@@ -75,11 +75,11 @@ def unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation
         yield _joined(missing)
 
 
-def asked(network: Network) -> bool:
+def is_requested(network: Network) -> bool:
     return network.ingress == "allow" or bool(network.ways_in)
 
 
-def named(network: Network) -> tuple[int, ...]:
+def requested_ports(network: Network) -> tuple[int, ...]:
     """The ports that may be reached, without duplicates."""
     return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
@@ -95,7 +95,7 @@ def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
     if not shared and network.ingress == "allow":
         yield lacks("ingress-unnamed")
     if shared and network.ingress == "deny" and network.ways_in:
-        yield lacks("ingress-shared", ports=", ".join(map(str, named(network))))
+        yield lacks("ingress-shared", ports=", ".join(map(str, requested_ports(network))))
 
 
 def listener(port: int) -> socket.socket:

@@ -61,7 +61,7 @@ class Clock:
         return self._numbers[_STANDS] or self._now_ns() + self._numbers[_AHEAD]
 
     @property
-    def stands(self) -> bool:
+    def is_frozen(self) -> bool:
         return bool(self._numbers[_STANDS])
 
     def set(self, offset_ns: int) -> None:
@@ -220,10 +220,10 @@ class WorldClock:
             clock.freeze(round(now * _BILLION))
         else:
             clock.jump(round(now * _BILLION))
-        self.seen_changes()  # reports about earlier changes must not fill the pipe
+        self.read_changes()  # reports about earlier changes must not fill the pipe
         self.changes = clock.changed()
 
-    def seen_changes(self) -> frozenset[int] | None:
+    def read_changes(self) -> frozenset[int] | None:
         """The changes after which a program read the clock; None if unknown."""
         return None if self._readings is None else self._readings.seen()
 

@@ -58,7 +58,7 @@ class WorldFactory:
             await world.close()
 
     async def _keep(self, world: BoxedWorld, opening: _WorldOpening) -> None:
-        if self.shared.settings.keeping is not None and world.worth_a_look:
+        if self.shared.settings.keeping is not None and world.worth_keeping:
             await world.keep(self.shared.settings.keeping, opened=opening.has_sandbox)
 
 
@@ -207,7 +207,7 @@ class _WorldOpening:
             world.context,
             leaf=lambda name: None if authority is None else authority.leaf(name),
             disturbed=lambda name: site.disturbs(world.trial, name),
-            wrote=lambda: world.disturbances.saw("db_write"),
+            wrote=lambda: world.disturbances.handle_event("db_write"),
             parts=world.parts,
         )
 

@@ -239,7 +239,7 @@ def test_messages_are_a_list_in_the_json_of_a_request(template: str, texts: list
     assert form.takes_messages
     talk = Dialogue(Task(("a",)).context, messages=True)
     for text in texts[:-1]:
-        talk.heard(Turn(text, "said"))
+        talk.add_turn(Turn(text, "said"))
     body = json.loads((form.fill(texts[-1], texts[-1], talk).body or b"").decode())
     assert body["n"] == 1
     assert [one["content"] for one in body["messages"] if one["role"] == "user"] == texts

@@ -38,4 +38,4 @@ ValueError: Error of ours
 def test_the_line_that_tells_why(text: str, told: str) -> None:
     tail = Tail()
     tail.add(text.encode())
-    assert tail.telling_line == told
+    assert tail.error_line == told

@@ -96,11 +96,11 @@ def test_a_fault_begins_at_its_time_and_not_if_the_agent_has_ended():
 
 def test_a_fault_begins_at_its_first_event_and_once():
     async def during(faults, context):
-        faults.saw("llm_call")
+        faults.handle_event("llm_call")
         await asyncio.sleep(0)
         assert context.ledger == []
-        faults.saw("http_call")
-        faults.saw("http_call")
+        faults.handle_event("http_call")
+        faults.handle_event("http_call")
         await asyncio.sleep(0.01)
 
     _, context, faults = run(("killed", {"on_event": "http_call"}), during=during)
@@ -110,7 +110,7 @@ def test_a_fault_begins_at_its_first_event_and_once():
 
 def test_events_after_the_end_begin_nothing():
     world, context, faults = run(("killed", {"on_event": "command"}))
-    faults.saw("command")
+    faults.handle_event("command")
     assert context.ledger == []
     assert world.sandbox.processes == 2
 
@@ -162,7 +162,7 @@ class Watched(World):
     async def set_clock(self, now, *, frozen=False):
         self.clock_changes += 1
 
-    def seen_clock_changes(self):
+    def read_clock_changes(self):
         return self.seen
 
 
@@ -197,7 +197,7 @@ def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
     assert [entry.effect for entry in context.ledger] == ["no_effect"] * 3
     assert all("cannot see" in entry.note for entry in context.ledger)
     after = [FileChange("anew", "modified", 9), FileChange("gone", "deleted"), FileChange("other", "created", 1)]
-    assert [*faults.of_agent(after)] == [after[0], after[2], mine]
+    assert [*faults.agent_changes(after)] == [after[0], after[2], mine]
 
 
 class Slow(World):
@@ -210,7 +210,7 @@ class Slow(World):
 
 def test_a_fault_that_is_done_only_after_the_agent_has_ended_was_not_met(golden: Golden):
     async def during(faults, context):
-        faults.saw("command")
+        faults.handle_event("command")
         await asyncio.sleep(0.01)
         assert context.ledger == []
 
@@ -222,7 +222,7 @@ def test_a_fault_that_is_done_only_after_the_agent_has_ended_was_not_met(golden:
 
 def test_a_fault_that_takes_its_time_is_done_if_the_agent_is_still_there(golden: Golden):
     async def during(faults, context):
-        faults.saw("command")
+        faults.handle_event("command")
         while not context.ledger:
             await asyncio.sleep(0.01)
 
@@ -286,7 +286,7 @@ def test_a_fault_that_ends_the_agent_before_it_is_wholly_done_is_met_if_that_was
         return "gone"
 
     async def during(faults, context):
-        faults.saw("command")
+        faults.handle_event("command")
         await asyncio.sleep(0.01)
 
     monkeypatch.setattr(Vanished, "disturb", disturb)

@@ -12,7 +12,7 @@ import pytest
 from golden_words import Golden
 from holdfast.model.world import AuditEvent, Forbidden
 from holdfast.secrets.masker import Masker
-from holdfast.world.forbidden import Overheard, forbidden
+from holdfast.world.forbidden import SecretSearch, forbidden
 
 
 def event(type: str, **details: Any) -> AuditEvent:
@@ -90,7 +90,7 @@ def test_a_secret_is_found_however_it_is_written(written: str) -> None:
     rules = Forbidden(secrets_in_logs=True)
     assert broken(rules, printed=f"it is {written} now", secrets={"KEY": SECRET}) == ["KEY in its output"]
     for cut in range(1, len(written)):
-        heard = Overheard({"KEY": SECRET})
+        heard = SecretSearch({"KEY": SECRET})
         data = f"noise {written} ".encode()
         heard.add(data[: 6 + cut])
         heard.add(data[6 + cut :])
@@ -99,7 +99,7 @@ def test_a_secret_is_found_however_it_is_written(written: str) -> None:
 
 def test_a_secret_is_overheard_wherever_the_output_is_cut() -> None:
     for cut in range(1, 10):
-        heard = Overheard({"KEY": "hunter2222", "OTHER": "unsaid-word"})
+        heard = SecretSearch({"KEY": "hunter2222", "OTHER": "unsaid-word"})
         text = b"key=hunter2222;"
         heard.add(text[: 4 + cut])
         heard.add(text[4 + cut :])

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.agents.command.answer import TEXT_KEPT, AnswerReader, LastPrinted, Print, from_file
-from holdfast.agents.command.channels import GivenPrompt, PromptChannel, of_terminal, open_terminal, without_terminal
+from holdfast.agents.command.channels import PromptChannel, PromptDelivery, of_terminal, open_terminal, without_terminal
 from holdfast.agents.dialogue import Dialogue, dialogue_of
 from holdfast.agents.placeholders import MCP_CONFIG
-from holdfast.agents.time_limit import patience_ms, unless_limited
+from holdfast.agents.time_limit import turn_limit_ms, unless_limited
 from holdfast.errors import AgentLost
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
@@ -90,7 +90,7 @@ class CommandTurns:
         context = world.context
         name = self._agent.answer_file
         shared = _SharedByTurns(context, place, None if name is None else world.answer_file(name))
-        shared.printed.watch = world.heard
+        shared.printed.watch = world.on_output
         notes, turns = shared.notes, list[Turn]()
         dialogue = dialogue_of(task.context, messages=self._channel.takes_messages)
         if dialogue is not None and dialogue.note:
@@ -100,17 +100,17 @@ class CommandTurns:
             prompt = context.injector.rewrite_turn(text)
             delivery = self._deliver(prompt, dialogue, world, env)
             at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **delivery.env}
-            turns.append(await self._turn(prompt, delivery, at, patience_ms(self._agent.timeout_ms, world), shared))
+            turns.append(await self._turn(prompt, delivery, at, turn_limit_ms(self._agent.timeout_ms, world), shared))
             if turns[-1].cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
             if turns[-1].ending != "answered" or len(turns) == task.most_turns:
                 break
             if dialogue is not None:
-                dialogue.heard(turns[-1])
+                dialogue.add_turn(turns[-1])
             text = await context.turns.next(task, turns)
         return Answer(tuple(turns), shared.printed.text, (*dict.fromkeys(notes), *shared.printed.notes))
 
-    def _deliver(self, prompt: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:
+    def _deliver(self, prompt: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> PromptDelivery:
         config = env.get(MCP_CONFIG, "")
         if dialogue is None:
             return self._channel.give(prompt, world.lend, config)
@@ -119,7 +119,7 @@ class CommandTurns:
         return self._channel.give(dialogue.text(prompt), world.lend, config)
 
     async def _turn(
-        self, prompt: str, delivery: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
+        self, prompt: str, delivery: PromptDelivery, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
     ) -> Turn:
         printed, notes = shared.printed, shared.notes
         ran = await self._run(prompt, delivery, env, timeout_ms, shared)
@@ -136,7 +136,7 @@ class CommandTurns:
         return of_terminal(turn, ran.pipes, notes, ran.question())
 
     async def _run(
-        self, prompt: str, delivery: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
+        self, prompt: str, delivery: PromptDelivery, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
     ) -> _RanCommand:
         """Runs the command to its end, or kills it at its time limit."""
         file, place, context = shared.file, shared.place, shared.context
@@ -162,13 +162,13 @@ class CommandTurns:
         return _RanCommand(program, left, in_time, last.question if ended else lambda: question, pipes)
 
     def _open(
-        self, prompt: str, delivery: GivenPrompt, answer: Head | None, printed: Tail, last: LastPrinted
+        self, prompt: str, delivery: PromptDelivery, answer: Head | None, printed: Tail, last: LastPrinted
     ) -> Pipes | Terminal:
         """Opens what the program reads and prints: pipes, or a terminal if the spec has a dialogue."""
         if self._agent.dialogue:
             return open_terminal(self._agent, prompt, [last, *([] if answer is None else [answer]), printed])
-        errors = last.and_to(printed)
-        return Pipes(delivery.stdin, errors if answer is None else last.and_to(answer), errors)
+        errors = last.tee(printed)
+        return Pipes(delivery.stdin, errors if answer is None else last.tee(answer), errors)
 
     def _never_ran(self, ran: _RanCommand) -> bool:
         """Whether it failed silently at its first turn, as if there had been no program to run."""
@@ -197,7 +197,7 @@ class CommandTurns:
         program = ran.program
         if program.out_of_memory:
             return self._reader.starved(prompt, ran.left, program.took_ms, program.out_of_memory)
-        why = "" if program.status == 0 else printed.telling_line
+        why = "" if program.status == 0 else printed.error_line
         return self._reader.ended(prompt, ran.left, program.status, program.took_ms, why)
 
 

@@ -50,7 +50,7 @@ class LastPrinted:
         self._before = self._then = called()
         self._held = bytearray()
 
-    def and_to(self, sink: Sink) -> Sink:
+    def tee(self, sink: Sink) -> Sink:
         """A sink that also passes everything on to another sink."""
         return _Both(self, sink)
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from holdfast.agents.command.answer import waits_for
-from holdfast.agents.dialogue import GivenMessage
+from holdfast.agents.dialogue import AgentMessage
 from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, holds, in_argument, in_shell
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import carried, encodable, encode
@@ -86,13 +86,13 @@ def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str,
     """The turn with the question that it waited at, or with its output if it gave no answer."""
     if turn.ending == "timeout":
         return _awaiting(turn, waits_for(question)) if question else turn
-    missed = [*missed_means(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
+    missed = [*missing_facilities(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
     notes.extend(missed)
     if not missed and turn.ending in ("crashed", "no_answer") and question:
         notes.append(
             f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
         )
-    if turn.ending == "no_answer" and (last_line := printed.telling_line):
+    if turn.ending == "no_answer" and (last_line := printed.error_line):
         return replace(turn, detail=f"{turn.detail}; it also printed: {shorten(last_line)}")
     return turn
 
@@ -102,7 +102,7 @@ def _last(terminal: Terminal) -> str:
     return f"the last lines there: {shorten(last_lines)}" if last_lines else "nothing was shown there"
 
 
-def missed_means(printed: str, *, sandboxed: bool) -> Iterator[str]:
+def missing_facilities(printed: str, *, sandboxed: bool) -> Iterator[str]:
     """A note for each command that the agent needed and did not have; most programs need none."""
     end = printed[-_READ:]
     if _TERMINAL.search(end):
@@ -121,7 +121,7 @@ Lend: TypeAlias = Callable[[str, bytes], str]
 
 
 @dataclass(frozen=True)
-class GivenPrompt:
+class PromptDelivery:
     """A prompt ready for delivery: the arguments, environment and stdin of the program."""
 
     agent: AgentSpec
@@ -151,7 +151,9 @@ class PromptChannel:
         """Whether stdin gets the complete conversation so far, as JSON."""
         return self._way == "messages"
 
-    def give(self, prompt: str, lend: Lend, mcp_config: str = "", messages: Sequence[GivenMessage] = ()) -> GivenPrompt:
+    def give(
+        self, prompt: str, lend: Lend, mcp_config: str = "", messages: Sequence[AgentMessage] = ()
+    ) -> PromptDelivery:
         """The prompt, ready for delivery; `mcp_config` is the path for its placeholder in an argument."""
         prompt = encodable(prompt)
         if self._word:
@@ -164,8 +166,8 @@ class PromptChannel:
         args = tuple([in_argument(arg, values) for arg in self._agent.args])
         called = replace(self._agent, command=self._command, args=args)
         if self._way == "messages":
-            return GivenPrompt(called, env, encode(carried(list(messages))))
-        return GivenPrompt(called, env, prompt.encode() if self._way == "stdin" else b"")
+            return PromptDelivery(called, env, encode(carried(list(messages))))
+        return PromptDelivery(called, env, prompt.encode() if self._way == "stdin" else b"")
 
 
 def _with_last(agent: AgentSpec) -> AgentSpec:

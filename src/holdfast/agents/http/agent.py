@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.agents.http.reply import ReplyReader
     from holdfast.agents.http.request import HttpRequest, RequestForm
     from holdfast.agents.http.reset import Reset
-    from holdfast.http1.client import Taken
+    from holdfast.http1.client import WasAccepted
     from holdfast.protocols.trial import TrialContext
     from holdfast.protocols.world import World
 
@@ -111,7 +111,7 @@ class HttpAgent:
             if turns[-1].ending != "answered":
                 break
             if dialogue is not None:
-                dialogue.heard(turns[-1])
+                dialogue.add_turn(turns[-1])
             text = await world.context.turns.next(task, turns)
         return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
 
@@ -171,7 +171,7 @@ class HttpAgent:
         )
 
     async def _exchange(
-        self, request: HttpRequest, cookies: CookieJar | None, world: World, accepted: Taken
+        self, request: HttpRequest, cookies: CookieJar | None, world: World, accepted: WasAccepted
     ) -> HttpExchange:
         sending = self._send(request, cookies, left_s(world), accepted)
         if not world.context.sink.has_limits:
@@ -184,7 +184,7 @@ class HttpAgent:
         return exchange
 
     async def _send(
-        self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, accepted: Taken
+        self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, accepted: WasAccepted
     ) -> HttpExchange:
         """Sends the request; if an agent that Holdfast started died, the exchange says so."""
         try:

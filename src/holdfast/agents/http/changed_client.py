@@ -12,7 +12,7 @@ from holdfast.agents.http.client import BODY_LIMIT, HttpClient, HttpExchange, ex
 from holdfast.agents.http.cookies import CookieJar
 from holdfast.agents.http.request import HttpRequest, RequestForm
 from holdfast.agents.http.template import RequestTemplate
-from holdfast.http1.client import Taken
+from holdfast.http1.client import WasAccepted
 from holdfast.http1.collected_reply import CollectedReply, ReplyCollector
 from holdfast.http1.outgoing_request import Endpoint
 from holdfast.http1.raw_socket import RawSocket, open_socket
@@ -145,7 +145,7 @@ class ChangedClient:
         """Does nothing: no connection is kept."""
 
     async def send(
-        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: Taken = bool
+        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: WasAccepted = bool
     ) -> HttpExchange:
         """The result of the changed request, or of the worst of its copies, within `limit_s`.
 

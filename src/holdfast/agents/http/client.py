@@ -22,7 +22,7 @@ from holdfast.agents.http.cookies import CookieJar
 from holdfast.agents.http.request import HttpRequest
 from holdfast.agents.http.url import HttpUrl
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
-from holdfast.http1.client import Taken, Upstreams
+from holdfast.http1.client import Upstreams, WasAccepted
 from holdfast.http1.collected_reply import CollectedReply
 from holdfast.http1.heads import block, lines, value_of
 from holdfast.http1.outgoing_request import OutgoingRequest
@@ -117,7 +117,7 @@ class HttpClient:
         return CookieJar(self.url, self.head.cookie)
 
     async def send(
-        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: Taken = bool
+        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, accepted: WasAccepted = bool
     ) -> HttpExchange:
         """Sends the request, within `limit_s` if that is less than the usual time.
 
@@ -142,7 +142,9 @@ class HttpClient:
         exchange.latency_ms, exchange.retried = latency_ms, retried
         return exchange
 
-    async def _ask(self, request: OutgoingRequest, deadline: float, accepted: Taken) -> tuple[CollectedReply, bool]:
+    async def _ask(
+        self, request: OutgoingRequest, deadline: float, accepted: WasAccepted
+    ) -> tuple[CollectedReply, bool]:
         """Waits for a free connection and sends the request; returns whether it needed a second connection."""
         try:
             async with asyncio.timeout_at(deadline):

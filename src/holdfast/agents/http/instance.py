@@ -152,7 +152,7 @@ class Instance:
         if not self.of_trial:
             self._pipes.drain()
             self._printed.restart()
-        self._printed.watch = world.heard
+        self._printed.watch = world.on_output
         with self._place.serving(world.context):
             answer = await self._http.ask(task, world)
         self._pipes.drain()
@@ -180,7 +180,7 @@ class Instance:
 
 
 def _last(printed: Tail) -> str:
-    return f": {printed.telling_line[:200]}" if printed.telling_line else ""
+    return f": {printed.error_line[:200]}" if printed.error_line else ""
 
 
 def _with_port(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:

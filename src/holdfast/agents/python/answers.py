@@ -90,7 +90,7 @@ def text_of(value: Any, prompt: str = "") -> str | None:
     if is_ai(value):
         return spoken(value["content"] if isinstance(value, dict) else value.content)
     messages = _messages(value)
-    reply = last_said(messages, prompt) if messages else None
+    reply = last_reply(messages, prompt) if messages else None
     if reply:
         return reply
     for name in CONTENT_KEYS:
@@ -148,7 +148,7 @@ def are_messages(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(_role(item) for item in value)
 
 
-def last_said(messages: list[Any], prompt: str) -> str | None:
+def last_reply(messages: list[Any], prompt: str) -> str | None:
     """The text of the last AI message; None if there is none since `prompt`."""
     for message in reversed(messages):
         role = _role(message)

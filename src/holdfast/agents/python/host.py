@@ -35,7 +35,7 @@ from holdfast.processes.spares import SpareChild
 _read_request = decoder(TrialRequest).decode  # created before any child, which then need not do it
 
 
-class Held(NamedTuple):
+class LoadedAgent(NamedTuple):
     """The agent in this process."""
 
     agent: Loaded
@@ -56,7 +56,7 @@ def next_order(control: socket.socket) -> TrialOrder | None:
     return TrialOrder(int.from_bytes(data, "big"), fds[0], fds[1]) if data else None
 
 
-def perform_work(line: int, agent: Held) -> None:
+def perform_work(line: int, agent: LoadedAgent) -> None:
     """Runs the trial that arrives on this line."""
     request = _read_request(read_frame(line))
     wire = protocol.TrialSocket(line)
@@ -114,7 +114,7 @@ class Zygote(SpareChild):
 
     pause_ms = 0
 
-    def __init__(self, control: socket.socket, agent: Held) -> None:
+    def __init__(self, control: socket.socket, agent: LoadedAgent) -> None:
         super().__init__(control)
         self._held = agent
         self._import_children = children_of_this()
@@ -163,7 +163,7 @@ class Zygote(SpareChild):
         work = next_order(self.control)
         if work is not None:
             tell(self.control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
-            self.tell_taken(b"x")
+            self.report_taken(b"x")
             self.leave()  # the agent must not find another trial's line
             redirect(work.output)
             os.close(work.output)
@@ -201,7 +201,7 @@ def main_in_sandbox() -> None:
         settle_streams()
 
 
-def _introduce(line: int, setup: protocol.HostSetup) -> Held | None:
+def _introduce(line: int, setup: protocol.HostSetup) -> LoadedAgent | None:
     """Imports the agent, and reports success or why it cannot be used."""
     try:
         prepare(setup.scenarios)
@@ -217,10 +217,10 @@ def _introduce(line: int, setup: protocol.HostSetup) -> Held | None:
         return None
     settle_streams()
     tell(line, ready)
-    return Held(agent, reset)
+    return LoadedAgent(agent, reset)
 
 
-def _place_loop(control: socket.socket, agent: Held) -> None:
+def _place_loop(control: socket.socket, agent: LoadedAgent) -> None:
     nowhere = lifted(os.open(os.devnull, os.O_WRONLY))
     while (work := next_order(control)) is not None:
         tell(control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))

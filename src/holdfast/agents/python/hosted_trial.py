@@ -85,9 +85,9 @@ class HostedTrial:
             timer.cancel()
             self._waiter = None
 
-    async def said_within(self, limit_s: float) -> bool:
+    async def ended_within(self, limit_s: float) -> bool:
         """Whether all turns ended in time, or the process has; False also if the agent exceeds one of its limits."""
-        return await unless_limited(self.wait(lambda: self.all_said, limit_s), self._context, ended=False)
+        return await unless_limited(self.wait(lambda: self.all_turns_ended, limit_s), self._context, ended=False)
 
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
         """Records the end of the process: its waitpid status, or the system's report that it ran out of memory."""
@@ -101,7 +101,7 @@ class HostedTrial:
             self.broke, self._broke_code = why, code
 
     @property
-    def all_said(self) -> bool:
+    def all_turns_ended(self) -> bool:
         """Whether no turn is open: the last one sent has ended, or the trial has."""
         return self.done is not None or len(self.turns) >= len(self.asked)
 

@@ -21,7 +21,7 @@ from holdfast.agents.answer_fields import RESET_S
 from holdfast.agents.dialogue import Dialogue
 from holdfast.agents.python.answers import settle
 from holdfast.agents.python.inline_folder import InlineFolder, Output
-from holdfast.agents.python.loaded import AskFunction, Given, Loaded, ResetFunction, load, prepare, unusable
+from holdfast.agents.python.loaded import AgentInput, AskFunction, Loaded, ResetFunction, load, prepare, unusable
 from holdfast.agents.python.turns import clear_environment, raised_turn, set_environment, take_turn
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, Turn
@@ -184,7 +184,7 @@ class InlineAgent:
         text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]
         while True:
             prompt = text if calm else context.injector.rewrite_turn(text)
-            agent_input = prompt if dialogue is None else dialogue.given(prompt)
+            agent_input = prompt if dialogue is None else dialogue.input_for(prompt)
             if self._loaded.is_async:
                 turn, noted = await self._awaited_turn(prompt, agent_input)
             else:
@@ -199,13 +199,13 @@ class InlineAgent:
             if alone or turn.ending != "answered":
                 return turns, notes
             if dialogue is not None:
-                dialogue.heard(turn)
+                dialogue.add_turn(turn)
             following = await context.turns.next(task, turns)
             if following is None:
                 return turns, notes
             text = following
 
-    async def _awaited_turn(self, prompt: str, agent_input: Given) -> tuple[Turn, tuple[str, ...]]:
+    async def _awaited_turn(self, prompt: str, agent_input: AgentInput) -> tuple[Turn, tuple[str, ...]]:
         """A turn that can be cancelled at its limit whenever the agent awaits something."""
         started = perf_counter()
         try:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from holdfast.agents.dialogue import GivenMessage
+from holdfast.agents.dialogue import AgentMessage
 from holdfast.agents.python.host_protocol import Unusable
 from holdfast.errors import HoldfastError, UserError, place_of
 from holdfast.model.codec import carried
@@ -16,7 +16,7 @@ from holdfast.model.spec import AgentSpec
 from holdfast.planes.describe import said
 from holdfast.planes.install import Installed, install, resolve
 
-Given: TypeAlias = str | list[GivenMessage]
+AgentInput: TypeAlias = str | list[AgentMessage]
 """The input of an agent: the question, or the messages up to it."""
 AskFunction = Callable[[Any], Any]
 ResetFunction = Callable[[], Any]
@@ -144,7 +144,7 @@ def _instance(endpoint: str, cls: type) -> Any:
         ) from broken
 
 
-def _with_input(invoke: Callable[[Any], Any], form: Callable[[Given], Any]) -> AskFunction:
+def _with_input(invoke: Callable[[Any], Any], form: Callable[[AgentInput], Any]) -> AskFunction:
     """Wraps `invoke` to pass the prompt, or the messages, in the required form."""
     return lambda agent_input: invoke(form(agent_input))
 

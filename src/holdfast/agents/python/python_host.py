@@ -143,14 +143,14 @@ class PythonHost:
         await self._await_begin(hosted)
         most = task.most_turns
         while not hosted.broke:
-            in_time = await hosted.said_within(self._timeout_s) or await self._is_arriving(hosted, ends)
+            in_time = await hosted.ended_within(self._timeout_s) or await self._is_arriving(hosted, ends)
             if not in_time:
                 hosted.late = True
                 await self._stop(hosted)
                 return
             if len(hosted.asked) == most or not await hosted.go_on(task, ends.say):
                 break
-        if not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_said else self._timeout_s):
+        if not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_turns_ended else self._timeout_s):
             hosted.notes.append("its process did not end by itself after its answer, and was ended")
             await self._stop(hosted)
 
@@ -158,9 +158,9 @@ class PythonHost:
         """Whether an answer that was given in time is still arriving: Holdfast may have been busy."""
         hosted.limit_ms = self._timeout_s * 1000
         ends.drain()
-        if not hosted.all_said and len(hosted.frames):
-            await hosted.wait(lambda: hosted.all_said or hosted.late, GRACE_S)
-        return hosted.all_said and not hosted.late
+        if not hosted.all_turns_ended and len(hosted.frames):
+            await hosted.wait(lambda: hosted.all_turns_ended or hosted.late, GRACE_S)
+        return hosted.all_turns_ended and not hosted.late
 
     async def _await_begin(self, hosted: HostedTrial) -> None:
         limit_s = RESET_S if self._has_reset else START_S

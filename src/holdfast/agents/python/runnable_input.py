@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
 
-from holdfast.agents.dialogue import GivenMessage
+from holdfast.agents.dialogue import AgentMessage
 from holdfast.agents.python.runnable_places import Takes, resolved, says_type, takes, takes_by_json
 from holdfast.errors import UserError
 
@@ -22,7 +22,7 @@ class InputForm:
     messages: bool = False
     dicts: bool = False
 
-    def __call__(self, agent_input: str | list[GivenMessage]) -> Any:
+    def __call__(self, agent_input: str | list[AgentMessage]) -> Any:
         """Builds the input with this prompt or these messages."""
         if not self.key:
             return agent_input
@@ -31,7 +31,7 @@ class InputForm:
         listed = [{"role": "user", "content": agent_input}] if isinstance(agent_input, str) else agent_input
         return {self.key: [self._message(one) for one in listed]}
 
-    def _message(self, one: GivenMessage) -> GivenMessage | tuple[str, str]:
+    def _message(self, one: AgentMessage) -> AgentMessage | tuple[str, str]:
         role, content = one["role"], one["content"]
         if role == "tool":  # a tool's message needs the id of a call, and there is none
             role, content = "assistant", f"Tool result: {content}"
@@ -57,7 +57,7 @@ def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
     return form
 
 
-def _by_schema(asks: WantedInput) -> InputForm | None:
+def _by_schema(asks: InputSchema) -> InputForm | None:
     """Chooses `messages`, `input`, the only key or the only required one; plain text if that is accepted."""
     if not asks.keys:
         return TEXT if asks.is_text else None
@@ -72,7 +72,7 @@ def _by_schema(asks: WantedInput) -> InputForm | None:
     return _at(only[0], asks, messages=not takes.text)
 
 
-def _by_setting(endpoint: str, asks: WantedInput | None, setting: str) -> InputForm:
+def _by_setting(endpoint: str, asks: InputSchema | None, setting: str) -> InputForm:
     if asks is not None and asks.is_graph and asks.keys and setting not in asks.keys:
         # A graph drops an unknown key and answers nevertheless: the model would never get the prompt.
         raise UserError(
@@ -87,7 +87,7 @@ def _by_setting(endpoint: str, asks: WantedInput | None, setting: str) -> InputF
     return _at(setting, asks, messages=setting == "messages" or not takes.text)
 
 
-def _at(key: str, asks: WantedInput | None, *, messages: bool) -> InputForm:
+def _at(key: str, asks: InputSchema | None, *, messages: bool) -> InputForm:
     takes = asks.keys.get(key, Takes()) if asks is not None else Takes()
     return InputForm(key, messages, takes.dicts)
 
@@ -103,7 +103,7 @@ def _unplaced(endpoint: str, why: str) -> UserError:
 
 
 @dataclass(frozen=True)
-class WantedInput:
+class InputSchema:
     """The input that a schema describes."""
 
     keys: Mapping[str, Takes] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class WantedInput:
     """The schema in words."""
 
 
-def wanted(target: Any) -> WantedInput | None:
+def wanted(target: Any) -> InputSchema | None:
     """The input that this runnable describes; None for an object without a schema."""
     inner = _within(target)
     builder = getattr(inner, "builder", None)
@@ -130,7 +130,7 @@ def wanted(target: Any) -> WantedInput | None:
         if channels is not None and "__root__" not in channels:
             return _of_graph(state, channels, getattr(builder, "managed", {}))
     if "AgentExecutor" in _kinds(inner):  # its schema accepts any keys; without the right one its prompt raises
-        return WantedInput({"input": Takes(text=True)}, told="a mapping with input")
+        return InputSchema({"input": Takes(text=True)}, told="a mapping with input")
     if not any(callable(getattr(target, name, None)) for name in ("get_input_jsonschema", "get_input_schema")):
         return None
     try:
@@ -161,19 +161,19 @@ def _kinds(target: Any) -> set[str]:
     return {kind.__name__ for kind in type(target).__mro__}
 
 
-def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> WantedInput:
+def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> InputSchema:
     hints = _hints(state)
     keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
     required = _required_keys(state, keys)
-    return WantedInput(keys, required, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
+    return InputSchema(keys, required, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
 
 
-def _of_type(kind: Any, description: str) -> WantedInput:
+def _of_type(kind: Any, description: str) -> InputSchema:
     """The input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
         keys = {name: takes(hint) for name, hint in _hints(kind).items()}
-        return WantedInput(keys, _required_keys(kind, keys), told=_in_words(keys))
-    return WantedInput(is_text=kind is str, told=description)
+        return InputSchema(keys, _required_keys(kind, keys), told=_in_words(keys))
+    return InputSchema(is_text=kind is str, told=description)
 
 
 def _input_type(target: Any) -> Any:
@@ -212,7 +212,7 @@ def _json_schema(target: Any) -> Mapping[str, Any]:
     return typing.cast(Mapping[str, Any], (getattr(model, "model_json_schema", None) or model.schema)())
 
 
-def _of_json(schema: Mapping[str, Any]) -> WantedInput:
+def _of_json(schema: Mapping[str, Any]) -> InputSchema:
     defs = schema.get("$defs") or schema.get("definitions") or {}
     schema = resolved(schema, defs)
     properties: Mapping[str, Any] = schema.get("properties") or {}
@@ -221,10 +221,10 @@ def _of_json(schema: Mapping[str, Any]) -> WantedInput:
     keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
     required = frozenset(schema.get("required") or ()) & frozenset(keys)
     if keys:
-        return WantedInput(keys, required, checked=True, told=_in_words(keys))
+        return InputSchema(keys, required, checked=True, told=_in_words(keys))
     typed = says_type(schema)
     description = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
-    return WantedInput(is_text=typed and takes_by_json(schema, defs).text, told=description if typed else "anything")
+    return InputSchema(is_text=typed and takes_by_json(schema, defs).text, told=description if typed else "anything")
 
 
 def _in_words(keys: Mapping[str, Takes]) -> str:

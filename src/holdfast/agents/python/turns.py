@@ -23,7 +23,7 @@ from holdfast.agents.python.answers import (
     settle_plain,
     text_of,
 )
-from holdfast.agents.python.loaded import Given, Loaded, ResetFunction
+from holdfast.agents.python.loaded import AgentInput, Loaded, ResetFunction
 from holdfast.model.observation import Turn
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
@@ -187,7 +187,7 @@ async def _converse(
     while prompt is not None:
         n += 1
         line.send(protocol.TurnBegun())
-        agent_input = prompt if dialogue is None else dialogue.given(prompt)
+        agent_input = prompt if dialogue is None else dialogue.input_for(prompt)
         turn, notes = await take_turn(
             prompt, agent, settle, lambda text: line.send(protocol.Piece(text)), agent_input=agent_input
         )
@@ -196,7 +196,7 @@ async def _converse(
         if turn.ending != "answered" or n == request.turns:
             break
         if dialogue is not None:
-            dialogue.heard(turn)
+            dialogue.add_turn(turn)
         prompt = line.hear()
     line.send(protocol.TurnsDone(weather.calls, weather.concurrent, weather.unmatched))
 
@@ -208,7 +208,7 @@ async def take_turn(
     take: Take,
     caught: Any = BaseException,
     *,
-    agent_input: Given | None = None,
+    agent_input: AgentInput | None = None,
 ) -> tuple[Turn, tuple[str, ...]]:
     """One turn of an agent, with a note if its answer was cut. An exception is its result.
 
@@ -242,7 +242,7 @@ async def take_turn(
     return turn, notes
 
 
-def _canaries(returned: dict[Any, Any], inputs: tuple[Given, ...]) -> tuple[str, ...]:
+def _canaries(returned: dict[Any, Any], inputs: tuple[AgentInput, ...]) -> tuple[str, ...]:
     """The canaries in the fields of the result, except those that only repeat the agent's input."""
     from holdfast.planes.traced_call import ReadValues
 
@@ -250,7 +250,7 @@ def _canaries(returned: dict[Any, Any], inputs: tuple[Given, ...]) -> tuple[str,
     return ReadValues(own).canaries
 
 
-def _repeats(value: Any, inputs: tuple[Given, ...]) -> bool:
+def _repeats(value: Any, inputs: tuple[AgentInput, ...]) -> bool:
     return any(value is one for one in inputs) or (isinstance(value, str) and value in inputs)
 
 

@@ -8,7 +8,7 @@ from time import perf_counter
 
 from holdfast.agents.python.host_protocol import HostSetup, TrialRequest, Unusable, first_news, framed
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
-from holdfast.agents.time_limit import left_s, patience_ms
+from holdfast.agents.time_limit import left_s, turn_limit_ms
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
@@ -36,7 +36,7 @@ class WorldHosts:
     async def run(self, task: Task, world: World) -> Answer:
         place = await world.place()
         hosted = HostedTrial(asyncio.get_running_loop(), world.context)
-        hosted.printed.watch = world.heard
+        hosted.printed.watch = world.on_output
         hosted.asked.append(world.context.injector.rewrite_turn(task.turns[0]))
         ends = TrialPipes(asyncio.get_running_loop(), hosted)
         line, output = ends.theirs
@@ -120,14 +120,14 @@ class WorldHosts:
 
     async def _turns(self, hosted: HostedTrial, ends: TrialPipes, task: Task, world: World) -> float:
         """Asks turn after turn until one takes too long; returns the time limit of the last turn."""
-        limit_s = patience_ms(self._timeout_ms, world) / 1000
+        limit_s = turn_limit_ms(self._timeout_ms, world) / 1000
         while not hosted.broke:
-            if not await hosted.said_within(limit_s):
+            if not await hosted.ended_within(limit_s):
                 hosted.late = True
                 break
             if len(hosted.asked) == task.most_turns or not await hosted.go_on(task, ends.say):
                 break
-            limit_s = patience_ms(self._timeout_ms, world) / 1000
+            limit_s = turn_limit_ms(self._timeout_ms, world) / 1000
         return limit_s
 
 

@@ -115,7 +115,7 @@ class ClaimMatchesState:
         matching = [[event for event in events if fits(event, claim.did)] for claim in self.claims]
         listed = tuple(tuple(in_words(event) for event in some[:SHOWN]) for some in matching)
         unseen = tuple(
-            world.unseen.get(f"{claim.did['type']}s", "")
+            world.audit_gaps.get(f"{claim.did['type']}s", "")
             or next((why for event, why in unknown_events if fits(event, claim.did)), "")
             for claim in self.claims
         )

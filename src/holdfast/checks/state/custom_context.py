@@ -13,7 +13,7 @@ from holdfast.protocols.world import World
 from holdfast.service_kinds import port_of
 
 
-class Reached(Struct, frozen=True):
+class ScriptService(Struct, frozen=True):
     """The address of a service for a script."""
 
     host: str
@@ -25,7 +25,7 @@ class Context(Struct, frozen=True, omit_defaults=True):
 
     sandbox_id: str
     workspace_path: str
-    services: dict[str, Reached]
+    services: dict[str, ScriptService]
     audit_log_path: str
     trace_path: str
     task: dict[str, str]
@@ -53,9 +53,9 @@ def _lent(world: World, log: Path) -> str:
     return world.lend(log.name, log.read_bytes() if log.exists() else b"")
 
 
-def _service_address(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> Reached:
+def _service_address(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> ScriptService:
     spec = service.spec
     if host is not None:
-        return Reached(*host[spec.name])
+        return ScriptService(*host[spec.name])
     name = world.environ.get(f"{spec.variable}_HOST", spec.name)
-    return Reached(name, int(world.environ.get(f"{spec.variable}_PORT", port_of(spec))))
+    return ScriptService(name, int(world.environ.get(f"{spec.variable}_PORT", port_of(spec))))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from holdfast.checks.patterns import fault_in, search, why_never
-from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreached
+from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreadable_finding
 from holdfast.checks.state.recorded import KEPT, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -46,7 +46,7 @@ class FileContent:
     def decide(self, exhibit: Exhibit) -> Finding:
         place = recorded(exhibit, [self.path, "content"], PathFound)
         name = shorten(self.path, 60)
-        if away := unreached(place):
+        if away := unreadable_finding(place):
             return away
         if place.kind != "file":
             why = f"there is no {name}" if place.kind == "nothing" else f"{name} {_FOLDER}"

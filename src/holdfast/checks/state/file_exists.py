@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreached
+from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreadable_finding
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -33,7 +33,7 @@ class FileExists:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         place = recorded(exhibit, [self.path], PathFound)
-        if away := unreached(place):
+        if away := unreadable_finding(place):
             return away
         there = place.kind != "nothing"
         what = f"{shorten(self.path)} is there" if there else f"there is no {shorten(self.path)}"

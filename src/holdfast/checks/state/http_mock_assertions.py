@@ -18,8 +18,8 @@ from holdfast.checks.state.mock_requests import (
     SeenRequest,
     fault_in_field,
     json_of,
-    kept,
     matching,
+    recorded_requests,
     unclear,
     value_at,
 )
@@ -192,7 +192,7 @@ class HttpMockAssertions:
         mock = world.services.get(self.service)
         if not isinstance(mock, Mock):
             raise HarnessError(f"{self.service} is not an http_mock service", code="check-service-wrong")
-        return record([self.service], kept(mock))
+        return record([self.service], recorded_requests(mock))
 
     def decide(self, exhibit: Exhibit) -> Finding:
         requests = recorded(exhibit, [self.service], MockRequests)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from holdfast.checks.state.mock_requests import FIELD, MISSING, kept, value_at
+from holdfast.checks.state.mock_requests import FIELD, MISSING, recorded_requests, value_at
 from holdfast.checks.values import as_text
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.codec import encodable
@@ -16,7 +16,7 @@ LARGEST = 10_000_000
 """Maximum number of bytes for a judge, whatever `max_input` says; checks record no more."""
 
 
-class Shown(Struct, frozen=True, omit_defaults=True):
+class JudgeInput(Struct, frozen=True, omit_defaults=True):
     """The text under judgement."""
 
     text: str = ""
@@ -24,31 +24,31 @@ class Shown(Struct, frozen=True, omit_defaults=True):
     """The text was truncated."""
 
 
-def capped(text: str, limit: int) -> Shown:
+def capped(text: str, limit: int) -> JudgeInput:
     """The text, encodable as JSON and truncated to `limit` bytes."""
     data = encodable(text[: limit + 1]).encode()
     if len(text) <= limit and len(data) <= limit:
-        return Shown(data.decode())
-    return Shown(data[:limit].decode("utf-8", "ignore"), True)
+        return JudgeInput(data.decode())
+    return JudgeInput(data[:limit].decode("utf-8", "ignore"), True)
 
 
-def of_mock(mock: Mock, field: str, limit: int) -> Shown:
+def of_mock(mock: Mock, field: str, limit: int) -> JudgeInput:
     """A field of a mock's recorded requests; empty if the request or the field is missing."""
-    recorded = kept(mock)
+    recorded = recorded_requests(mock)
     if field == "request_count":
         return capped(str(len(recorded.requests) + recorded.more), limit)
     parts = FIELD.fullmatch(field)
     index = int(parts[2]) if parts and parts[2] else -1
     if parts is None or not -len(recorded.requests) <= index < len(recorded.requests):
-        return Shown()
+        return JudgeInput()
     request, part = recorded.requests[index], parts[3] or ""
     if part.startswith("body") and (request.unread or (request.cut and part != "body")):
         raise HarnessError(f"{field} is not known: {request.hidden}", code="check-input-lost")
     value = value_at(request, part)
-    return Shown() if value is MISSING or value is None else capped(as_text(value), limit)
+    return JudgeInput() if value is MISSING or value is None else capped(as_text(value), limit)
 
 
-def of_workspace(world: World, limit: int) -> Shown:
+def of_workspace(world: World, limit: int) -> JudgeInput:
     """Every file that the agent changed, with its path and content; reads no more than the limit."""
     parts: list[str] = []
     room = limit
@@ -57,7 +57,7 @@ def of_workspace(world: World, limit: int) -> Shown:
         parts.append(part)
         room -= len(part.encode("utf-8", "replace"))
         if room <= 0:
-            return Shown(capped("".join(parts), limit).text, True)
+            return JudgeInput(capped("".join(parts), limit).text, True)
     return capped("".join(parts), limit)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from holdfast.checks.state.judge_input import LARGEST, Shown, capped, of_mock, of_workspace
+from holdfast.checks.state.judge_input import LARGEST, JudgeInput, capped, of_mock, of_workspace
 from holdfast.checks.state.judge_prompt import SYSTEM, prompt
 from holdfast.checks.state.judge_vote import Vote, is_vote, middle, vote_of
 from holdfast.checks.state.mock_requests import FIELD, fault_in_field
@@ -146,12 +146,12 @@ class LlmAsJudge:
                 why = str(malformed)
         raise HarnessError(f"the judge {self.model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
-    def _judge_input(self, observation: Observation, evidence: Evidence) -> Shown:
+    def _judge_input(self, observation: Observation, evidence: Evidence) -> JudgeInput:
         if self.input_from == "agent_output":
             return capped((observation.turns[-1].text if observation.turns else "") or "", self.max_input)
         if self.input_from == "stdout":
             return capped(observation.output, self.max_input)
-        return recorded_in(evidence, self._place, Shown)
+        return recorded_in(evidence, self._place, JudgeInput)
 
     @property
     def _place(self) -> list[Any]:

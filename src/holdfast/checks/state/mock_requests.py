@@ -52,7 +52,7 @@ class MockRequests(Struct, frozen=True, omit_defaults=True):
     more: int = 0
 
 
-def kept(mock: Mock) -> MockRequests:
+def recorded_requests(mock: Mock) -> MockRequests:
     """The requests of a mock in order, as many as fit into the evidence."""
     requests: list[SeenRequest] = []
     size = 0

@@ -60,7 +60,7 @@ PATH_CODES: Mapping[str, str] = {
 }
 
 
-def unreached(place: PathFound) -> Finding | None:
+def unreadable_finding(place: PathFound) -> Finding | None:
     """The finding of every file check for a path that cannot be looked at; None if it can.
 
     A link that the agent made to leave the workspace fails even a negated rule; an unreadable path proves nothing.

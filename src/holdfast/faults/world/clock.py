@@ -28,9 +28,9 @@ async def set_clock(world: World, ctx: FaultContext, now: float, *, frozen: bool
         ctx.memory[_CHANGE] = world.clock_changes
 
 
-def unread(world: World, ctx: FaultContext) -> str:
+def why_unread(world: World, ctx: FaultContext) -> str:
     """Why a change of the clock was not met; empty if a program read the clock after it."""
-    changes_read = world.seen_clock_changes() if isinstance(world, WatchedClock) else None
+    changes_read = world.read_clock_changes() if isinstance(world, WatchedClock) else None
     if changes_read is None:
         return UNSEEN
     change = ctx.memory[_CHANGE]

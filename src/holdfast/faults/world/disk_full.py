@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.files import command, touch, untouch, untouched, watch
+from holdfast.faults.world.files import command, forget_changes, touch, watch, why_not_hit
 from holdfast.model.capabilities import DISK
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
@@ -40,8 +40,8 @@ class DiskFull:
         return "no space left on the disk"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return untouched(world, ctx)
+        return why_not_hit(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
-        untouch(ctx)
+        forget_changes(ctx)
         await command(world, ctx, "rm", "-f", "--", BALLAST)

@@ -34,7 +34,7 @@ def part_problems(path: str) -> Iterable[tuple[str, str]]:
         yield "path", "nothing can run without its workspace: name a file or a folder in it"
 
 
-def found(world: World, path: str) -> Path | None:
+def find_path(world: World, path: str) -> Path | None:
     """The file or folder as a readable path; None if there is none, or only a link that leads out."""
     try:
         return world.sandbox.find(path)
@@ -44,7 +44,7 @@ def found(world: World, path: str) -> Path | None:
 
 def below(world: World, path: str, *, links: bool = False) -> list[str]:
     """The path and everything in it, as paths of the workspace; with `links` also links."""
-    top = found(world, path)
+    top = find_path(world, path)
     if top is None:
         return []
     paths = [path]
@@ -62,13 +62,13 @@ def below(world: World, path: str, *, links: bool = False) -> list[str]:
 
 def mode_of(world: World, path: str) -> int | None:
     """The current permissions."""
-    host_path = found(world, path)
+    host_path = find_path(world, path)
     return None if host_path is None else host_path.stat().st_mode & 0o7777
 
 
 def footprint(world: World, path: str) -> tuple[int, int] | None:
     """A value that changes whenever anybody changes the file: nobody can set its ctime. None if it is gone."""
-    host_path = found(world, path)
+    host_path = find_path(world, path)
     if host_path is None:
         return None
     stat = host_path.lstat()
@@ -82,17 +82,17 @@ async def touch(world: World, ctx: FaultContext, paths: Collection[str], stands:
     """
     import asyncio  # imported here, because faults are also made where no event loop ever runs
 
-    names = {shown(path) for path in paths}
+    names = {change_path(path) for path in paths}
     before = await asyncio.to_thread(_changed, world, names)
     ctx.memory.setdefault(TOUCHED, {}).update({path: Touched(before.get(path), stands) for path in names})
 
 
-def untouch(ctx: FaultContext) -> None:
+def forget_changes(ctx: FaultContext) -> None:
     """Forgets the fault's changes, which are undone: from now on every change is the agent's."""
     ctx.memory.pop(TOUCHED, None)
 
 
-def shown(path: str) -> str:
+def change_path(path: str) -> str:
     """A path in the format of file changes."""
     return os.fsencode(os.path.normpath(path)).decode("utf-8", "backslashreplace")
 
@@ -134,7 +134,7 @@ _LEFT = "left"
 """The inode and mode of each path, as the fault left it."""
 
 
-async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
+async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
     """Changes permissions and verifies that this affects the agent: `tried` is what it must not be able to do."""
     modes = ctx.memory.setdefault(_MODES, {})
     modes |= {path: mode for path in paths if (mode := mode_of(world, path)) is not None}
@@ -145,27 +145,27 @@ async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: st
 
     await touch(world, ctx, paths, stands)
     await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # the contents of a folder before the folder
-    left |= {shown(path): footprint(world, path) for path in paths}
+    left |= {change_path(path): footprint(world, path) for path in paths}
     ctx.memory[_LEFT] = {
         path: (now[0], mode)
         for path in paths
-        if (now := left[shown(path)]) is not None and (mode := mode_of(world, path)) is not None
+        if (now := left[change_path(path)]) is not None and (mode := mode_of(world, path)) is not None
     }
     if await allowed(world, ctx, tried, paths[0]):
-        await give_back(world, ctx)
+        await restore_permissions(world, ctx)
         raise HarnessError(
             "permissions do not bind the agent here: it runs as root. Use the bubblewrap backend",
             code="fault-impossible",
         )
 
 
-async def give_back(world: World, ctx: FaultContext) -> None:
+async def restore_permissions(world: World, ctx: FaultContext) -> None:
     """Restores the permissions of the paths that still exist."""
-    untouch(ctx)
+    forget_changes(ctx)
     modes: dict[str, int] = ctx.memory.pop(_MODES, {})
     by_mode: dict[int, list[str]] = defaultdict(list)
     for path, mode in modes.items():
-        if found(world, path) is not None:
+        if find_path(world, path) is not None:
             by_mode[mode].append(path)
     for mode, paths in by_mode.items():
         await command_on(world, ctx, ("chmod", f"{mode:o}"), paths)
@@ -192,7 +192,7 @@ async def watch(
         ctx.memory[FELT] = await world.sandbox.watch(FileHazard(kind, real, moved))
 
 
-def untouched(world: World, ctx: FaultContext) -> str:
+def why_not_hit(world: World, ctx: FaultContext) -> str:
     """Why a file fault was not met; empty if a call of the agent failed because of it."""
     is_hit: Callable[[], bool] | None = ctx.memory.get(FELT)
     if is_hit is None:

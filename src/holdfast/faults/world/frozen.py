@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.faults.met import CLOCK
-from holdfast.faults.world.clock import clocked, set_clock, unread
+from holdfast.faults.world.clock import clocked, set_clock, why_unread
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -22,4 +22,4 @@ class Frozen:
         return "the clock is frozen"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return unread(world, ctx)
+        return why_unread(world, ctx)

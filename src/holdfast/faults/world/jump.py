@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from holdfast.errors import HarnessError
 from holdfast.faults.met import CLOCK
-from holdfast.faults.world.clock import clocked, set_clock, unread, written
+from holdfast.faults.world.clock import clocked, set_clock, why_unread, written
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -46,7 +46,7 @@ class Jump:
         return f"the clock leaps to {self.before_s:g} s before {written(border)}"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return unread(world, ctx)
+        return why_unread(world, ctx)
 
     def border(self, now: float) -> float:
         """The next boundary after a moment, in seconds since 1970."""

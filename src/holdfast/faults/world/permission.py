@@ -8,7 +8,15 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.files import found, give_back, mode_of, part_problems, take, untouched, watch
+from holdfast.faults.world.files import (
+    find_path,
+    mode_of,
+    part_problems,
+    remove_permissions,
+    restore_permissions,
+    watch,
+    why_not_hit,
+)
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -25,15 +33,15 @@ class Permission:
         return part_problems(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        if found(world, self.path) is None:
+        if find_path(world, self.path) is None:
             return ""
         spared = () if (mode_of(world, self.path) or 0) & 0o777 else (self.path,)
         await watch(world, ctx, "denied", self.path, spared=spared)
-        await take(world, ctx, [self.path], "000", "-r")
+        await remove_permissions(world, ctx, [self.path], "000", "-r")
         return f"{self.path}: permission denied"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return untouched(world, ctx)
+        return why_not_hit(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
-        await give_back(world, ctx)
+        await restore_permissions(world, ctx)

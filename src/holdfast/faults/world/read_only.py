@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.files import below, give_back, mode_of, take, untouched, watch
+from holdfast.faults.world.files import below, mode_of, remove_permissions, restore_permissions, watch, why_not_hit
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 from holdfast.reading.file import outside
@@ -34,11 +34,11 @@ class ReadOnly:
             return ""
         spared = [path for path in paths if not (mode_of(world, path) or 0) & 0o222]
         await watch(world, ctx, "read_only", self.path, spared=spared)
-        await take(world, ctx, paths, "a-w", "-w")
+        await remove_permissions(world, ctx, paths, "a-w", "-w")
         return f"{self.path}: read-only"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return untouched(world, ctx)
+        return why_not_hit(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
-        await give_back(world, ctx)
+        await restore_permissions(world, ctx)

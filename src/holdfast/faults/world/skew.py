@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import CLOCK
-from holdfast.faults.world.clock import clocked, set_clock, unread
+from holdfast.faults.world.clock import clocked, set_clock, why_unread
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -29,4 +29,4 @@ class Skew:
         return f"the clock is {abs(self.offset_s):g} s {'ahead' if self.offset_s > 0 else 'behind'}"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return unread(world, ctx)
+        return why_unread(world, ctx)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.files import below, command_on, part_problems, touch, untouched, watch
+from holdfast.faults.world.files import below, command_on, part_problems, touch, watch, why_not_hit
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -36,4 +36,4 @@ class Vanished:
         return f"{self.path}: gone"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return untouched(world, ctx)
+        return why_not_hit(world, ctx)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from holdfast.processes.leftovers import die_with_parent
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.exec_attempt import AT_FDCWD, ExecImage, attempt, executes, leader
-from holdfast.world.sandbox.file_calls import told_calls
+from holdfast.world.sandbox.file_calls import reported_calls
 from holdfast.world.sandbox.file_watch import FileWatch
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage
@@ -53,7 +53,7 @@ class CommandRecorder:
         # The order matters. The child is forked first, so that the filter, which the supervisor and all that it starts
         # inherit, does not hold for the child: it would wait for its own answer. It must also outlive everybody whom
         # the filter stops, since a stopped call waits until somebody answers it.
-        program = kernel.tell_of_programs(more=told_calls(watched) if watched else ())
+        program = kernel.report_programs(more=reported_calls(watched) if watched else ())
         self._orders, orders = wire.pair()
         supervisor = os.getpid()
         self.pid = os.fork()

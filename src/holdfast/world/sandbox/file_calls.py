@@ -124,7 +124,7 @@ def write_calls(machine: str = "") -> Mapping[int, str]:
     return {numbers[at]: name for name, numbers in _WRITES.items()}
 
 
-def told_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
+def reported_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
     """The numbers of the calls that must be reported, for faults of `paths` or of the `disk`."""
     at = _column(machine)
     numbers = set(path_calls(machine)) if "paths" in watched else set()

@@ -45,7 +45,7 @@ class SandboxHost(SpareChild):
     def serve(self) -> int:
         message = wire.receive(self.control)
         if message is not None:
-            self.tell_taken(b"x")
+            self.report_taken(b"x")
             self.leave()
             self._serve(socket.socket(fileno=message.fds[0]), message.fds[1], message.fds[2:])
         return 0

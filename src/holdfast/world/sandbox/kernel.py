@@ -231,7 +231,7 @@ def program_calls(machine: str = "") -> tuple[int, int, int]:
     return numbers["execve"], numbers["execveat"], numbers["exit_group"]
 
 
-def tell_of_programs(machine: str = "", more: Collection[int] = ()) -> bytes:
+def report_programs(machine: str = "", more: Collection[int] = ()) -> bytes:
     """A filter that reports every exec, every exit and `more` before they happen; all other calls pass."""
     machine = machine or platform.machine()
     numbers = sorted({*program_calls(machine), *more})

@@ -122,7 +122,7 @@ def _last(messages: IO[bytes]) -> str:
     return errors[-1] if errors else " ".join(lines)[-_SHOWN:]
 
 
-def beside(program: Path, *names: str) -> Path:
+def find_sibling(program: Path, *names: str) -> Path:
     """A program of one of these names next to the server's; raises HarnessError if there is none."""
     real = program.resolve()
     folders = (real.parent, real.parent.parent / "bin", program.parent)

@@ -10,7 +10,15 @@ from pathlib import Path
 from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, data_limit, reachable, server_user
-from holdfast.world.services.programs import Programs, ServerProgram, beside, candidates, choose, version, wait_for
+from holdfast.world.services.programs import (
+    Programs,
+    ServerProgram,
+    candidates,
+    choose,
+    find_sibling,
+    version,
+    wait_for,
+)
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.settings import RedisSettings, redis_settings
 from holdfast.world.services.spares import ServerOfTrial, ServerSetup, SpareKeeper, set_up
@@ -159,7 +167,7 @@ class RedisDump:
             return " ".join(answer.read(300).decode("utf-8", "replace").split())
 
     async def _run(self, socket_folder: Path, words: tuple[str, ...], to: Path) -> None:
-        program = beside(self.server, "redis-cli", "valkey-cli")
+        program = find_sibling(self.server, "redis-cli", "valkey-cli")
 
         def argv(sockets: str) -> list[str]:
             return [str(program), "-s", f"{sockets}/redis.sock", *words]

@@ -95,13 +95,13 @@ class SpareKeeper(Generic[S]):
         start: Callable[[], Awaitable[S]],
         done: Callable[[], None],
         endings: Endings | None = None,
-        taken: Callable[[S], None] = lambda service: None,
+        on_taken: Callable[[S], None] = lambda service: None,
     ) -> None:
-        """`done` is called when no server is left, `taken` with each server that a trial gets."""
+        """`done` is called when no server is left, `on_taken` with each server that a trial gets."""
         self._start = start
         self._done = done
         self._endings = endings or Endings()
-        self._taken = taken
+        self._on_taken = on_taken
         self._waiting: deque[asyncio.Task[S]] = deque()
         self._wanted = 1
         self._refill()
@@ -120,7 +120,7 @@ class SpareKeeper(Generic[S]):
             await server.close()
         else:
             server = await self._start()
-        self._taken(server)
+        self._on_taken(server)
         return server
 
     async def close(self) -> None:

@@ -178,7 +178,7 @@ def test_where_such_deeds_are_not_seen_a_claim_is_believed_only_if_it_was_done_a
     check = ClaimMatchesState((Claim(says="sent", did=MAILED),))
     for audit, passed in (((SENT,), True), ((), None)):
         world = FakeWorld(Path("/nowhere"), audit=audit)
-        world.unseen = {"http_calls": "calls past the proxy are not seen"}
+        world.audit_gaps = {"http_calls": "calls past the proxy are not seen"}
         assert check.decide(gathered(check, world, "I sent it.")).passed is passed
 
 

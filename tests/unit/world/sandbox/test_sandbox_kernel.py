@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.world.sandbox import kernel
-from holdfast.world.sandbox.file_calls import told_calls
+from holdfast.world.sandbox.file_calls import reported_calls
 
 ALLOW, REFUSE, TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
 MACHINES = list(kernel.NUMBERS)
@@ -61,7 +61,7 @@ def test_the_second_table_of_x86_is_refused():
 @given(number=st.integers(0, 1000))
 def test_programs_are_told_and_all_else_passes(machine, number):
     executing = {kernel.NUMBERS[machine][name] for name in ("execve", "execveat", "exit_group")}
-    assert verdict(kernel.tell_of_programs(machine), machine, number) == (TELL if number in executing else ALLOW)
+    assert verdict(kernel.report_programs(machine), machine, number) == (TELL if number in executing else ALLOW)
     refused = {kernel.NUMBERS[machine][name] for name in (*kernel.BANNED, "socket", "socketpair")}
     if number not in refused:
         assert verdict(kernel.guard(machine), machine, number) == ALLOW
@@ -70,8 +70,8 @@ def test_programs_are_told_and_all_else_passes(machine, number):
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("watched", [("paths",), ("disk",), ("paths", "disk")])
 def test_calls_on_files_are_told_where_they_are_watched(machine, watched):
-    more = told_calls(watched, machine)
-    program = kernel.tell_of_programs(machine, more)
+    more = reported_calls(watched, machine)
+    program = kernel.report_programs(machine, more)
     told = {number for number in range(600) if verdict(program, machine, number) == TELL}
     assert told == {*more, *kernel.program_calls(machine)}
     assert verdict(program, machine, min(more), architecture=0x40000003) == ALLOW

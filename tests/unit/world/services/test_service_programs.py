@@ -1,4 +1,4 @@
-"""Programs that come with a server: run beside it, limited, and told of where they fail."""
+"""Programs that come with a server: run next to it, limited, with their errors reported."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import HarnessError
 from holdfast.world.services import programs
 from holdfast.world.services.confinement import server_user
-from holdfast.world.services.programs import Programs, beside
+from holdfast.world.services.programs import Programs, find_sibling
 from holdfast.world.services.server import SocketFolder
 from refused import refused
 
@@ -72,9 +72,9 @@ def test_programs_are_found_where_a_link_to_the_server_leads(tmp_path):
         (tmp_path / "lib" / path).write_text("")
         os.chmod(tmp_path / "lib" / path, 0o755)
     (tmp_path / "server").symlink_to(tmp_path / "lib" / "sbin" / "server")
-    assert beside(tmp_path / "server", "other", "dump") == tmp_path / "lib" / "bin" / "dump"
+    assert find_sibling(tmp_path / "server", "other", "dump") == tmp_path / "lib" / "bin" / "dump"
     with refused("service-failed"):
-        beside(tmp_path / "server", "missing")
+        find_sibling(tmp_path / "server", "missing")
 
 
 def test_one_that_quotes_several_lines_is_told_with_all_of_them(tmp_path):

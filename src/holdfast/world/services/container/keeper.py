@@ -39,7 +39,7 @@ from holdfast.world.containers.container import (
 from holdfast.world.containers.container_owner import LABEL, owner, sweep
 from holdfast.world.services.confinement import data_limit
 from holdfast.world.services.container.contained import Contained
-from holdfast.world.services.container.ports import ContainerPorts, ready, said, state
+from holdfast.world.services.container.ports import ContainerPorts, log_tail, ready, state
 from holdfast.world.services.server import SocketFolder
 from holdfast.world.services.spares import SpareKeeper
 from holdfast.world.supervisors.conventions import hosts_file, sandbox_user
@@ -101,7 +101,7 @@ class RunningContainer:
         except HarnessError as refused:
             why = await state(self.name) or f"cannot be reached: {refused}"
             raise ServiceFailed(
-                f"service {self.spec.name}: {self.spec.image} {why}{await said(self.name)}"
+                f"service {self.spec.name}: {self.spec.image} {why}{await log_tail(self.name)}"
             ) from refused
         await ready(self.spec, self.name, self._beside.connect)
         await self._ports.open(self.spec.ports or (port_of(self.spec),))

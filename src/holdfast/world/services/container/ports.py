@@ -104,7 +104,7 @@ async def ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
         why = f"{late} after {LIMIT_S:.0f} s"
     except HarnessError as failed:
         why = str(failed)
-    raise ServiceFailed(f"service {spec.name}: {spec.image} {why}{await said(name)}")
+    raise ServiceFailed(f"service {spec.name}: {spec.image} {why}{await log_tail(name)}")
 
 
 async def state(name: str) -> str:
@@ -116,7 +116,7 @@ async def state(name: str) -> str:
     return "was ended for its memory" if hungry == "true" else f"ended with code {code} while it started"
 
 
-async def said(name: str) -> str:
+async def log_tail(name: str) -> str:
     """The end of its log, formatted to follow a message."""
     try:
         text = await docker("logs", "--tail", str(_LOG_LINES), name, merged=True)

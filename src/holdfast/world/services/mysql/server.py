@@ -13,7 +13,7 @@ from holdfast.errors import NoServer, ServiceFailed, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, reachable, server_user
 from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
-from holdfast.world.services.mysql.session import MyDump, MySqlSession, said
+from holdfast.world.services.mysql.session import MyDump, MySqlSession, server_message
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs, ServerProgram, candidates, choose, version, wait_for
 from holdfast.world.services.server import Launch, Server, start
@@ -140,7 +140,7 @@ def _as_harness_error() -> Iterator[None]:
     try:
         yield
     except pymysql.Error as refused:
-        raise ServiceFailed(said(refused)) from refused
+        raise ServiceFailed(server_message(refused)) from refused
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
 from holdfast.model.shorten import beginning
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
-from holdfast.world.services.programs import Programs, beside
+from holdfast.world.services.programs import Programs, find_sibling
 from holdfast.world.services.settings import OURS
 from holdfast.world.services.sql_service import KeptRows
 
@@ -95,10 +95,10 @@ class MySqlSession:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
             if _code(refused) in _LOST:
                 raise ServiceFailed(
-                    f"service {self.name}: the connection was lost after {took_s:.1f} s: {said(refused)}. "
+                    f"service {self.name}: the connection was lost after {took_s:.1f} s: {server_message(refused)}. "
                     "Is the machine out of memory, or was the server stopped?"
                 ) from refused
-            raise QueryFailed(said(refused), state=_state(refused)) from refused
+            raise QueryFailed(server_message(refused), state=_state(refused)) from refused
 
     def _execute(self, sql: str, login: Mapping[str, Any]) -> None:
         with self.session(**login) as session, session.cursor() as cursor:
@@ -112,7 +112,7 @@ class MySqlSession:
             try:
                 cursor.execute("PREPARE holdfast FROM %s", (sql,))
             except pymysql.Error as refused:
-                raise QueryFailed(said(refused), state=_state(refused)) from refused
+                raise QueryFailed(server_message(refused), state=_state(refused)) from refused
 
 
 def _limit(session: Any, timeout_s: float) -> None:
@@ -130,14 +130,16 @@ def _perform(cursor: Any, statement: ScriptStatement) -> None:
         cursor.execute(statement.text)
     except pymysql.Error as refused:
         short = beginning(statement.text, 120)
-        raise QueryFailed(f"line {statement.line}: {said(refused)}, in: {short}", state=_state(refused)) from refused
+        raise QueryFailed(
+            f"line {statement.line}: {server_message(refused)}, in: {short}", state=_state(refused)
+        ) from refused
 
 
 def _code(refused: BaseException) -> int:
     return refused.args[0] if refused.args and isinstance(refused.args[0], int) else 0
 
 
-def said(refused: BaseException) -> str:
+def server_message(refused: BaseException) -> str:
     """The server's message."""
     text = str(refused.args[1]) if len(refused.args) > 1 else str(refused)
     if _code(refused) != _NO_DATABASE:
@@ -151,7 +153,7 @@ def _state(refused: BaseException) -> str:
 
 def _failure(name: str, refused: BaseException) -> HarnessError | QueryFailed:
     """Why no session could be opened."""
-    text = said(refused)
+    text = server_message(refused)
     if _code(refused) == 1049:
         return QueryFailed(f"service {name}: {text}", state="1049")
     if _code(refused) in _DENIED:
@@ -200,7 +202,7 @@ class MyDump:
         script: Path | None = None,
         to: Path | None = None,
     ) -> None:
-        program = beside(self.server, *(names if self.mariadb else names[1:]))
+        program = find_sibling(self.server, *(names if self.mariadb else names[1:]))
 
         def argv(sockets: str) -> list[str]:
             login = ["--no-defaults", f"--socket={sockets}/mysql.sock", f"--user={account[0]}"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.world.services.postgres.session import quoted
-from holdfast.world.services.programs import Programs, beside
+from holdfast.world.services.programs import Programs, find_sibling
 from holdfast.world.services.settings import OURS
 
 _GLOBALS = b"\n\\connect "
@@ -32,7 +32,7 @@ class PgDump:
 
     async def write(self, socket_folder: Path, path: Path, without: Iterable[str] = ()) -> None:
         """Writes the script without the databases in `without` and without passwords or their hashes."""
-        program = beside(self.server, "pg_dumpall")
+        program = find_sibling(self.server, "pg_dumpall")
         less = [f"--exclude-database={quoted(name)}" for name in without]
 
         def argv(sockets: str) -> list[str]:
@@ -58,7 +58,7 @@ class PgDump:
         await self._run(socket_folder, path, skip=_end_of_globals(path))
 
     async def _run(self, socket_folder: Path, script: Path, *, skip: int = 0) -> None:
-        program = beside(self.server, "psql")
+        program = find_sibling(self.server, "psql")
 
         def argv(sockets: str) -> list[str]:
             how = ["-X", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null"]

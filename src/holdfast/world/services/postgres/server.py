@@ -17,7 +17,7 @@ from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, reachable, server_user
 from holdfast.world.services.postgres.audit import AUDITED, PREFIX, PgCounters, PgLog
 from holdfast.world.services.postgres.dump import PgDump
-from holdfast.world.services.postgres.session import PgSession, quoted, said
+from holdfast.world.services.postgres.session import PgSession, quoted, server_message
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs, ServerProgram, candidates, choose, version, wait_for
 from holdfast.world.services.server import Launch, Server, start
@@ -94,7 +94,7 @@ class Postgres(SqlServerOfTrial):
         self._counters: PgCounters = counters
         self._dump = dump
 
-    def taken(self) -> None:
+    def on_taken(self) -> None:
         """Called when a trial takes the server: until then nobody else could reach it."""
         self._own_session.wait()
 
@@ -143,7 +143,7 @@ async def _as_harness_error() -> AsyncIterator[None]:
     try:
         yield
     except psycopg.Error as refused:
-        raise ServiceFailed(said(refused)) from refused
+        raise ServiceFailed(server_message(refused)) from refused
 
 
 async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
@@ -159,7 +159,7 @@ async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
     async def fresh() -> Postgres:
         return await _start(setup, settings, data, dump)
 
-    return SpareKeeper(fresh, setup.home.close, setup.endings, Postgres.taken)
+    return SpareKeeper(fresh, setup.home.close, setup.endings, Postgres.on_taken)
 
 
 async def _set_password(session: AsyncConnection[Any], settings: PostgresSettings) -> None:

@@ -194,7 +194,7 @@ class PgSession:
         except psycopg.Error as refused:
             if refused.sqlstate == _CANCELLED:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
-            raise QueryFailed(said(refused), state=refused.sqlstate or "") from refused
+            raise QueryFailed(server_message(refused), state=refused.sqlstate or "") from refused
 
     async def pin(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> str:
         """Fixes the meaning of unqualified names to that of a login now: an agent cannot shadow a table later.
@@ -265,7 +265,8 @@ async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) ->
     except psycopg.Error as refused:
         line = statement.line + _line_in(statement, refused)
         raise QueryFailed(
-            f"line {line}: {said(refused)}, in: {beginning(statement.text, 120)}", state=refused.sqlstate or ""
+            f"line {line}: {server_message(refused)}, in: {beginning(statement.text, 120)}",
+            state=refused.sqlstate or "",
         ) from refused
 
 
@@ -275,7 +276,7 @@ def _line_in(statement: ScriptStatement, refused: Error) -> int:
     return statement.text.count("\n", 0, int(place) - 1) if place else 0
 
 
-def said(refused: Error) -> str:
+def server_message(refused: Error) -> str:
     """The server's message, with its hint."""
     diag = refused.diag
     parts = [diag.message_primary or str(refused).strip(), diag.message_detail, diag.message_hint]
