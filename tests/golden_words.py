@@ -34,7 +34,9 @@ def write(file: Path, test: str, values: list[Any]) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         texts = dict(sorted({**read(file), test: values}.items()))
-        file.write_text(json.dumps(texts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps(texts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        new.replace(file)  # another worker may be reading it
     finally:
         os.close(lock)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from golden_words import Golden
 from holdfast.errors import HarnessError
 from holdfast.faults.world.frozen import Frozen
 from holdfast.faults.world.jump import Jump
@@ -39,27 +40,19 @@ def disturbed(fault: Any, world: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fault", "shown", "told"),
+    ("fault", "shown"),
     [
-        (Skew(), ("2026-01-30 22:35:00", False), "the clock is 300 s ahead"),
-        (Skew(offset_s=-60), ("2026-01-30 22:29:00", False), "the clock is 60 s behind"),
-        (Frozen(), ("2026-01-30 22:30:00", True), "the clock is frozen"),
-        (Jump(), ("2026-01-30 23:59:59", False), "the clock leaps to 1 s before 2026-01-31 00:00:00 UTC"),
-        (
-            Jump(to="month_end", zone="Europe/Berlin", before_s=5),
-            ("2026-01-31 22:59:55", False),
-            "the clock leaps to 5 s before 2026-01-31 23:00:00 UTC",
-        ),
-        (
-            Jump(to="dst", zone="Europe/Berlin", before_s=0),
-            ("2026-03-29 01:00:00", False),
-            "the clock leaps to 0 s before 2026-03-29 01:00:00 UTC",
-        ),
+        (Skew(), ("2026-01-30 22:35:00", False)),
+        (Skew(offset_s=-60), ("2026-01-30 22:29:00", False)),
+        (Frozen(), ("2026-01-30 22:30:00", True)),
+        (Jump(), ("2026-01-30 23:59:59", False)),
+        (Jump(to="month_end", zone="Europe/Berlin", before_s=5), ("2026-01-31 22:59:55", False)),
+        (Jump(to="dst", zone="Europe/Berlin", before_s=0), ("2026-03-29 01:00:00", False)),
     ],
 )
-def test_the_clock_shows_what_the_fault_says(fault: Any, shown: tuple[str, bool], told: str) -> None:
+def test_the_clock_shows_what_the_fault_says(fault: Any, shown: tuple[str, bool], golden: Golden) -> None:
     clock = Clock()
-    assert disturbed(fault, clock) == told
+    golden(disturbed(fault, clock))
     assert clock.set == [shown]
 
 

@@ -38,18 +38,18 @@ def test_an_encoding_is_undone(encoding: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "data", "why"),
+    ("encoding", "data"),
     [
-        ("br", MAIL, "its content encoding br is not known here"),
-        ("gzip, br", MAIL, "its content encoding br is not known here"),
-        ("gzip", MAIL, "it is no gzip, though its content encoding says so"),
-        ("gzip", gzip.compress(MAIL, mtime=0)[:-9], "it is no gzip, though its content encoding says so"),
-        ("deflate", MAIL, "it is no deflate, though its content encoding says so"),
-        ("gzip," * 9, MAIL, "it has 9 content encodings"),
+        ("br", MAIL),
+        ("gzip, br", MAIL),
+        ("gzip", MAIL),
+        ("gzip", gzip.compress(MAIL, mtime=0)[:-9]),
+        ("deflate", MAIL),
+        ("gzip," * 9, MAIL),
     ],
 )
-def test_what_cannot_be_undone_is_said(encoding: str, data: bytes, why: str) -> None:
-    assert body_of([("content-encoding", encoding)], data, LIMIT, cut=False).unread == why
+def test_what_cannot_be_undone_is_said(encoding: str, data: bytes, golden: Golden) -> None:
+    golden(body_of([("content-encoding", encoding)], data, LIMIT, cut=False).unread)
 
 
 def test_a_bomb_is_cut() -> None:
