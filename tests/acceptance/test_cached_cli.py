@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -208,3 +209,26 @@ def test_runs_that_lie_beside_the_spec_are_no_change_and_other_files_there_are(
     (made.folder / runs / "prices.txt").write_text("new")
     made.run(*there)
     assert asked(tmp_path) > before
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("prompts/system.txt", 'open(__import__("os").path.join(__import__("os").path.dirname(__file__), "{up}"))'),
+        ("prompts/system.txt", 'open("{path}")'),
+        ("lib/shared.py", '__import__("sys").path.append("{folder}")\nimport shared'),
+    ],
+)
+def test_a_file_outside_the_folder_that_the_code_names_or_imports_is_compared(
+    made: Project, tmp_path: Path, name: str, line: str
+) -> None:
+    other = tmp_path / "outside" / name
+    other.parent.mkdir(parents=True)
+    other.write_text("X = 1\n")
+    up = os.path.relpath(other, made.folder)
+    agent = made.folder / "agent.py"
+    agent.write_text(line.format(up=up, path=other, folder=other.parent) + "\n" + agent.read_text())
+    assert made.run("--cached").json["run_id"] == "0001"
+    assert made.run("--cached").json["run_id"] == "0001"
+    other.write_text("X = 2\n")
+    assert made.run("--cached").json["run_id"] == "0002"

@@ -33,7 +33,7 @@ def agent_files(spec: Spec) -> dict[str, str]:
     """Digest every file of the agent, by its path relative to the spec's folder."""
     root = Path(spec.path).resolve().parent
     folders = (root, *([root / spec.agent.dir] if spec.agent.dir else ()))
-    found = _Imported()
+    found = ImportedFiles()
     for module in _modules(spec):
         found.module(module, folders)
     for file in _started_files(spec, root):
@@ -68,7 +68,7 @@ def _started_files(spec: Spec, root: Path) -> Iterator[Path]:
             yield place
 
 
-class _Imported:
+class ImportedFiles:
     """Collects files with their digests. Python files bring along the local modules that they import."""
 
     def __init__(self) -> None:

@@ -7,6 +7,7 @@ package, and every variable that the agent inherits, because an agent may import
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from holdfast.model.score import Score
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.reading.tree import parse
-from holdfast.runner.agent_files import agent_digest, agent_files, file_digest
+from holdfast.runner.agent_files import LARGE, ImportedFiles, agent_digest, agent_files, file_digest
 from holdfast.runner.job import Job
 from holdfast.spec.load import source_of
 from holdfast.spec.references import given_by
@@ -37,6 +38,10 @@ DECIDED = (0, 1, 5)
 """Exit codes of runs that reached a verdict; a run with a harness error is repeated."""
 _FIXED = ("static:", "generated")
 """Sources of secrets whose values follow from the spec and its seed."""
+PATH_MOST = 256
+"""Characters; a longer word is not a path."""
+_PATH_LITERAL = re.compile(rb"""["']((?:\.\.?/|/)[^"'\n\x00]{1,250}|\.\.)["'](?!\s*,\s*["'][wax])""")
+"""A path in the text of a program that leads to somewhere else; one that is opened to be written is a result."""
 _PASSED_OVER = ("__pycache__", "node_modules")
 NOT_COMPARED = frozenset({
     "_", "BASHOPTS", "HISTCONTROL", "HISTFILE", "HISTFILESIZE", "HISTSIZE", "OLDPWD", "PS1", "PS2", "PS4", "PWD",
@@ -114,10 +119,41 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
                 raise UsageError(
                     f"--cached: there are more than {MOST_FILES} files in {folder}", code="cache-impossible", hint=hint
                 )
+    found += ([str(path), one] for path, one in sorted(_outside(job, root).items()))
     recording = file_digest(job.options.replay) if job.options.replay else ""
     made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
     known = [found, recording, made, sys.version, _installed(), _environment(job)]
     return digest(canonical(known).decode("utf-8", "replace").encode(), 16)
+
+
+def _outside(job: Job, root: Path) -> dict[Path, str]:
+    """Digest the files elsewhere that the agent's code, command or variables name, and the modules it imports there.
+
+    A path that is put together at runtime cannot be known without running the agent.
+    """
+    agent = job.spec.agent
+    named = [(root, word) for word in (*(agent.command or "").split(), *agent.args, *map(str, agent.env.values()))]
+    paths = (job.environ.get("PYTHONPATH", "") + os.pathsep + str(agent.env.get("PYTHONPATH", ""))).split(os.pathsep)
+    named += [(root, path) for path in paths if path]
+    for path in (root / name for name in agent_files(job.spec)):
+        text = path.read_bytes() if path.suffix == ".py" and path.stat().st_size < LARGE else b""
+        literals = [one[1].decode("utf-8", "replace") for one in _PATH_LITERAL.finditer(text)]
+        named += [(base, word) for word in literals for base in (root, path.parent)]
+    found = ImportedFiles()
+    folders = [root]
+    for base, word in named:
+        place = Path(os.path.normpath(base / word.strip("'\""))) if len(word) < PATH_MOST else root
+        # Folders above the spec are no import roots, and what is below it is compared in any case.
+        if root.is_relative_to(place) or place.is_relative_to(root):
+            continue
+        if os.path.isfile(place):
+            found.add(place, (root, place.parent))
+        elif os.path.isdir(place):
+            folders.append(place)
+    if len(folders) > 1:
+        for path in (root / name for name in agent_files(job.spec)):
+            found.add(path, tuple(dict.fromkeys(folders)))
+    return {path: one for path, one in found.digests.items() if not path.is_relative_to(root)}
 
 
 def _environment(job: Job) -> list[list[str]]:
