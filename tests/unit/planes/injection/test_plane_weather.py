@@ -221,6 +221,38 @@ def test_error_ends_the_chain_and_the_inner_fault_has_not_fired() -> None:
     assert [met.mode for met in bench.ledger] == ["error"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "effects"),
+    [
+        # Each alone would have been enough, so no single fault explains the reply: the outermost is met.
+        ("empty", {0: "met", 1: "erased"}),
+        ("phantom_success", {0: "met"}),  # the outer one does not pass the call on, so the inner one never fires
+        ("slow", {0: "met", 1: "met"}),  # each made the caller wait
+    ],
+)
+def test_of_two_equal_faults_on_one_target_each_counts_only_for_what_it_changed(
+    mode: str, effects: dict[int, str]
+) -> None:
+    bench = Bench(fault("search", mode), fault("search", mode))
+    bench.call()
+    assert {met.index: met.effect for met in bench.ledger} == effects
+
+
+def test_two_equal_faults_with_a_probability_draw_apart() -> None:
+    fired = [{met.index for met in _drawn(n).ledger} for n in range(40)]
+    assert {0} in fired
+    assert {1} in fired
+
+
+def _drawn(n: int) -> Bench:
+    bench = Bench(fault("search", "empty", probability=0.5), fault("search", "empty", probability=0.5))
+    for _ in range(n):
+        bench.call()
+    bench.ledger.clear()
+    bench.call()
+    return bench
+
+
 def test_an_inner_failure_is_not_the_outer_faults_doing() -> None:
     bench = Bench(fault("search", "malformed"), fault("search", "error", raises="builtins:OSError"))
     with pytest.raises(Failed) as caught:
