@@ -9,10 +9,10 @@ from holdfast.errors import UsageError
 DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
 
 
-def find_config(given: Path | None) -> Path:
+def find_config(named: Path | None) -> Path:
     """The named file, or the first default file that exists here."""
-    if given is not None:
-        return given
+    if named is not None:
+        return named
     for name in DEFAULT_FILES:
         if Path(name).is_file():
             return Path(name)

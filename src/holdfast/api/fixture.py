@@ -194,10 +194,10 @@ class Holdfast:
 
 def _seen(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> Seen:
     with result:
-        found = next(one for one in result.trials if one.trial.kind == "contract")
+        traced = next(one for one in result.trials if one.trial.kind == "contract")
         cells = {row.cell.invariant: row.cell for row in result.cells}
         named = {_known_by(one): cells[f"{_RULE}-{number}"] for number, one in enumerate(checks)}
-        return Seen(spec, found.trial, found.seen, named)
+        return Seen(spec, traced.trial, traced.seen, named)
 
 
 def _written(
@@ -216,8 +216,8 @@ def _written(
     _refuse_others("faults", faults, FaultValue, 'holdfast.fault("tool", "error", tool=…)')
     _refuse_others("checks", checks, CheckValue, 'holdfast.check("contains", value=…)')
     section = dict(agent) if isinstance(agent, Mapping) else {"type": "python", "endpoint": agent}
-    given = {"tools": list(tools), "llm": list(llm), "isolation": isolation, "timeout": timeout}
-    section |= {key: value for key, value in given.items() if value not in ([], None)}
+    keys = {"tools": list(tools), "llm": list(llm), "isolation": isolation, "timeout": timeout}
+    section |= {key: value for key, value in keys.items() if value not in ([], None)}
     scenario: dict[str, Any] = {"name": _SCENARIO if faults else "calm"}
     for one in faults:
         family = next(family.name for family in FAMILIES.values() if family.plane == one.plane)
@@ -232,13 +232,13 @@ def _written(
     return {"agent": section, "golden_prompts": [prompt], "contract": contract, **sections}
 
 
-def _refuse_others(name: str, given: Any, kind: type, made: str) -> None:
+def _refuse_others(name: str, value: Any, kind: type, made: str) -> None:
     __tracebackhide__ = True
-    if isinstance(given, str | kind) or not isinstance(given, Iterable):
+    if isinstance(value, str | kind) or not isinstance(value, Iterable):
         raise explained(
-            UsageError(f"{name} is {given!r}, expected a list", hint=f"write {name}=[{made}]", code="argument-invalid")
+            UsageError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{made}]", code="argument-invalid")
         )
-    for one in given:
+    for one in value:
         if not isinstance(one, kind):
             raise explained(
                 UsageError(f"{name} has {one!r} in it", hint=f"each is made by {made}", code="argument-invalid")

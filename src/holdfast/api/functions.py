@@ -126,12 +126,12 @@ def rejudge(
             )
         name = str(run.path) if isinstance(run, RunResult) else run
         with runs_in(_folder(runs)):
-            found = RunDir.find(runs_folder().absolute(), name).single()
-        options = RunOptions(min_score=min_score, strict=strict, part=found.manifest().options.part)
-        given = None if rules is None else loaded(rules, options, where, options.part).spec
-        config = None if given is None else Path(given.path)
-        built = None if given is None else given.built
-        return RunResult(judge_again(found, config=config, options=options, environ=os.environ, built=built))
+            stored = RunDir.find(runs_folder().absolute(), name).single()
+        options = RunOptions(min_score=min_score, strict=strict, part=stored.manifest().options.part)
+        other_rules = None if rules is None else loaded(rules, options, where, options.part).spec
+        config = None if other_rules is None else Path(other_rules.path)
+        built = None if other_rules is None else other_rules.built
+        return RunResult(judge_again(stored, config=config, options=options, environ=os.environ, built=built))
 
     return _run_here(work)
 
@@ -187,9 +187,9 @@ def _options(
     )
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
     """One name is a list of one."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _settled(options: RunOptions, spec: LoadedSpec) -> RunOptions:

@@ -36,11 +36,11 @@ class PreparedJob(Struct, frozen=True):
     """With `--cached`: the digest of the files next to the spec."""
 
 
-def load_part(path: Path, given: RunOptions, built: BuiltText | None = None) -> tuple[Spec, tuple[Problem, ...]]:
+def load_part(path: Path, options: RunOptions, built: BuiltText | None = None) -> tuple[Spec, tuple[Problem, ...]]:
     """The spec with the options applied; raises SpecError if the selected part cannot run."""
-    checked = check(path, environ=os.environ, options=convert(LoadOptions, given, built=built))
+    checked = check(path, environ=os.environ, options=convert(LoadOptions, options, built=built))
     problems = refusing_unset(checked.problems)
-    if checked.spec is not None and given.part == "contract":
+    if checked.spec is not None and options.part == "contract":
         problems = (*problems, *requires_contract(checked.spec))
     if checked.spec is None or any(p.severity == "error" for p in problems):
         raise SpecError(str(path), problems, source=checked.source)
@@ -48,12 +48,12 @@ def load_part(path: Path, given: RunOptions, built: BuiltText | None = None) -> 
 
 
 def settled_job(
-    spec: Spec, given: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
+    spec: Spec, options: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
 ) -> PreparedJob:
     """A new job, after checking everything that it needs."""
     loop_factory(environ)  # raises if one cannot be resolved
-    _check_models(spec, given)
-    job = Job(spec, given, environ, tuple(warnings))
+    _check_models(spec, options)
+    job = Job(spec, options, environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, environ)
     if job.options.on:
         from holdfast.runner.on_cluster import check_cluster
@@ -66,15 +66,15 @@ def settled_job(
     return PreparedJob(job)
 
 
-def _check_models(spec: Spec, given: RunOptions) -> None:
+def _check_models(spec: Spec, options: RunOptions) -> None:
     """Reject a recording of an agent whose calls Holdfast does not see: it would be empty, and a replay would answer
     nothing.
     """
     from holdfast.execute.options import ModelOptions
     from holdfast.execute.plane_needs import needs_planes
 
-    option = "--record" if given.record else "--replay" if given.replay else ""
-    if option and not needs_planes(spec, ModelOptions(given.record, given.replay)):
+    option = "--record" if options.record else "--replay" if options.replay else ""
+    if option and not needs_planes(spec, ModelOptions(options.record, options.replay)):
         hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
         raise UsageError(
             f"{option}: this agent's model calls do not go through Holdfast", hint=hint, code="option-inapplicable"

@@ -111,10 +111,10 @@ def _is_entry(value: Any, path: str) -> bool:
 
 
 def _found(module: str, name: str) -> Any:
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def _described(value: Any) -> str:
@@ -197,17 +197,17 @@ def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsk
 
 def _check_given(options: RunOptions, part: PartAsked | None) -> None:
     """Reject what the command line would also reject."""
-    for name, given, kind, least, most in (
+    for name, value, kind, least, most in (
         ("seed", options.seed, int, 0, 2**63 - 1),
         ("replicas", options.replicas, int, 1, 100_000),
         ("concurrency", options.concurrency, int, 1, None),
         ("min_score", options.min_score, (int, float), 0, 100),
     ):
-        fits = isinstance(given, kind) and not isinstance(given, bool)
-        if given is not None and not (fits and least <= given and (most is None or given <= most)):
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+        if value is not None and not (fits and least <= value and (most is None or value <= most)):
             number = "a whole number" if kind is int else "a number"
             upper = f" to {most}" if most is not None else " or more"
-            raise UsageError(f"{name} is {given!r:.60}, expected {number}, {least}{upper}", code="argument-invalid")
+            raise UsageError(f"{name} is {value!r:.60}, expected {number}, {least}{upper}", code="argument-invalid")
     for name, flag in (("strict", options.strict), ("fail_fast", options.fail_fast), ("preflight", options.preflight)):
         if not isinstance(flag, bool):
             raise UsageError(f"{name} is {flag!r:.60}, expected True or False", code="argument-invalid")
@@ -223,26 +223,26 @@ def _check_given(options: RunOptions, part: PartAsked | None) -> None:
 def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:
     """A loaded spec with other options: it must be unchanged."""
     before = source.spec
-    asked = replace(options, part=part or source.part or "contract")
-    asked = replace(
-        asked,
-        seed=source.seed if asked.seed is None else asked.seed,
-        replicas=source.replicas if asked.replicas is None else asked.replicas,
+    wanted = replace(options, part=part or source.part or "contract")
+    wanted = replace(
+        wanted,
+        seed=source.seed if wanted.seed is None else wanted.seed,
+        replicas=source.replicas if wanted.replicas is None else wanted.replicas,
     )
-    if (asked.seed, asked.replicas, asked.part) == (source.seed, source.replicas, source.part):
+    if (wanted.seed, wanted.replicas, wanted.part) == (source.seed, source.replicas, source.part):
         return source
-    spec, problems = load_part(Path(before.path), asked, before.built)
+    spec, problems = load_part(Path(before.path), wanted, before.built)
     if spec.digest != before.digest:
         raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again", code="spec-changed")
     spec, made = made_part(spec, os.environ)
     warnings = (*spec_warnings(spec, problems), *made)
-    return LoadedSpec(spec, warnings, asked.part, source.functions, asked.seed, asked.replicas)
+    return LoadedSpec(spec, warnings, wanted.part, source.functions, wanted.seed, wanted.replicas)
 
 
 def _part(path: Path, options: RunOptions, text: Any) -> PartAsked:
     """The default part: the contract of a file; without a contract, what `holdfast run` runs."""
     from holdfast.spec import LoadOptions, check
 
-    asked = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)
-    found = check(path, environ=os.environ, options=asked).spec
-    return "run" if found is not None and found.declares and "contract" not in found.declares else "contract"
+    load_options = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)
+    spec = check(path, environ=os.environ, options=load_options).spec
+    return "run" if spec is not None and spec.declares and "contract" not in spec.declares else "contract"

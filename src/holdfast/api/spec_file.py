@@ -85,17 +85,17 @@ class SpecFile:
         for part in self._parts():
             self._specs[part] = loaded(self._path, self._options, self._where, part)
             self._plans[part] = plan(self._specs[part].spec)
-        found: dict[str, FileItem] = {}
+        items: dict[str, FileItem] = {}
         for item in (*self._cases(), *self._cells()):
             name = item.name
-            while name in found:
+            while name in items:
                 name += "'"
-            found[name] = item if name == item.name else FileItem(name, *_rest(item))
-        if not found and not self.no_items:
+            items[name] = item if name == item.name else FileItem(name, *_rest(item))
+        if not items and not self.no_items:
             raise UsageError(
                 f"{self._path}: no rule applies in any scenario", hint="see each rule's `when`", code="nothing-to-run"
             )
-        self._items = list(found.values())
+        self._items = list(items.values())
         return self._items
 
     def decide(self, item: FileItem, wanted: Sequence[FileItem], *, fail_fast: bool = False) -> ItemOutcome:
@@ -166,12 +166,12 @@ class SpecFile:
 
     def _needed(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
         """The cells of these items, and all that are judged on the same trials anyway."""
-        found: dict[SelectedCell, None] = {}
+        cells: dict[SelectedCell, None] = {}
         for item in items:
             shared = [rule.id for rule in case_rules(self._plans[item.part].spec)]
             for rule in shared if item.invariant in ("", *shared) else [item.invariant]:
-                found[SelectedCell(rule, item.scenario, item.params)] = None
-        yield from found
+                cells[SelectedCell(rule, item.scenario, item.params)] = None
+        yield from cells
 
     def _take(self, part: str, result: RunResult) -> None:
         run, made = result.run, self._plans[part]
@@ -191,8 +191,8 @@ class SpecFile:
 def _settled(row: CellRow, made: Plan) -> bool:
     """Whether a cell of a run that fail-fast ended is final."""
     cell = row.cell
-    given = cell.passes + cell.fails + cell.errors + cell.unproven
-    return cell.outcome == "fail" or given >= len(made.tasks(cell.invariant)) * made.spec.replicas
+    decided = cell.passes + cell.fails + cell.errors + cell.unproven
+    return cell.outcome == "fail" or decided >= len(made.tasks(cell.invariant)) * made.spec.replicas
 
 
 def _case_decision(row: CaseRow, result: RunResult) -> ItemOutcome:
@@ -213,8 +213,8 @@ def _decision(word: ItemWord, why: str, explanation: Sequence[str], result: RunR
 
 def _item(name: str, part: Any, scenario: str, rule: str, params: dict[str, Any], line: int) -> FileItem:
     values = "".join(f"-{key}={param_text(value)}" for key, value in params.items())
-    shown = one_line(f"{name}[{scenario}{values}]").replace("::", ":")
-    return FileItem(shown, part, scenario, rule, canonical(params).decode(), line)
+    id = one_line(f"{name}[{scenario}{values}]").replace("::", ":")
+    return FileItem(id, part, scenario, rule, canonical(params).decode(), line)
 
 
 def _rest(item: FileItem) -> tuple[Any, ...]:

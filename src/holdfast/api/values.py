@@ -61,12 +61,12 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
     return made
 
 
-def check(type: str, /, **given: Any) -> CheckValue:
+def check(type: str, /, **written_settings: Any) -> CheckValue:
     """A check of that type: `check("contains", value="cannot see the stock")`.
 
     Raises SpecError for an unknown type or setting, or a bad value.
     """
-    made = CheckValue(type, given)
+    made = CheckValue(type, written_settings)
     where, reader = caller(), Reader()
     node = from_plain(made.entry, Node("null", where.line, 1, path="check"))
     choice = choose(reader, MENU, node)

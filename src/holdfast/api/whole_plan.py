@@ -47,14 +47,14 @@ class WholePlan(Struct, frozen=True):
     """Parts that failed with a harness error during preparation, and why."""
 
 
-def no_warnings(spec: Spec, given: RunOptions) -> Iterable[RunWarning]:
+def no_warnings(spec: Spec, options: RunOptions) -> Iterable[RunWarning]:
     """No warnings."""
     return ()
 
 
 def plan_whole(
     config: Path | None,
-    given: RunOptions,
+    options: RunOptions,
     resume: str | None,
     force: bool,
     *,
@@ -65,7 +65,7 @@ def plan_whole(
 
     `warn` returns warnings about the options for the first part; it may also reject them.
     """
-    if baseline is not None and given.select.shard is not None:
+    if baseline is not None and options.select.shard is not None:
         hint = "merge the shards, and compare the result: holdfast compare BEFORE AFTER"
         raise UsageError("--baseline and --shard cannot be combined", hint=hint, code="options-conflict")
     whole = RunDir.find(runs_folder(config).absolute(), resume) if resume is not None else None
@@ -75,13 +75,13 @@ def plan_whole(
         raise UsageError(f"run {whole.id} has only one part", hint=hint, code="run-unusable")
     if whole is not None:
         config = config or _file_of(whole)
-        other = whole.manifest().options.other(given)
+        other = whole.manifest().options.other(options)
         if other:
             raise UsageError(
                 f"{other} cannot be changed when a run is resumed", hint="leave it out", code="options-conflict"
             )
-        given = whole.manifest().options.taken_up(given)
-    spec, _ = load_part(find_config(config), given)
+        options = whole.manifest().options.taken_up(options)
+    spec, _ = load_part(find_config(config), options)
     wanted = whole.manifest().parts if whole is not None else _wanted(spec)
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
@@ -92,7 +92,7 @@ def plan_whole(
     left = {part: missing_for(part, spec) for part in NOT_DECLARED if part not in spec.declares}
     for part in wanted:
         try:
-            jobs[part] = _prepared(part, spec, given, whole, force, None if jobs else warn)
+            jobs[part] = _prepared(part, spec, options, whole, force, None if jobs else warn)
         except NothingProven as idle:  # sessions that no rule judges, or a source without any
             left[part] = str(idle)
         except HarnessError as broken:  # a model that was to write mutations, a source that was to give sessions
@@ -104,7 +104,7 @@ def plan_whole(
     unfound = ""
     if baseline is not None and before is None:
         unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"
-    return WholePlan(spec, given, jobs, left, whole, before, unfound, failed)
+    return WholePlan(spec, options, jobs, left, whole, before, unfound, failed)
 
 
 def _file_of(whole: RunDir) -> Path:
@@ -122,10 +122,10 @@ def _wanted(spec: Spec) -> tuple[Part, ...]:
 
 
 def _prepared(
-    part: Part, spec: Spec, given: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf | None
+    part: Part, spec: Spec, run_options: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf | None
 ) -> PreparedJob:
     """One part, settled: taken up where it was begun, else new. With `warn` it tells what holds of the whole file."""
-    options = part_options(part, spec, given)
+    options = part_options(part, spec, run_options)
     if whole is not None and (whole.part(part).path / "run.json").is_file():
         rundir = whole.part(part)
         config = Path(spec.path)
@@ -136,11 +136,11 @@ def _prepared(
     return settled_job(own, options, warnings)
 
 
-def part_options(part: Part, spec: Spec, given: RunOptions) -> RunOptions:
+def part_options(part: Part, spec: Spec, options: RunOptions) -> RunOptions:
     """The options of one part: a minimum is of the overall score, and tolerates all but critical rules in the parts."""
-    return replace(given, part=part, min_score=None if least_score(given, spec) is None else 0.0)
+    return replace(options, part=part, min_score=None if least_score(options, spec) is None else 0.0)
 
 
-def least_score(given: RunOptions, spec: Spec) -> float | None:
+def least_score(options: RunOptions, spec: Spec) -> float | None:
     """The minimum of the overall score: of the command line, else of the file."""
-    return given.min_score if given.min_score is not None else spec.scoring.min_score
+    return options.min_score if options.min_score is not None else spec.scoring.min_score

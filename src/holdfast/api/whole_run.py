@@ -93,23 +93,23 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
         _discard(whole, plan.whole is None)
         raise
     reasons, notes = ([], []) if interrupted(results) else _beside(plan, whole, outcomes)
-    found = overall(
+    result = overall(
         whole,
         plan.spec,
         results,
         least=least_score(plan.options, plan.spec),
         duration_s=time.monotonic() - began,
-        found=reasons,
+        reasons=reasons,
         notes=[*_stopped(outcomes), *notes],
         warnings=_warnings(outcomes),
     )
-    store_overall(whole, found)
+    store_overall(whole, result)
     whole.unlock()
-    return WholeOutcome(found, outcomes, plan.spec, whole, stack)
+    return WholeOutcome(result, outcomes, plan.spec, whole, stack)
 
 
 def _after(
-    prepared: PreparedJob, before: dict[Part, RunOutcome], given: RunOptions, took_s: float
+    prepared: PreparedJob, before: dict[Part, RunOutcome], options: RunOptions, took_s: float
 ) -> tuple[PreparedJob, str]:
     """A later part with the remaining budgets, and the option that is used up, if one is.
 
@@ -120,9 +120,9 @@ def _after(
     trials = sum(outcome.score.trials for outcome in before.values())
     spent = sum((o.score.spent.cost_usd or 0.0) if o.score.spent else 0.0 for o in before.values())
     left = {
-        "max_trials": None if given.max_trials is None else given.max_trials - trials,
-        "max_cost": None if given.max_cost is None else given.max_cost - spent,
-        "max_time_s": None if given.max_time_s is None else given.max_time_s - took_s,
+        "max_trials": None if options.max_trials is None else options.max_trials - trials,
+        "max_cost": None if options.max_cost is None else options.max_cost - spent,
+        "max_time_s": None if options.max_time_s is None else options.max_time_s - took_s,
     }
     used_up = next((name for name, rest in left.items() if rest is not None and rest <= 0), "")
     job = prepared.job
@@ -139,13 +139,13 @@ def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) ->
     if plan.baseline is not None:
         return compared(plan.baseline, whole, os.environ)
     ids = [outcome.run.id for outcome in outcomes.values()]
-    told = [plan.unfound] if plan.unfound else []
-    return [], [*told, *regressions_named(whole.path.parent, ids)]
+    notes = [plan.unfound] if plan.unfound else []
+    return [], [*notes, *regressions_named(whole.path.parent, ids)]
 
 
 def _stopped(outcomes: dict[Part, RunOutcome]) -> list[str]:
     """What a budget left out of each part."""
-    return [f"{part}: {found.run.stopped}" for part, found in outcomes.items() if found.run.stopped]
+    return [f"{part}: {outcome.run.stopped}" for part, outcome in outcomes.items() if outcome.run.stopped]
 
 
 def _warnings(outcomes: dict[Part, RunOutcome]) -> list[RunWarning]:
@@ -177,44 +177,45 @@ def look_whole(whole: RunDir) -> WholeOutcome:
         outcomes[part] = stack.enter_context(closing(look(whole.part(part), environ=os.environ)))
         results += part_results(outcomes[part], whole, spec.weights)
     why = "the run is under way" if running else "the run was interrupted"
-    found = stored or overall(
+    result = stored or overall(
         whole,
         spec,
         results,
         least=None,
         duration_s=0.0,
-        found=[(INTERRUPTED, why)],
+        reasons=[(INTERRUPTED, why)],
         warnings=_warnings(outcomes),
     )
-    return WholeOutcome(found, outcomes, spec, whole, stack, running)
+    return WholeOutcome(result, outcomes, spec, whole, stack, running)
 
 
 def conclude_merged(
-    whole: RunDir, beside: Sequence[PartResult], write_page: Callable[[RunOutcome], RunOutcome]
+    whole: RunDir, skipped_parts: Sequence[PartResult], write_page: Callable[[RunOutcome], RunOutcome]
 ) -> WholeOutcome:
-    """Judge and store a run whose parts were joined from shards, each with its page. `beside` are parts that did not
-    run.
-    """
+    """Judge and store a run whose parts were joined from shards, each with its page. `skipped_parts` did not run."""
     from holdfast.runner.outcome import store_score
 
-    found = look_whole(whole)
-    spec = found.spec
-    results = [*beside, *(part for part in found.overall.parts if part.part not in found.outcomes and not part.ran)]
-    for part, outcome in found.outcomes.items():
+    merged = look_whole(whole)
+    spec = merged.spec
+    results = [
+        *skipped_parts,
+        *(part for part in merged.overall.parts if part.part not in merged.outcomes and not part.ran),
+    ]
+    for part, outcome in merged.outcomes.items():
         store_score(whole.part(part), outcome.score)
         page = shown_path(whole.part(part).path / "report.html")
-        found.outcomes[part] = write_page(replace(outcome, run=replace(outcome.run, page=page)))
-        results += part_results(found.outcomes[part], whole, spec.weights)
+        merged.outcomes[part] = write_page(replace(outcome, run=replace(outcome.run, page=page)))
+        results += part_results(merged.outcomes[part], whole, spec.weights)
     least = least_score(whole.manifest().options, spec)
-    took_s = sum(outcome.run.duration_s for outcome in found.outcomes.values())
+    took_s = sum(outcome.run.duration_s for outcome in merged.outcomes.values())
     concluded = overall(
         whole,
         spec,
         results,
         least=least,
         duration_s=took_s,
-        notes=_stopped(found.outcomes),
-        warnings=_warnings(found.outcomes),
+        notes=_stopped(merged.outcomes),
+        warnings=_warnings(merged.outcomes),
     )
     store_overall(whole, concluded)
-    return replace(found, overall=concluded)
+    return replace(merged, overall=concluded)

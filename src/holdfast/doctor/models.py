@@ -87,7 +87,7 @@ async def _entry(name: str, model: ModelSpec, root: Path, environ: Mapping[str, 
 
 def _scripted(name: str, script: str, root: Path) -> DoctorFinding:
     try:
-        load(root / script, shown=script)
+        load(root / script, label=script)
     except UserError as wrong:
         return DoctorFinding(
             name, "not", wrong.code, f"script {wrong}", wrong.hint or "holdfast validate shows where", 4

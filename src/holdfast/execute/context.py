@@ -83,7 +83,7 @@ class LiveContext:
         From here on every text of the agent can be stored.
         """
         sink, injector = self.sink, self._injector
-        found = None if self.findings is None else sink.storable(self.findings)
+        findings = None if self.findings is None else sink.storable(self.findings)
         answer = sink.storable(answer)
         weather = None if injector is None else injector.weather
         notes = sink.all_notes() if self.trial.task.recording is UNSET else self._notes_of_replay()
@@ -99,11 +99,11 @@ class LiveContext:
             unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
             at=round(time.time() - took_s, 6),
             trace=tuple(sink.events()) if sink.trace else (),
-            evidence={} if found is None else found.evidence,
-            audit=() if found is None else found.audit,
-            isolation=() if found is None else found.isolation,
-            forbidden=() if found is None else found.forbidden,
-            missing_programs=() if found is None else found.missing_programs,
+            evidence={} if findings is None else findings.evidence,
+            audit=() if findings is None else findings.audit,
+            isolation=() if findings is None else findings.isolation,
+            forbidden=() if findings is None else findings.forbidden,
+            missing_programs=() if findings is None else findings.missing_programs,
             recorded=() if injector is None else tuple(injector.uses),
             error=self._error(answer) if error is None else error,
             error_code=code or sink.error_code,

@@ -86,10 +86,10 @@ def _told(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
 async def _one_by_one(run: RunOne, feed: Iterator[Trial], store: Store | None) -> AsyncGenerator[Observed, None]:
     breath = perf_counter()
     for trial in feed:
-        seen = await run(trial)
+        observation = await run(trial)
         if store is not None:
-            seen = store(trial, seen)
-        yield trial, seen
+            observation = store(trial, observation)
+        yield trial, observation
         if perf_counter() - breath > BREATH_S:
             await asyncio.sleep(0)
             breath = perf_counter()
@@ -102,10 +102,10 @@ async def _side_by_side(
 
     async def slot() -> None:
         for trial in feed:
-            seen = await run(trial)
+            observation = await run(trial)
             if store is not None:
-                seen = store(trial, seen)
-            ended.add((trial, seen))
+                observation = store(trial, observation)
+            ended.add((trial, observation))
             if ended.over:
                 return
             if ended.many:

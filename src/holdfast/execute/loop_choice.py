@@ -13,12 +13,12 @@ VARIABLE = "HOLDFAST_UVLOOP"
 
 def loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
     """The factory for the loop of a run; None for asyncio's own."""
-    asked = environ.get(VARIABLE, "")
-    if asked in ("", "0"):
+    choice = environ.get(VARIABLE, "")
+    if choice in ("", "0"):
         return None
-    if asked != "1":
+    if choice != "1":
         raise UsageError(
-            f"{VARIABLE} is {asked!r}",
+            f"{VARIABLE} is {choice!r}",
             code="variable-invalid",
             hint="set it to 1 for uvloop, or to 0 for asyncio's own loop",
         )

@@ -111,8 +111,8 @@ class _SiteOpening:
         from holdfast import plugins
         from holdfast.protocols.check import GatheringCheck
 
-        found = (plugins.find("checks", rule.check) for rule in self.spec.invariants)
-        return self.spec if any(check is not None and issubclass(check, GatheringCheck) for check in found) else None
+        checks = (plugins.find("checks", rule.check) for rule in self.spec.invariants)
+        return self.spec if any(check is not None and issubclass(check, GatheringCheck) for check in checks) else None
 
     async def on_machine(self, agent: AgentSpec, machine: Machine) -> Site:
         """The agent of a section, opened on this machine."""
@@ -166,11 +166,11 @@ class _SiteOpening:
         from holdfast.agents.http.agent import HttpAgent
         from holdfast.planes.handover import take
 
-        taken = take(own_folder(self.spec.file))
-        parts.callback(taken.give_back)
-        planes = self.planes(agent, web=on_web(self.spec), authority=taken.handed.authority)
+        handed = take(own_folder(self.spec.file))
+        parts.callback(handed.give_back)
+        planes = self.planes(agent, web=on_web(self.spec), authority=handed.handed.authority)
         parts.push_async_callback(planes.close)
-        address = await planes.open_address(sock=taken.listening, token=taken.handed.token)
+        address = await planes.open_address(sock=handed.listening, token=handed.handed.token)
         parts.push_async_callback(address.close)
         http = await HttpAgent.open(agent, limit=1, root=self.root)
         machine = Machine(self.root, {})
@@ -193,15 +193,15 @@ class _SiteOpening:
         assert self.spec.world is not None
         host = not find_backend(self.world.backend).traits.image
         search = program_search(self.spec, written, self.root, self.environ) if host else None
-        seen = mount(written, self.root, search)
-        planes = self.planes(seen.agent, web=True)
+        mounted = mount(written, self.root, search)
+        planes = self.planes(mounted.agent, web=True)
         parts.push_async_callback(planes.close)
-        factory = await open_factory(self.spec, seen, self.root, self.environ, self.world, planes)
+        factory = await open_factory(self.spec, mounted, self.root, self.environ, self.world, planes)
         parts.push_async_callback(factory.close)
         at_once = _at_most(self.at_once, self.spec.world.resources.concurrency_limit)
-        mounts = [RunNote("mounts", text) for text in (*seen.mounts.notes(self.root), *seen.programs.notes())]
+        mounts = [RunNote("mounts", text) for text in (*mounted.mounts.notes(self.root), *mounted.programs.notes())]
         notes = (sandbox_note(factory.shared.backend), *mounts)
-        return Site(self.spec, self.in_worlds(seen.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec))
+        return Site(self.spec, self.in_worlds(mounted.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec))
 
     def in_worlds(self, agent: AgentSpec) -> Agent:
         """The agent of a section, to be started in the world of each trial."""

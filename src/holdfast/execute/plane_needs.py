@@ -65,9 +65,9 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
         return True
     if not agent.in_python or agent.isolation == "inline":
         return False
-    asked = spec.models or agent.mcp_config is not None or models.record or models.replay
+    configured = spec.models or agent.mcp_config is not None or models.record or models.replay
     return (
-        bool(asked)
+        bool(configured)
         or replays(spec)
         or on_web(spec)
         or reads_cost(spec)

@@ -61,13 +61,13 @@ class RayExecutor:
         order: WorkOrder,
         needs: WorkerNeeds,
         *,
-        told: Told | None = None,
+        listen: Told | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
         """`mask` removes secrets from workers' messages."""
         self._ray = ray
         self._pool = WorkerPool(ray, order, needs, mask)
-        self._told = told
+        self._told = listen
         self._mask = mask
         self._under_way: dict[asyncio.Future[Any], Batch] = {}
         self._again: deque[Trial] = deque()
@@ -116,7 +116,7 @@ class RayExecutor:
     ) -> AsyncGenerator[Observed, None]:
         """The Executor's method. Faults and calls are reported with the observation, after the trial has ended."""
         feed = iter(trials)
-        keep = store or (lambda trial, seen: seen)
+        keep = store or (lambda trial, observation: observation)
         try:
             while True:
                 self._hand_out(feed, started)
@@ -124,11 +124,11 @@ class RayExecutor:
                     return
                 await self._news()
                 # Everything that arrived is stored before any of it is judged, so an interrupt here loses nothing.
-                for trial, seen in [(trial, keep(trial, seen)) for trial, seen in self._arrived()]:
+                for trial, observation in [(trial, keep(trial, observation)) for trial, observation in self._arrived()]:
                     if on_fault is not None:
-                        for fault in seen.ledger:
+                        for fault in observation.ledger:
                             on_fault(trial, fault)
-                    yield trial, seen
+                    yield trial, observation
         finally:
             await self._stop(keep)
 
@@ -192,12 +192,12 @@ class RayExecutor:
 
     def _arrived(self) -> list[Observed]:
         """The results of returned batches, in the order in which they were handed out."""
-        found: list[Observed] = []
+        observed: list[Observed] = []
         for future in [future for future in self._under_way if future.done()]:
             batch = self._under_way.pop(future, None)
             if batch is not None:  # otherwise it was lost with another batch of its worker
-                found += self._taken(future, batch)
-        return found
+                observed += self._taken(future, batch)
+        return observed
 
     def _taken(self, future: asyncio.Future[Any], batch: Batch) -> list[Observed]:
         errors = self._ray.exceptions
@@ -215,7 +215,7 @@ class RayExecutor:
             )
         self._learn(batch, sum(map(len, lines)))
         by_id = {trial.id: trial for trial in batch.trials}
-        return [(by_id[seen.trial], seen) for seen in map(read_observation, lines)]
+        return [(by_id[observation.trial], observation) for observation in map(read_observation, lines)]
 
     def _learn(self, batch: Batch, size: int) -> None:
         """Learn the cost of trials, to size the next batches."""
@@ -257,8 +257,8 @@ class RayExecutor:
     async def _stop(self, keep: Store) -> None:
         """Store what has arrived, and end the working workers: no trial continues after the run."""
         try:
-            for trial, seen in self._arrived():
-                keep(trial, seen)
+            for trial, observation in self._arrived():
+                keep(trial, observation)
         finally:
             for future in self._under_way:
                 future.cancel()

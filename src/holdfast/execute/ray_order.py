@@ -79,12 +79,12 @@ def read_trials(lines: Iterable[bytes]) -> list[Trial]:
     return [_trials.decode(line) for line in lines]
 
 
-def packed(seen: Observation) -> bytes:
+def packed(observation: Observation) -> bytes:
     """The observation as it is sent: complete, with its trace and audit log."""
     try:
-        return encode(seen)
+        return encode(observation)
     except UnicodeEncodeError:  # lone surrogates: what is stored will say so
-        return encode(carried(seen))
+        return encode(carried(observation))
 
 
 def read_observation(line: bytes) -> Observation:
@@ -93,5 +93,5 @@ def read_observation(line: bytes) -> Observation:
 
 def environment(order: WorkOrder, own: Mapping[str, str]) -> dict[str, Any]:
     """The variables of a worker's trials: its own, as the driver has them, without the cluster's additions."""
-    kept = own.items() if order.variables is None else ((n, own[n]) for n in order.variables if n in own)
-    return {name: value for name, value in kept if not name.startswith("RAY_")} | dict(order.sent)
+    inherited = own.items() if order.variables is None else ((n, own[n]) for n in order.variables if n in own)
+    return {name: value for name, value in inherited if not name.startswith("RAY_")} | dict(order.sent)

@@ -38,17 +38,17 @@ class WorkerNeeds(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        asked: dict[str, Any] = {"num_cpus": self.cpus, "resources": dict.fromkeys(self.labels, 0.001)}
+        resources: dict[str, Any] = {"num_cpus": self.cpus, "resources": dict.fromkeys(self.labels, 0.001)}
         if self.memory is not None:
-            asked["memory"] = self.memory
+            resources["memory"] = self.memory
         if self.gpus:
-            asked["num_gpus"] = self.gpus
-        return asked
+            resources["num_gpus"] = self.gpus
+        return resources
 
     def fit(self, there: Mapping[str, float]) -> bool:
         """Whether a machine, or a cluster, has this much in total."""
-        asked = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
-        return all(there.get(name, 0.0) >= amount for name, amount in asked.items())
+        required = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
+        return all(there.get(name, 0.0) >= amount for name, amount in required.items())
 
     def words(self) -> str:
         more = [f"{self.memory >> 20} MB"] if self.memory is not None else []
@@ -148,17 +148,17 @@ class WorkerPool:
         self.workers.append(ClusterWorker(actor, report.machine, report.slots))
 
     def _placed(self) -> dict[str, Any]:
-        asked: dict[str, Any] = {"max_restarts": 0, "scheduling_strategy": "SPREAD", **self._needs.options()}
+        options: dict[str, Any] = {"max_restarts": 0, "scheduling_strategy": "SPREAD", **self._needs.options()}
         if self._barred:
-            asked["label_selector"] = {_NODE: f"!in({','.join(sorted(self._barred))})"}
-        return asked
+            options["label_selector"] = {_NODE: f"!in({','.join(sorted(self._barred))})"}
+        return options
 
     def _refuse(self, report: WorkerReport) -> None:
         """Report a machine that cannot run a worker, and open that worker on another, if there is one."""
-        shown = replace(
+        masked = replace(
             report, refused=self._mask(report.refused), hint=self._mask(report.hint), body=self._mask(report.body)
         )
-        self.refused.setdefault((shown.machine, shown.refused), shown)
+        self.refused.setdefault((masked.machine, masked.refused), masked)
         if report.node:
             self._barred.add(report.node)
         if not report.config and self._elsewhere > 0 and self._other_nodes():

@@ -73,7 +73,7 @@ class TrialWorker:
 
 
 async def _observed(executor: LocalExecutor, batch: list[bytes]) -> list[bytes]:
-    return [packed(seen) async for _, seen in executor.execute(read_trials(batch))]
+    return [packed(observation) async for _, observation in executor.execute(read_trials(batch))]
 
 
 def _refusal(report: WorkerReport, broken: HoldfastError) -> WorkerReport:

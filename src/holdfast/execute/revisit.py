@@ -45,16 +45,21 @@ class StoredTrial(Struct, frozen=True):
 
 
 async def revisit(
-    folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], command: Sequence[str], tell: TellText
+    folder: Path,
+    kept_world: KeptWorld,
+    past: StoredTrial,
+    environ: Mapping[str, str],
+    command: Sequence[str],
+    tell: TellText,
 ) -> int:
     """Run a shell or a command in the world and return its exit code. `tell` receives what is missing."""
     _end_on_signals()
-    for note in kept.notes:
+    for note in kept_world.notes:
         tell(note)
     context = LiveContext(replace(past.trial, scenario=CALM))
-    async with _worlds(folder, kept, past, environ, tell) as worlds, worlds.open(context) as world:
+    async with _worlds(folder, kept_world, past, environ, tell) as worlds, worlds.open(context) as world:
         with world.planes.serving(context):
-            return await visit(world.sandbox, {**kept.environ, **world.environ}, command)
+            return await visit(world.sandbox, {**kept_world.environ, **world.environ}, command)
 
 
 def _end_on_signals() -> None:
@@ -67,7 +72,7 @@ def _end_on_signals() -> None:
 
 @asynccontextmanager
 async def _worlds(
-    folder: Path, kept: KeptWorld, past: StoredTrial, environ: Mapping[str, str], tell: TellText
+    folder: Path, kept_world: KeptWorld, past: StoredTrial, environ: Mapping[str, str], tell: TellText
 ) -> AsyncIterator[WorldFactory]:
     """Worlds that open the kept one."""
     spec = replace(past.spec, scenarios=())
@@ -77,16 +82,16 @@ async def _worlds(
     world = _emptied(folder, _filled(written, past, environ, tell), past.secrets)
     settings = WorldSettings(
         fill=lambda trial: replace(world, services=tuple(there)),
-        root=Path(kept.spec),
+        root=Path(kept_world.spec),
         secrets=past.secrets,
-        visible={**_visible(kept), INSIDE: folder.resolve()},
-        links=kept.links,
+        visible={**_visible(kept_world), INSIDE: folder.resolve()},
+        links=kept_world.links,
         home=home if (home := folder.resolve() / HOME).is_dir() else None,
-        environ={"PATH": kept.environ["PATH"]} if "PATH" in kept.environ else {},
+        environ={"PATH": kept_world.environ["PATH"]} if "PATH" in kept_world.environ else {},
         agent_environ=agent.env,
     )
     async with AsyncExitStack() as opened:
-        root = Path(kept.spec)
+        root = Path(kept_world.spec)
         planes = plane_settings(replace(spec, world=world), agent, root, environ, ASKED, web=True)
         site_planes = SitePlanes(planes)
         opened.push_async_callback(site_planes.close)
@@ -96,7 +101,7 @@ async def _worlds(
         shared = SiteWorlds(settings, await Bubblewrap.open_backend(place), site_planes, place)
         opened.push_async_callback(shared.close)
         for service in world.services:
-            if await reopen(service, shared, past.trial, folder, kept, tell):
+            if await reopen(service, shared, past.trial, folder, kept_world, tell):
                 there.append(service)
         yield WorldFactory(shared)
 
@@ -128,7 +133,7 @@ def _filled(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], t
         setup=Setup(env={name: text for line in lines if line for name, text in line.setup.env.items()}),
         resources=replace(written.resources, timeout_ms=None),
         secrets=tuple(secret for secret in written.secrets if secret.name in past.secrets),
-        services=tuple(one for found in services if found for one in found.services),
+        services=tuple(one for one_service in services if one_service for one in one_service.services),
         network=replace(network.network, ways_in=()),
         determinism=written.determinism,
     )
@@ -147,5 +152,5 @@ def _emptied(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> Worl
     return replace(world, fixtures=there, secrets=tuple(map(again, world.secrets)))
 
 
-def _visible(kept: KeptWorld) -> dict[str, Path]:
-    return {inside: Path(path) for inside, path in kept.visible.items() if Path(path).exists()}
+def _visible(world: KeptWorld) -> dict[str, Path]:
+    return {inside: Path(path) for inside, path in world.visible.items() if Path(path).exists()}

@@ -57,14 +57,14 @@ async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBac
 
 def find_backend(name: str) -> type[SandboxBackend]:
     """The backend of that name; UserError if there is none."""
-    found: type[SandboxBackend] | None = plugins.find("sandboxes", name)
-    if found is None:
+    plugin: type[SandboxBackend] | None = plugins.find("sandboxes", name)
+    if plugin is None:
         raise UserError(
             f"there is no sandbox backend {name!r}",
             code="sandbox-unavailable",
             hint=f"there are: {', '.join(plugins.names('sandboxes'))}",
         )
-    return found
+    return plugin
 
 
 def sandbox_note(backend: SandboxBackend) -> RunNote:

@@ -64,7 +64,7 @@ class SimulatedUsers:
     def _script(self, name: str) -> UserScript:
         if name not in self._scripts:
             try:
-                self._scripts[name] = read_script(self._root / name, shown=name)
+                self._scripts[name] = read_script(self._root / name, label=name)
             except SpecError as wrong:
                 raise HarnessError(
                     f"the user's script {name} cannot be used: {wrong.problems[0].message}", code="user-failed"
@@ -108,36 +108,36 @@ class ModelUser:
             return None
         if len(turns) == len(task.turns):  # a conversation that starts over
             self._said.clear()
-        said = await self._next(task, turns)
-        if END in said or _stops(self._user, said):
+        text = await self._next(task, turns)
+        if END in text or _stops(self._user, text):
             return None
-        self._said.append(said)
-        return said
+        self._said.append(text)
+        return text
 
     async def _next(self, task: Task, turns: Sequence[Turn]) -> str:
-        told = transcript(task, (*task.turns, *self._said), turns)
-        system, prompt = _SYSTEM.format(goal=self._user.goal), self._mask(told)
+        conversation = transcript(task, (*task.turns, *self._said), turns)
+        system, prompt = _SYSTEM.format(goal=self._user.goal), self._mask(conversation)
         try:
             advice = await self._ask(self._user.model, system, prompt, temperature=None, vote=0, fits=_says_something)
         except HarnessError as failed:
             raise HarnessError(
                 f"the simulated user could not continue after turn {len(turns)}: {failed}", code="user-failed"
             ) from failed
-        said = advice.text.strip()
-        if not said:
+        text = advice.text.strip()
+        if not text:
             raise HarnessError(
                 f"the simulated user could not continue after turn {len(turns)}: its model returned an empty reply",
                 code="user-failed",
             )
-        return said
+        return text
 
 
-def transcript(task: Task, asked: Sequence[str], turns: Sequence[Turn]) -> str:
+def transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn]) -> str:
     """The conversation so far for the user's model: the user's own words, not those of an attack."""
     before = () if task.context is UNSET else task.context
     lines = [f"{_SPEAKERS[one.role]}: {_shown(one.content)}" for one in before if one.role != "system"]
-    for said, turn in zip(asked, turns, strict=True):
-        lines += [f"You: {_shown(said)}", f"Assistant: {_shown(turn.text or '(it said nothing)')}"]
+    for question, turn in zip(questions, turns, strict=True):
+        lines += [f"You: {_shown(question)}", f"Assistant: {_shown(turn.text or '(it said nothing)')}"]
     return "\n\n".join([*lines, "Your next message:"])
 
 

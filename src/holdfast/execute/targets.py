@@ -57,10 +57,10 @@ def check_tools_seen(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable[st
     """
     if any(event.offers_tools or event.plane in _OF_TOOLS for event in trace):
         return
-    found = [(scenario, fault) for scenario in spec.scenarios if (fault := _named_fault(scenario)) is not None]
+    faults = [(scenario, fault) for scenario in spec.scenarios if (fault := _named_fault(scenario)) is not None]
     unread = unread_models(calls)
     why = f"{_UNREAD}: {', '.join(unread)}" if unread else _UNSEEN
-    problems = [_problem(scenario, fault, why, _DECLARE, "no-tools-seen") for scenario, fault in found]
+    problems = [_problem(scenario, fault, why, _DECLARE, "no-tools-seen") for scenario, fault in faults]
     raise SpecError(spec.path, problems, source=source_of(spec))
 
 

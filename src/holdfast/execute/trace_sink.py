@@ -157,10 +157,10 @@ class LiveSink:
 
     def storable(self, value: S) -> S:
         """The value with text that can be stored; a note says if the agent's own could not."""
-        found = carried(value)
-        if found is not value:
+        stored = carried(value)
+        if stored is not value:
             self.note(HALVES)
-        return found
+        return stored
 
     def within_limit(self, entry: R) -> R:
         """The entry, without its reply if the trial's replies exceed what a session should store."""
@@ -196,8 +196,8 @@ def _short(event: TraceEvent) -> TraceEvent:
     method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
     from holdfast.model.canary import echoes
 
-    found = dict.fromkeys((*event.canaries, *echoes(event.tool)))
-    return replace(event, tool=f"{brief(method)}{space}{brief(url)}", canaries=tuple(found))
+    canaries = dict.fromkeys((*event.canaries, *echoes(event.tool)))
+    return replace(event, tool=f"{brief(method)}{space}{brief(url)}", canaries=tuple(canaries))
 
 
 def _keep(texts: list[str], text: str) -> None:

@@ -112,17 +112,17 @@ async def _sent_again(site: Site, trial: Trial, first: Observation) -> Observati
         trial.id, tuple(turn for one in plains for turn in one.turns), error=error, error_code=code, trace=tuple(cost)
     )
     # A reply that differs from the first is shown: the agent may have obeyed there.
-    seen = next((one for one in attacks if not _is_alike(first, one)), first)
-    return replace(seen, asked_again=after, repeats=tuple(one for one in attacks if one is not seen))
+    shown_reply = next((one for one in attacks if not _is_alike(first, one)), first)
+    return replace(shown_reply, asked_again=after, repeats=tuple(one for one in attacks if one is not shown_reply))
 
 
-def _is_answer(seen: Observation) -> bool:
-    return bool(seen.turns) and seen.ending == "answered"
+def _is_answer(observation: Observation) -> bool:
+    return bool(observation.turns) and observation.ending == "answered"
 
 
-def _is_refusal(seen: Observation) -> bool:
+def _is_refusal(observation: Observation) -> bool:
     """Whether the judge may take it for a refusal: a 4xx other than 429, or no reply if none is required."""
-    last = seen.turns[-1] if seen.turns else None
+    last = observation.turns[-1] if observation.turns else None
     return (
         last is not None
         and last.ending in ("http_error", "closed", "no_answer")

@@ -33,11 +33,11 @@ class DockerStep(Struct, frozen=True):
         """The text as words; a JSON list is a list of words."""
         if self.text.startswith("["):
             try:
-                found = json.loads(self.text)
+                parsed = json.loads(self.text)
             except ValueError:
-                found = None
-            if isinstance(found, list) and all(isinstance(word, str) for word in found):
-                return found
+                parsed = None
+            if isinstance(parsed, list) and all(isinstance(word, str) for word in parsed):
+                return parsed
         try:
             return shlex.split(self.text)
         except ValueError:
@@ -69,8 +69,8 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
 
 
 def _escape(text: str) -> str:
-    found = _DIRECTIVE.match(text.lstrip("\ufeff"))
-    return found[1] if found else "\\"
+    match = _DIRECTIVE.match(text.lstrip("\ufeff"))
+    return match[1] if match else "\\"
 
 
 def _step(text: str, line: int, name: str) -> DockerStep:
@@ -97,11 +97,11 @@ def docker_ignored(context: Path, dockerfile: Path | None) -> Callable[[str], bo
         raise bad_task(f"{file}: a pattern cannot be read: {broken}") from broken
 
     def ignored(path: str) -> bool:
-        found = False
+        is_ignored = False
         for pattern, left_out in rules:  # the last match counts
             if pattern.fullmatch(path):
-                found = left_out
-        return found
+                is_ignored = left_out
+        return is_ignored
 
     return ignored
 
@@ -121,7 +121,7 @@ def _rule(line: str) -> tuple[re.Pattern[str], bool]:
 
 def _path_step(step: str) -> str:
     """One component of a path, as Go matches it: `*`, `?`, `[a-z]`, `[^a-z]`; a backslash escapes a character."""
-    return re.sub(r"\\.|\[\^?[^\]]+\]|.", lambda found: _sign(found[0]), step, flags=re.DOTALL)
+    return re.sub(r"\\.|\[\^?[^\]]+\]|.", lambda match: _sign(match[0]), step, flags=re.DOTALL)
 
 
 def _sign(sign: str) -> str:

@@ -93,7 +93,7 @@ def unsupported_task(message: str, hint: str = "") -> UserError:
 
 def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
     """The files below a folder; UserError if they exceed `most` bytes. Links that leave it are rejected."""
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     size = 0
     for path in walk(folder):
         size += path.stat().st_size
@@ -102,8 +102,8 @@ def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
                 f"{folder}: {what} are more than {most // 1_000_000} MB",
                 hint="move out what is not needed",
             )
-        found[path.relative_to(folder).as_posix()] = path.read_bytes()
-    return found
+        files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return files
 
 
 def walk(folder: Path) -> Iterator[Path]:

@@ -41,18 +41,18 @@ _CARRIED = {
 
 def harbor_task(folder: Path) -> ForeignTask:
     """The task; UserError if the folder is incomplete or its kind cannot be a spec."""
-    said = _read(folder / MARK)
-    agent, verifier, environment = (_table(said, name) for name in ("agent", "verifier", "environment"))
-    _refuse(folder, said, environment)
-    package = _table(said, "task")
-    left_out = _left_out(said)
+    settings = _read(folder / MARK)
+    agent, verifier, environment = (_table(settings, name) for name in ("agent", "verifier", "environment"))
+    _refuse(folder, settings, environment)
+    package = _table(settings, "task")
+    left_out = _left_out(settings)
     env, unsaid = _literal(_table(environment, "env"), "environment.env.")
     test_env, secret = _literal(_table(verifier, "env"), "verifier.env.")
     dockerfile = folder / "environment" / "Dockerfile"
     left_out += [*unsaid, *secret, *_compose(folder / "environment")]
     return ForeignTask(
         name=str(package.get("name") or folder.resolve().name).rpartition("/")[2],
-        origin=f"{ORIGIN}, schema {said.get('schema_version', said.get('version', '1'))}",
+        origin=f"{ORIGIN}, schema {settings.get('schema_version', settings.get('version', '1'))}",
         description=str(package.get("description") or ""),
         prompt=without_canary(text_of(folder / "instruction.md")),
         tests=_tests(folder, verifier, test_env),
@@ -77,8 +77,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise bad_task(f"{path}: not readable as TOML: {broken}") from broken
 
 
-def _refuse(folder: Path, said: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
-    version = str(said.get("schema_version", said.get("version", "1")))
+def _refuse(folder: Path, settings: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
+    version = str(settings.get("schema_version", settings.get("version", "1")))
     major = version.partition(".")[0]
     if not major.isdecimal() or int(major) > _SCHEMA:
         hint = "update Holdfast, or write the task with an earlier Harbor"
@@ -86,16 +86,19 @@ def _refuse(folder: Path, said: Mapping[str, Any], environment: Mapping[str, Any
             f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest that is known",
             hint=hint,
         )
-    if said.get("steps"):
+    if settings.get("steps"):
         hint = "import each step as a task of its own"
         raise unsupported_task(f"{folder / MARK}: a task of several steps has no place in one spec", hint=hint)
     if str(environment.get("os", "linux")).lower() != "linux":
         raise unsupported_task(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
 
 
-def _left_out(said: Mapping[str, Any]) -> list[str]:
+def _left_out(settings: Mapping[str, Any]) -> list[str]:
     """Every key that a spec cannot express, by name."""
-    tables = {"": said, **{f"{name}.": _table(said, name) for name in ("agent", "verifier", "environment", "solution")}}
+    tables = {
+        "": settings,
+        **{f"{name}.": _table(settings, name) for name in ("agent", "verifier", "environment", "solution")},
+    }
     return [f"{place}{key}" for place, table in tables.items() for key in sorted(set(table) - _CARRIED[place])]
 
 
@@ -107,8 +110,8 @@ def _literal(env: Mapping[str, Any], place: str) -> tuple[dict[str, str], list[s
 
 
 def _compose(folder: Path) -> list[str]:
-    found = [name for name in ("docker-compose.yaml", "docker-compose.yml") if (folder / name).is_file()]
-    return [f"environment/{name}: write what its services are under services:" for name in found]
+    files = [name for name in ("docker-compose.yaml", "docker-compose.yml") if (folder / name).is_file()]
+    return [f"environment/{name}: write what its services are under services:" for name in files]
 
 
 def _tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:
@@ -127,9 +130,11 @@ def _solution(folder: Path) -> dict[str, bytes]:
 def _resources(environment: Mapping[str, Any]) -> dict[str, int | float | str]:
     sizes = {"memory": environment.get("memory_mb"), "disk": environment.get("storage_mb")}
     old = {"memory": environment.get("memory"), "disk": environment.get("storage")}
-    found = {key: f"{size}Mi" for key, size in sizes.items() if size}
-    found |= {key: f"{size}i" for key, size in old.items() if size and key not in found}  # Harbor's 2G is 2 × 1024 MB
-    return ({"cpu": environment["cpus"]} if environment.get("cpus") else {}) | found
+    resources = {key: f"{size}Mi" for key, size in sizes.items() if size}
+    resources |= {
+        key: f"{size}i" for key, size in old.items() if size and key not in resources
+    }  # Harbor's 2G is 2 × 1024 MB
+    return ({"cpu": environment["cpus"]} if environment.get("cpus") else {}) | resources
 
 
 def _egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: list[str]) -> TaskEgress | None:
@@ -147,7 +152,7 @@ def _egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: 
 
 
 def _table(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = value.get(name, {})
-    if not isinstance(found, dict):
+    table = value.get(name, {})
+    if not isinstance(table, dict):
         raise bad_task(f"{MARK}: {name} is not a table")
-    return found
+    return table

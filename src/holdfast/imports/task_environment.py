@@ -75,11 +75,11 @@ def environment_of(task: ForeignTask) -> TaskEnvironment:
 
 def _workdir(steps: Iterable[DockerStep]) -> str | None:
     """The final working folder; each WORKDIR may be relative to the one before."""
-    found = None
+    folder = None
     for step in steps:
         if step.name == "WORKDIR":
-            found = posixpath.normpath(posixpath.join(found or "/", step.text.strip("\"'")))
-    return found
+            folder = posixpath.normpath(posixpath.join(folder or "/", step.text.strip("\"'")))
+    return folder
 
 
 class _StepReader:
@@ -146,12 +146,12 @@ class _StepReader:
 
     def _copy_one(self, step: DockerStep, source: str, inside: str, *, many: bool) -> None:
         context = self._task.context
-        found = _matching(context, source)
-        if not found:
+        sources = _matching(context, source)
+        if not sources:
             raise bad_task(
                 f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}",
             )
-        for path in found:
+        for path in sources:
             if not really(path).is_relative_to(self._context):
                 raise bad_task(
                     f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder",
@@ -164,7 +164,7 @@ class _StepReader:
                 if step.name == "ADD" and _PACKED.search(path.name):
                     packed = f"{path.name} is copied without being unpacked"
                     self._place.left_out.append(f"ADD {step.text}: {packed}")
-                into = many or len(found) > 1 or inside == ""
+                into = many or len(sources) > 1 or inside == ""
                 self._place_file(path, posixpath.join(inside, path.name) if into else inside)
 
     def _list_histories(self, folder: Path) -> None:

@@ -167,8 +167,8 @@ def _unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
     """The task's files that name a path which is not the workspace here; they stay unchanged."""
     if not named or can_be_workdir(place.workdir):
         return []
-    shown = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
-    return [f"{place.workdir} in {shown}: it is {WORKSPACE} here, so change it where it matters"]
+    listed = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
+    return [f"{place.workdir} in {listed}: it is {WORKSPACE} here, so change it where it matters"]
 
 
 def _header(task: ForeignTask, place: TaskEnvironment, left_out: Iterable[str]) -> str:

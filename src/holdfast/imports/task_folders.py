@@ -28,14 +28,14 @@ def tasks_below(path: Path) -> Iterator[Path]:
     if is_task_folder(path):
         yield path
         return
-    found = [one for one in sorted(path.iterdir()) if one.is_dir() and is_task_folder(one)]
-    if not found:
+    tasks = [one for one in sorted(path.iterdir()) if one.is_dir() and is_task_folder(one)]
+    if not tasks:
         hint = "a Harbor task has a task.toml, one of terminal-bench a task.yaml"
         raise bad_task(
             f"{path}: neither a task of Harbor or terminal-bench nor a folder of such tasks",
             hint=hint,
         )
-    yield from found
+    yield from tasks
 
 
 def read_task(folder: Path) -> ForeignTask:
@@ -71,11 +71,11 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
     if there is not None and not force:
         hint = "overwrite it with --force, or choose another folder with -o"
         raise UserError(f"{there} is already there; nothing was written", code="import-refused", hint=hint)
-    kept = next((one for one in targets if one.exists() and not (one / SPEC).is_file()), None)
-    if kept is not None:
+    foreign = next((one for one in targets if one.exists() and not (one / SPEC).is_file()), None)
+    if foreign is not None:
         hint = "choose another folder with -o, or remove it yourself"
         raise UserError(
-            f"{kept} is not an imported task, so --force does not replace it; nothing was written",
+            f"{foreign} is not an imported task, so --force does not replace it; nothing was written",
             code="import-refused",
             hint=hint,
         )

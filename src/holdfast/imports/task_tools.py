@@ -78,10 +78,10 @@ def uv(args: list[str]) -> int:
 
 def run(args: list[str], *, tool: bool = False) -> int:
     """`uv run` and `uvx`: the command, once what it is to have is here."""
-    asked, words = options(args, until_word=True)
-    module = [value for option, value in asked if option in ("-m", "--module")]
-    wanted = [name for option, value in asked if option in ADDS for name in value.split(",")]
-    files = [value for option, value in asked if option == "--with-requirements"]
+    chosen, words = options(args, until_word=True)
+    module = [value for option, value in chosen if option in ("-m", "--module")]
+    wanted = [name for option, value in chosen if option in ADDS for name in value.split(",")]
+    files = [value for option, value in chosen if option == "--with-requirements"]
     if code := install([*wanted, *(word for file in files for word in ("-r", file))]):
         return code
     if module:
@@ -96,8 +96,8 @@ def run(args: list[str], *, tool: bool = False) -> int:
 
 def install(args: list[str]) -> int:
     """Succeeds if every package is here: nothing is fetched while the tests run."""
-    asked, names = options(args)
-    files = [value for option, value in asked if option in ("-r", "--requirement")]
+    chosen, names = options(args)
+    files = [value for option, value in chosen if option in ("-r", "--requirement")]
     wanted = [*names, *(line for file in files for line in requirements(file))]
     lacking = [one for one in wanted if not is_here(one)]
     if lacking:
@@ -108,25 +108,25 @@ def install(args: list[str]) -> int:
 
 def options(args: list[str], *, until_word: bool = False) -> tuple[list[tuple[str, str]], list[str]]:
     """The options with their values, and the other words; `until_word`: what follows the first word is not read."""
-    asked: list[tuple[str, str]] = []
+    wanted: list[tuple[str, str]] = []
     words: list[str] = []
     at = 0
     while at < len(args):
         word, at = args[at], at + 1
         if not word.startswith("-") or word == "-":
             if until_word:
-                return asked, args[at - 1 :]
+                return wanted, args[at - 1 :]
             words.append(word)
         elif word == "--":
-            return asked, [*words, *args[at:]]
+            return wanted, [*words, *args[at:]]
         elif "=" in word:
-            asked.append((word.partition("=")[0], word.partition("=")[2]))
+            wanted.append((word.partition("=")[0], word.partition("=")[2]))
         elif word in WITH_VALUE:
-            asked.append((word, args[at] if at < len(args) else ""))
+            wanted.append((word, args[at] if at < len(args) else ""))
             at += 1
         else:
-            asked.append((word, ""))
-    return asked, words
+            wanted.append((word, ""))
+    return wanted, words
 
 
 def requirements(file: str) -> list[str]:
@@ -172,14 +172,14 @@ def real(name: str, args: list[str]) -> int:
     """Replaces this process with the real program of that name, the first on PATH that is not a stand-in."""
     own = os.path.dirname(os.path.abspath(__file__))
     path = os.pathsep.join(one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if one != own)
-    found = shutil.which(name, path=path)
-    if found is None and name in ("python", "python3"):
-        found = sys.executable
-    if found is None:
+    program = shutil.which(name, path=path)
+    if program is None and name in ("python", "python3"):
+        program = sys.executable
+    if program is None:
         report_missing(name)
         print(f"{name}: command not found", file=sys.stderr)
         return 127
-    return become(found, args)
+    return become(program, args)
 
 
 def become(program: str, args: list[str]) -> NoReturn:

@@ -33,14 +33,14 @@ _CARRIED = _ABOUT | {"instruction", "parser_name", "max_agent_timeout_sec", "max
 
 def terminal_bench_task(folder: Path) -> ForeignTask:
     """The task; UserError if the folder is incomplete or its kind cannot be a spec."""
-    said = _yaml(folder / MARK)
-    prompt = said.get("instruction")
+    settings = _yaml(folder / MARK)
+    prompt = settings.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
         raise bad_task(
             f"{folder / MARK}: the task has no instruction",
             hint="write it as instruction:",
         )
-    parser = said.get("parser_name", "pytest")
+    parser = settings.get("parser_name", "pytest")
     if parser != "pytest":
         hint = "let run-tests.sh run pytest with -rA, and leave out parser_name"
         raise unsupported_task(
@@ -48,18 +48,18 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
             hint=hint,
         )
     dockerfile = folder / "Dockerfile"
-    left_out = sorted(set(said) - _CARRIED) + _compose(folder / "docker-compose.yaml")
+    left_out = sorted(set(settings) - _CARRIED) + _compose(folder / "docker-compose.yaml")
     return ForeignTask(
         name=folder.resolve().name,
         origin=ORIGIN,
         prompt=without_canary(prompt),
-        tests=_tests(folder, seconds_of(said, "max_test_timeout_sec", _TESTS_S, folder / MARK)),
+        tests=_tests(folder, seconds_of(settings, "max_test_timeout_sec", _TESTS_S, folder / MARK)),
         dockerfile=dockerfile if dockerfile.is_file() else None,
         context=folder,
         hidden=frozenset(
             {"Dockerfile", "docker-compose.yaml", MARK, "run-tests.sh", "tests", "solution.sh", "solution.yaml"}
         ),
-        agent_timeout_s=seconds_of(said, "max_agent_timeout_sec", _AGENT_S, folder / MARK),
+        agent_timeout_s=seconds_of(settings, "max_agent_timeout_sec", _AGENT_S, folder / MARK),
         solution=_solution(folder, left_out),
         left_out=tuple(left_out),
     )
@@ -100,10 +100,10 @@ def _compose(path: Path) -> list[str]:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    found = _read_yaml(path)
-    if not isinstance(found, dict):
+    parsed = _read_yaml(path)
+    if not isinstance(parsed, dict):
         raise bad_task(f"{path}: not a map of keys")
-    return found
+    return parsed
 
 
 def _read_yaml(path: Path) -> Any:

@@ -65,12 +65,12 @@ def main() -> dict[str, Any]:
     if ran is None:
         return {"passed": False, "reason": f"the tests did not end within {SETTINGS['timeout_s']:g} s"}
     code, output = ran
-    found = by_reward(place, output) if SETTINGS["result"] == "reward" else by_pytest(output)
-    if found is None or not found["passed"]:
+    result = by_reward(place, output) if SETTINGS["result"] == "reward" else by_pytest(output)
+    if result is None or not result["passed"]:
         refuse_missing(place, output)
-    if found is None:
+    if result is None:
         fail(f"the tests left no {NO_RESULT[SETTINGS['result']]}", output)
-    return dict(found, details={"output": output[-OUTPUT_SHOWN:], "exit_code": code})
+    return dict(result, details={"output": output[-OUTPUT_SHOWN:], "exit_code": code})
 
 
 def environment(place: str, paths: dict[str, str]) -> dict[str, str]:
@@ -143,7 +143,7 @@ def moved(text: str, paths: dict[str, str]) -> str:
     if not paths:
         return text
     known = "|".join(re.escape(old) for old in sorted(paths, key=len, reverse=True))
-    return re.sub(rf"(?<![\w.~/-])(?:{known})(?![\w-]|\.\w)", lambda found: paths[found[0]], text)
+    return re.sub(rf"(?<![\w.~/-])(?:{known})(?![\w-]|\.\w)", lambda match: paths[match[0]], text)
 
 
 def refuse_missing(place: str, output: str) -> None:
@@ -172,8 +172,8 @@ def by_reward(place: str, output: str) -> dict[str, Any] | None:
                 fail("the tests wrote no number as their reward", output)
             score = min(1.0, max(0.0, sum(numbers) / len(numbers)))
             passed = all(value >= 1.0 for value in numbers)
-            shown = ", ".join(f"{value:g}" for value in numbers)
-            return {"passed": passed, "score": score, "reason": f"reward {shown}"}
+            listed = ", ".join(f"{value:g}" for value in numbers)
+            return {"passed": passed, "score": score, "reason": f"reward {listed}"}
     return None
 
 

@@ -86,7 +86,7 @@ class Judges:
 
     def _scripted(self, meant: Meaning, script: str) -> Judging:
         path = self._root / script
-        source = load(path, shown=script)
+        source = load(path, label=script)
         return Judging(source, meant, f"script {script}", f"script {digest(path.read_bytes(), 16)}")
 
     def _trusted(self) -> SSLContext:

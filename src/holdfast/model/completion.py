@@ -146,12 +146,12 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         """The same reply with another text, at the place of the first text or before everything else."""
         places = [at for at, delta in enumerate(self.deltas) if isinstance(delta, Text)]
         first = places[0] if places else 0
-        kept = [delta for at, delta in enumerate(self.deltas) if at not in places or at < first]
+        others = [delta for at, delta in enumerate(self.deltas) if at not in places or at < first]
         new = [Text(text)] if text else []
-        return replace(self, deltas=(*kept[:first], *new, *kept[first:]))
+        return replace(self, deltas=(*others[:first], *new, *others[first:]))
 
     def with_finish(self, reason: FinishReason) -> Completion:
         """The same reply with another finish reason."""
-        kept = [delta for delta in self.deltas if not isinstance(delta, Finish)]
-        at = next((i for i, delta in enumerate(self.deltas) if isinstance(delta, Finish)), len(kept))
-        return replace(self, deltas=(*kept[:at], Finish(reason), *kept[at:]))
+        others = [delta for delta in self.deltas if not isinstance(delta, Finish)]
+        at = next((i for i, delta in enumerate(self.deltas) if isinstance(delta, Finish)), len(others))
+        return replace(self, deltas=(*others[:at], Finish(reason), *others[at:]))

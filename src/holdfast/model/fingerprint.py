@@ -38,9 +38,9 @@ _NUMBER = (
 )
 
 
-def _without_quote(found: re.Match[str]) -> str:
+def _without_quote(match: re.Match[str]) -> str:
     """Drop a quoted phrase but keep the status codes in it: `'401 Unauthorized'`."""
-    return "'…" + "".join(f"({status})" for status in _STATUS_IN_QUOTES.findall(found[2])) + "'"
+    return "'…" + "".join(f"({status})" for status in _STATUS_IN_QUOTES.findall(match[2])) + "'"
 
 
 @lru_cache(4_096)
@@ -55,7 +55,7 @@ def fingerprint(text: str) -> str:
     text = re.sub(_PLACE, r"…/\1", text)
     text = re.sub(_MIXED, "#", text)
     text = re.sub(_ID, "#", text, flags=re.IGNORECASE)
-    text = re.sub(_NUMBER, lambda found: found[1] or "#", text, flags=re.IGNORECASE)
+    text = re.sub(_NUMBER, lambda match: match[1] or "#", text, flags=re.IGNORECASE)
     text = re.sub(r"\b([a-z_]{2,})\d{3,}\b", r"\1#", text)  # such as order8812
     text = " ".join(text.split())
     return blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest() if text else ""

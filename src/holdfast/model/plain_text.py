@@ -39,7 +39,7 @@ def canonical(text: str) -> str:
         from html import unescape
 
         # One entity at a time: `unescape` on the whole text also resolves `&copy` in `?a=1&copy=2`.
-        text = _CODE_OR_ENTITY.sub(lambda found: unescape(found[0]) if found[0][0] == "&" else found[0], text)
+        text = _CODE_OR_ENTITY.sub(lambda match: unescape(match[0]) if match[0][0] == "&" else match[0], text)
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     return text if text.isascii() else as_typed(_INVISIBLE.sub("", text))

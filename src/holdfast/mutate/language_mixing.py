@@ -36,11 +36,11 @@ def _words(prompt: str, rng: Random) -> str:
     if not own:
         return prompt
     known = {word: concept for concept, word in languages()[own].words.items()}
-    found = [word for word in free_words(prompt) if word.text.lower() in known]
-    if not found:
+    words = [word for word in free_words(prompt) if word.text.lower() in known]
+    if not words:
         return prompt
     table = _other(prompt, rng)
-    return changed(prompt, some(found, rng, _SHARE), lambda word: _like(table.words[known[word.lower()]], word))
+    return changed(prompt, some(words, rng, _SHARE), lambda word: _like(table.words[known[word.lower()]], word))
 
 
 def _like(foreign: str, word: str) -> str:

@@ -47,7 +47,7 @@ class Writer(Protocol):
         """The model, for messages."""
         ...
 
-    def __call__(self, asked: Sequence[Assignment]) -> Sequence[str]: ...
+    def __call__(self, assignments: Sequence[Assignment]) -> Sequence[str]: ...
 
 
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
@@ -59,14 +59,14 @@ def replies(text: str) -> list[str]:
     fenced = _FENCE.search(text)
     plain = (fenced[1] if fenced else text).strip()
     try:
-        found = msgspec.json.decode(plain)
+        parsed = msgspec.json.decode(plain)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return [_unquoted(item.strip()) for item in _NUMBERED.findall(plain)]
-    if isinstance(found, dict):
-        found = next((value for value in found.values() if isinstance(value, list)), list(found.values()))
-    if not isinstance(found, list):
+    if isinstance(parsed, dict):
+        parsed = next((value for value in parsed.values() if isinstance(value, list)), list(parsed.values()))
+    if not isinstance(parsed, list):
         return []
-    return [item.strip() for item in found if isinstance(item, str)]
+    return [item.strip() for item in parsed if isinstance(item, str)]
 
 
 def _unquoted(item: str) -> str:
@@ -101,10 +101,10 @@ def kept_parts(prompt: str) -> list[str]:
     return list(dict.fromkeys([*exact_parts(prompt), *named]))
 
 
-def unusable(text: str, prompt: str, kept: Sequence[str], canary: str = "", taken: Sequence[str] = ()) -> str:
+def unusable(text: str, prompt: str, required: Sequence[str], canary: str = "", existing: Sequence[str] = ()) -> str:
     """Why the text is not a mutation of the prompt; empty if it is one.
 
-    `canary`: the code word of an attack, which must stay in pieces. `taken`: existing mutations.
+    `canary`: the code word of an attack, which must stay in pieces. `existing`: existing mutations.
     """
     if not text.strip():
         return "empty"
@@ -116,11 +116,11 @@ def unusable(text: str, prompt: str, kept: Sequence[str], canary: str = "", take
         return "talk about the task"
     if len(prompt) > _FEW_WORDS and len(text) * _SHORTER < len(prompt):
         return "too short"
-    if any(part not in text for part in kept):
+    if any(part not in text for part in required):
         return "without a number, name or quoted text of the prompt"
     if canary and canary.lower() in echoes(text):
         return "a code word put together already"
-    if any(same_words(text, other) for other in taken):
+    if any(same_words(text, other) for other in existing):
         return "copies of another"
     return ""
 
@@ -166,16 +166,16 @@ class ModelWriter:
         model = self._models[_NAME]
         return f"script {model.script}" if model.script else f"{model.provider}/{model.name}"
 
-    def __call__(self, asked: Sequence[Assignment]) -> Sequence[str]:
-        return asyncio.run(self._all(asked))
+    def __call__(self, assignments: Sequence[Assignment]) -> Sequence[str]:
+        return asyncio.run(self._all(assignments))
 
-    async def _all(self, asked: Sequence[Assignment]) -> Sequence[str]:
+    async def _all(self, assignments: Sequence[Assignment]) -> Sequence[str]:
         consultation = Consultation(
             self._models, self._environ, self._root, self._cache, retries=self._retries, role=WRITER
         )
         try:
             async with asyncio.TaskGroup() as group:
-                waiting = [group.create_task(self._one(consultation, one)) for one in asked]
+                waiting = [group.create_task(self._one(consultation, one)) for one in assignments]
         except BaseExceptionGroup as failed:
             raise _first(failed) from None
         finally:

@@ -72,11 +72,11 @@ def fill_by_model(drafts: Sequence[PromptDraft], type: MutationType, share: int,
     """Let the model write the mutations, and note which are missing. UserError if none can be used."""
     sources = [source for draft in drafts for source in _sources(draft, type, share, seed)]
     for n in range(ROUNDS):
-        asked = [(source, one) for source in sources if source.missing > 0 for one in _assignments(source, n)]
-        if not asked:
+        requests = [(source, one) for source in sources if source.missing > 0 for one in _assignments(source, n)]
+        if not requests:
             break
-        texts = write([one for _, one in asked])
-        for (source, _), text in zip(asked, texts, strict=True):
+        texts = write([one for _, one in requests])
+        for (source, _), text in zip(requests, texts, strict=True):
             _take(source, replies(text))
     return _shortfall(drafts, sources, type, share, write.shown)
 
@@ -103,12 +103,12 @@ def _assignments(source: WrittenSource, n: int) -> list[Assignment]:
 
 
 def _assignment(source: WrittenSource, n: int, start: int, count: int) -> Assignment:
-    asked: dict[str, object] = {"count": count, "text": source.text, "keep": source.kept}
+    fields: dict[str, object] = {"count": count, "text": source.text, "keep": source.kept}
     if start:
-        asked["number_of_the_first"] = start + 1  # a different question than the one before gets a different reply
+        fields["number_of_the_first"] = start + 1  # a different question than the one before gets a different reply
     if n and source.base is None and source.taken:
-        asked["other_than"] = source.taken
-    written = encodable(json.dumps(asked, ensure_ascii=False, indent=1))
+        fields["other_than"] = source.taken
+    written = encodable(json.dumps(fields, ensure_ascii=False, indent=1))
     return Assignment(
         _SYSTEMS[source.type], written, source.text, tuple(source.kept), source.canary, source.taken, round=n
     )

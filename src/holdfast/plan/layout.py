@@ -79,7 +79,7 @@ class Layout:
 
     def _lay(self, groups: Iterable[TrialGroup]) -> None:
         weathers: dict[str, _Weather] = {}
-        asked: dict[tuple[str, int], _RuleTasks] = {}
+        rule_tasks: dict[tuple[str, int], _RuleTasks] = {}
         each = len(self._params) * self._replicas
         for scenario, invariant, tasks in groups:
             if not tasks:
@@ -89,12 +89,12 @@ class Layout:
             key = (
                 invariant,
                 id(tasks),
-            )  # one rule may ask other tasks in another scenario; `asked` keeps them alive
-            if key not in asked:
+            )  # one rule may ask other tasks in another scenario; `rule_tasks` keeps them alive
+            if key not in rule_tasks:
                 parts = tuple(canonical(task) + b"," for task in tasks)
-                asked[key] = _RuleTasks(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
+                rule_tasks[key] = _RuleTasks(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
             self._weathers.append(weathers[scenario.name])
-            self._asked.append(asked[key])
+            self._asked.append(rule_tasks[key])
             self._starts.append(self._starts[-1] + len(tasks) * each)
 
     def __len__(self) -> int:
@@ -103,37 +103,39 @@ class Layout:
     def trial(self, place: int) -> Trial:
         """The trial at a position, from 0."""
         block, task, params, replica = self._find(place)
-        weather, asked = block.weather, block.asked
-        data = b"%b%b%b%d%b" % (weather.head, asked.parts[task], self._parts[params], replica, asked.tail)
+        weather, rule_tasks = block.weather, block.asked
+        data = b"%b%b%b%d%b" % (weather.head, rule_tasks.parts[task], self._parts[params], replica, rule_tasks.tail)
         return Trial(
             blake2b(data, digest_size=6).hexdigest(),
             "contract",
             weather.scenario,
-            asked.tasks[task],
+            rule_tasks.tasks[task],
             replica,
             self._params[params],
-            asked.invariant,
+            rule_tasks.invariant,
             self._seed,
         )
 
     def walk(self) -> Iterator[Trial]:
         """Every trial in order."""
         replicas = [(n, b"%d" % n) for n in range(self._replicas)]
-        for weather, asked in zip(self._weathers, self._asked, strict=True):
-            for task, part in zip(asked.tasks, asked.parts, strict=True):
+        for weather, rule_tasks in zip(self._weathers, self._asked, strict=True):
+            for task, part in zip(rule_tasks.tasks, rule_tasks.parts, strict=True):
                 for params, written in zip(self._params, self._parts, strict=True):
                     head = weather.head + part + written
                     for replica, number in replicas:
-                        id = blake2b(head + number + asked.tail, digest_size=6).hexdigest()
+                        id = blake2b(head + number + rule_tasks.tail, digest_size=6).hexdigest()
                         yield Trial(
-                            id, "contract", weather.scenario, task, replica, params, asked.invariant, self._seed
+                            id, "contract", weather.scenario, task, replica, params, rule_tasks.invariant, self._seed
                         )
 
     def spot(self, place: int) -> Spot:
         """The parts of the trial at a position, without its id."""
         block, task, params, replica = self._find(place)
-        asked = block.asked
-        return Spot(block.weather.scenario, asked.invariant, asked.tasks[task], self._numbers[params], replica)
+        rule_tasks = block.asked
+        return Spot(
+            block.weather.scenario, rule_tasks.invariant, rule_tasks.tasks[task], self._numbers[params], replica
+        )
 
     def _find(self, place: int) -> tuple[_Block, int, int, int]:
         block = self._last
@@ -150,7 +152,7 @@ class Layout:
 class Lazy(Sequence[T], Generic[T]):
     """A sequence whose items are created on demand: a plan of 100,000 trials stores none of them.
 
-    It contains the items at the positions `kept`, each created by `at`; a slice is also lazy.
+    It contains the items at `positions`, each created by `at`; a slice is also lazy.
 
     `walk` yields the same items in order, if that is cheaper than one by one.
     """
@@ -158,10 +160,10 @@ class Lazy(Sequence[T], Generic[T]):
     __slots__ = ("_at", "_kept", "_walk")
 
     def __init__(
-        self, at: Callable[[int], T], kept: Sequence[int], walk: Callable[[], Iterator[T]] | None = None
+        self, at: Callable[[int], T], positions: Sequence[int], walk: Callable[[], Iterator[T]] | None = None
     ) -> None:
         self._at = at
-        self._kept = kept
+        self._kept = positions
         self._walk = walk
 
     def __len__(self) -> int:

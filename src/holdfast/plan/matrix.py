@@ -44,16 +44,16 @@ class Plan:
         self._params: dict[bytes, int] = {canonical(p): i for i, p in reversed(list(enumerate(spec.params)))}
         self._numbers = sorted(self._params.values())
         layout = Layout(spec, self._serving.groups(), self._numbers)
-        kept = kept_places(spec, select, layout, self._serving)
-        self._partial = _counted(map(layout.spot, kept), self._serving) if select.narrows else None
-        everything = kept == range(len(layout))
-        self.trials: Sequence[Trial] = Lazy(layout.trial, kept, layout.walk if everything else None)
+        places = kept_places(spec, select, layout, self._serving)
+        self._partial = _counted(map(layout.spot, places), self._serving) if select.narrows else None
+        everything = places == range(len(layout))
+        self.trials: Sequence[Trial] = Lazy(layout.trial, places, layout.walk if everything else None)
         self.positions = self._cells()
         """The positions of the plan's cells in the complete grid."""
         self.cells: Sequence[CellKey] = Lazy(self.key_at, self.positions)
         self._controls = {at: self._control(*at) for at in dict.fromkeys(self._compared())}
         self.controls: tuple[Trial, ...] = tuple(self._controls.values())
-        self.preflight = self._first(layout.spot(kept[0])) if kept else None
+        self.preflight = self._first(layout.spot(places[0])) if places else None
 
     def rules(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules that judge the trial; none for a control."""

@@ -112,14 +112,14 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
 
     def other(self, now: RunOptions) -> str:
         """The first fixed option that now has another value, as written; empty if there is none."""
-        for flag, before, asked, default in zip(
+        for flag, before, now_value, default in zip(
             (*_SELECT, *(f"--{name.replace('_', '-')}" for name in _PLAIN)),
             _values(self),
             _values(now),
             _values(DEFAULT),
             strict=True,
         ):
-            if asked not in (default, before):
+            if now_value not in (default, before):
                 return flag
         return ""
 

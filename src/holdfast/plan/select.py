@@ -24,10 +24,10 @@ Matcher = Callable[[Words], bool]
 def matcher(expression: str) -> Matcher:
     """A predicate for names by an expression. A word matches if it is part of a name, ignoring case."""
     parser = _Parser(expression)
-    found = parser.either()
+    matches = parser.either()
     if parser.rest:
         raise parser.wrong(f"found {parser.rest[0][1]!r} after its end")
-    return found
+    return matches
 
 
 class _Parser:
@@ -51,25 +51,25 @@ class _Parser:
         return UsageError(f"-k {self.expression!r} cannot be read: {why}", code="selection-invalid", hint=hint)
 
     def either(self) -> Matcher:
-        found = self.both()
+        left = self.both()
         while self._takes("or"):
-            found = _either(found, self.both())
-        return found
+            left = _either(left, self.both())
+        return left
 
     def both(self) -> Matcher:
-        found = self.single()
+        left = self.single()
         while self._takes("and"):
-            found = _both(found, self.single())
-        return found
+            left = _both(left, self.single())
+        return left
 
     def single(self) -> Matcher:
         if self._takes("not"):
             return _neither(self.single())
         if self._takes("("):
-            found = self.either()
+            inner = self.either()
             if not self._takes(")"):
                 raise self.wrong("a parenthesis is not closed")
-            return found
+            return inner
         if not self.rest or self.rest[0][0] != "word":
             raise self.wrong(f"expected a name, found {self.rest[0][1]!r}" if self.rest else "a name is missing")
         return _word(self.rest.pop(0)[1])
@@ -223,15 +223,15 @@ def positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
                 code="selection-invalid",
                 hint=f"give at least {SHORTEST} digits of its id",
             )
-    found: dict[str, list[tuple[int, str]]] = {begin: [] for begin in begins}
+    by_prefix: dict[str, list[tuple[int, str]]] = {begin: [] for begin in begins}
     for position, id in enumerate(ids):
         if id.startswith(begins):
             for begin in begins:
                 if id.startswith(begin):
-                    found[begin].append((position, id))
-    for begin, hits in found.items():
+                    by_prefix[begin].append((position, id))
+    for begin, hits in by_prefix.items():
         _only_one(begin, hits)
-    return sorted({hits[0][0] for hits in found.values()})
+    return sorted({hits[0][0] for hits in by_prefix.values()})
 
 
 def _only_one(begin: str, hits: Sequence[tuple[int, str]]) -> None:

@@ -20,15 +20,15 @@ def kept_places(spec: Spec, select: Select, layout: Layout, serving: Serving) ->
     everything = range(len(layout))
     if not everything and select != EVERYTHING:
         raise UsageError("nothing is left to run", code="nothing-selected", hint=_left_out(spec, select))
-    kept: Sequence[int] = everything
+    places: Sequence[int] = everything
     if select.trials:
-        kept = positions(select.trials, (layout.trial(place).id for place in everything))
+        places = positions(select.trials, (layout.trial(place).id for place in everything))
     if select.filters:
         wanted = TaskFilter(select)
-        kept = [place for place in kept if _keeps(wanted, spec, layout, serving, place)]
-        if not kept:
+        places = [place for place in places if _keeps(wanted, spec, layout, serving, place)]
+        if not places:
             raise UsageError("nothing is left to run", code="nothing-selected", hint=_left_out(spec, select))
-    return kept if select.shard is None else _share(kept, select.shard, spec.replicas)
+    return places if select.shard is None else _share(places, select.shard, spec.replicas)
 
 
 def _keeps(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, place: int) -> bool:
@@ -38,14 +38,14 @@ def _keeps(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, pla
     return any(wanted.keeps(rule.id, spot.scenario.name, spot.task, spec.params[spot.params]) for rule in rules)
 
 
-def _share(kept: Sequence[int], shard: Shard, replicas: int) -> list[int]:
+def _share(places: Sequence[int], shard: Shard, replicas: int) -> list[int]:
     """Every n-th question: scenarios and rules are spread evenly, and the replicas of a question stay together.
 
     So a cell that fails in one shard has failed, whatever the others observe.
     """
     share, last = [], -1
     group = -1
-    for place in kept:
+    for place in places:
         if place // replicas != last:
             group, last = group + 1, place // replicas
         if group % shard.of == shard.number - 1:
@@ -57,14 +57,14 @@ def chosen_parts(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tupl
     """The selected scenarios and rules."""
     scenarios = set(chosen(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
     invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
-    kept = [s for s in spec.scenarios if s.name in scenarios]
+    selected = [s for s in spec.scenarios if s.name in scenarios]
     rules = [r for r in spec.invariants if r.id in invariants]
     if select.filters:
         wanted = TaskFilter(select)
-        pairs = [(s, r) for s in kept for r in rules if applies(r.when, s) and _wanted(wanted, spec, r, s)]
-        kept = [s for s in kept if any(s is scenario for scenario, _ in pairs)]
+        pairs = [(s, r) for s in selected for r in rules if applies(r.when, s) and _wanted(wanted, spec, r, s)]
+        selected = [s for s in selected if any(s is scenario for scenario, _ in pairs)]
         rules = [r for r in rules if any(r is rule for _, rule in pairs)]
-    return tuple(kept), tuple(rules)
+    return tuple(selected), tuple(rules)
 
 
 def _wanted(wanted: TaskFilter, spec: Spec, rule: Invariant, scenario: Scenario) -> bool:
@@ -136,8 +136,8 @@ class Serving:
         """The tasks of rules that share their trials: all that one of them judges in the scenario."""
         if not self.selective:
             return self.tasks[rules[0].id]
-        asked = (task for task in _asked(self._spec) if task.asked_in(scenario.name))
-        return tuple(task for task in asked if any(rule.concerns(task) for rule in rules))
+        tasks = (task for task in _asked(self._spec) if task.asked_in(scenario.name))
+        return tuple(task for task in tasks if any(rule.concerns(task) for rule in rules))
 
 
 def tasks_of(spec: Spec, rule: Invariant) -> tuple[Task, ...]:

@@ -84,8 +84,8 @@ def arguments_digest(arguments: Mapping[str, Any]) -> str:
     try:
         return digest(_steady(canonical(dict(arguments)).decode()).encode())
     except Exception:  # JSON cannot represent these values: use their printed form
-        shown = [f"{name}={_printed(arguments[name])}" for name in sorted(arguments)]
-        return digest("\n".join(shown).encode("utf-8", "surrogatepass"))
+        printed = [f"{name}={_printed(arguments[name])}" for name in sorted(arguments)]
+        return digest("\n".join(printed).encode("utf-8", "surrogatepass"))
 
 
 def said(raised: BaseException) -> str:

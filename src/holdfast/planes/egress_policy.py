@@ -96,14 +96,14 @@ class Policy:
     async def addresses(self, host: str, port: int) -> list[str]:
         """The checked addresses to connect to. Raises NotPermitted if all are denied, OSError if there are none."""
         self.permit(host, port)
-        found = [str(ip_address(host))] if _is_address(host) else await self._resolve(host, port)
+        resolved = [str(ip_address(host))] if _is_address(host) else await self._resolve(host, port)
         if self.declared(host, port):
-            return found
-        reasons = {address: self._objection(address, port) for address in found}
+            return resolved
+        reasons = {address: self._objection(address, port) for address in resolved}
         good = [address for address, why in reasons.items() if why is None]
         if not good:
             why = next((why for why in reasons.values() if why), "no address")
-            loopback = any(_inner(ip_address(address.partition("%")[0])).is_loopback for address in found)
+            loopback = any(_inner(ip_address(address.partition("%")[0])).is_loopback for address in resolved)
             raise NotPermitted(f"{host}:{port} is {why}, and the spec does not name it", loopback=loopback)
         return good
 
@@ -120,12 +120,12 @@ def _places(url: str) -> Iterable[tuple[str, int]]:
     text = url if "://" in url else f"//{url}"
     try:
         parts = urlsplit(text)
-        host, given = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
+        host, written_port = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
     except ValueError:  # the port is a glob
         return
-    if not host or (given is None and parts.scheme) or any(sign in host for sign in "*?["):
+    if not host or (written_port is None and parts.scheme) or any(sign in host for sign in "*?["):
         return
-    for port in _PORTS.values() if given is None else (given,):
+    for port in _PORTS.values() if written_port is None else (written_port,):
         yield host, port
         if host == "localhost":
             yield from ((address, port) for address in _LOOPBACK)
@@ -185,5 +185,5 @@ def _ours(address: Address) -> bool:
 
 async def _resolved(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in answers))

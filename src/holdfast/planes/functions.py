@@ -98,9 +98,9 @@ class Hook:
             items = iter(self.original(*args, **kwargs))
             return items if sight is None else _followed(sight, items)
         with OpenCall(weather, self.key), _Watched(sight) as watched:
-            given = _items(self._driven(weather, self._through(weather, n, args, kwargs, forward, _block, sight)))
-            watched.gave(given)
-        return iter(given)
+            values = _items(self._driven(weather, self._through(weather, n, args, kwargs, forward, _block, sight)))
+            watched.gave(values)
+        return iter(values)
 
     async def _async_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> AsyncIterator[Any]:
         async def forward(_: Call) -> Reply:

@@ -72,7 +72,7 @@ def _locked(folder: Path) -> int:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        said = os.read(fd, 20).strip()
+        pid = os.read(fd, 20).strip()
         os.close(fd)
-        raise _Held(int(said) if said.isdigit() else 0) from None
+        raise _Held(int(pid) if pid.isdigit() else 0) from None
     return fd

@@ -110,9 +110,9 @@ def _led(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
     """The proxy variables. Calls to the gateway's own address bypass the proxy."""
     from holdfast.planes.http import trust
 
-    found = trust.proxy_environ(proxy, loopback_declared)
-    past = ",".join(dict.fromkeys(filter(None, (found["NO_PROXY"], "" if host == LOOPBACK else host))))
-    return found | {"NO_PROXY": past, "no_proxy": past}
+    variables = trust.proxy_environ(proxy, loopback_declared)
+    past = ",".join(dict.fromkeys(filter(None, (variables["NO_PROXY"], "" if host == LOOPBACK else host))))
+    return variables | {"NO_PROXY": past, "no_proxy": past}
 
 
 class Standby:
@@ -243,11 +243,11 @@ def _bound(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-    except OSError as taken:
+    except OSError as in_use:
         bound.close()
         hint = "stop the program that uses it, or choose another: holdfast gateway --port N"
         raise UserError(
-            f"port {port} of {host} is not available: {taken.strerror}", code="port-taken", hint=hint
+            f"port {port} of {host} is not available: {in_use.strerror}", code="port-taken", hint=hint
         ) from None
     bound.listen(512)
     bound.setblocking(False)

@@ -129,10 +129,10 @@ def _keyed(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) -> Decl
     return Declared("tool", name, target, [CallableHome(mapping, key, setitem)])
 
 
-def _grouped(found: Iterator[Declared]) -> list[Declared]:
+def _grouped(callables: Iterator[Declared]) -> list[Declared]:
     """One entry per callable and name. A callable that must be replaced is replaced wherever it is referenced."""
     groups: dict[tuple[str, str, int], Declared] = {}
-    for declared in found:
+    for declared in callables:
         group = groups.setdefault((declared.plane, declared.name, id(declared.target)), declared)
         if group is not declared:
             group.homes.extend(declared.homes)
@@ -157,9 +157,9 @@ def _object_functions(target: Any) -> Iterator[tuple[FunctionType, object | None
         return
     for family in _FAMILIES:
         methods = [inspect.getattr_static(type(target), name, None) for name in family]
-        found = [method for method in methods if isinstance(method, FunctionType)]
-        if found:
-            yield from ((method, target) for method in found)
+        python_functions = [method for method in methods if isinstance(method, FunctionType)]
+        if python_functions:
+            yield from ((method, target) for method in python_functions)
             return
 
 
@@ -168,17 +168,17 @@ def resolve(path: str) -> tuple[Any, Any, str]:
     module_name, _, attributes = path.partition(":")
     if not module_name or not attributes:
         raise UserError(f"{path!r} is not of the form module:attribute", code="tool-unusable")
-    found: Any = import_module(module_name)
-    holder, key = found, ""
+    target: Any = import_module(module_name)
+    holder, key = target, ""
     for key in attributes.split("."):
-        holder = found
+        holder = target
         try:
-            found = getattr(found, key)
+            target = getattr(target, key)
         except AttributeError:
             raise UserError(
                 f"{path!r}: {_named(holder)} has no attribute {key!r}", code="tool-unusable", hint=_near(key, holder)
             ) from None
-    return found, holder, key
+    return target, holder, key
 
 
 def _named(place: Any) -> str:

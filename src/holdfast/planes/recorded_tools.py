@@ -81,15 +81,15 @@ class RecordedTools:
     async def _answer(
         self, call: Call, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None]
     ) -> Reply:
-        found = self._take(call, names)
-        if found is None:
+        recorded = self._take(call, names)
+        if recorded is None:
             self._tell(RecordedUse(self._called(call.plane, names), 0, call.plane, 0, shown(call), passed=self._live))
             if not self._live:
                 raise _cut_off(call, "the recording has no reply for this call")
             sent()
             return await forward(call)
-        response = found.response
-        self._tell(RecordedUse(response.tool, found.n, call.plane, response.status, shown(call)))
+        response = recorded.response
+        self._tell(RecordedUse(response.tool, recorded.n, call.plane, response.status, shown(call)))
         if response.latency_ms > 0:
             await sleep(response.latency_ms)
         if response.status == 0:
@@ -166,14 +166,14 @@ def _addressed(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
     had = decoded(response.arguments) if response.arguments else {}
     now: dict[str, str] = {}
     for name in had if isinstance(had, dict) else ():
-        recorded, given = (_repeatable(one) for one in (had[name], arguments.get(name)))
-        now |= dict(zip(recorded, given, strict=True)) if len(recorded) == len(given) else {}
+        recorded, current = (_repeatable(one) for one in (had[name], arguments.get(name)))
+        now |= dict(zip(recorded, current, strict=True)) if len(recorded) == len(current) else {}
     now = {old: new for old, new in now.items() if old != new}
     if not now:
         return response.response
     # In one pass: a number that replaces another must not be replaced in turn.
     either = "|".join(map(re.escape, sorted(now, key=len, reverse=True)))
-    return re.sub(rf"(?<![\w.])(?:{either})(?![\w.]*\w)", lambda found: now[found[0]], response.response)
+    return re.sub(rf"(?<![\w.])(?:{either})(?![\w.]*\w)", lambda match: now[match[0]], response.response)
 
 
 def _repeatable(value: Any) -> list[str]:
@@ -203,8 +203,8 @@ def shown(call: Call) -> str:
     """A call in a few words: `search(q=kettle)`, `GET https://example.com/`."""
     if call.plane == "http":
         return f"{call.arguments.get('method', '')} {brief(call.target)}".strip()
-    given = ", ".join(f"{name}={describe(value)}" for name, value in call.arguments.items())
-    return shorten(f"{brief(call.target)}({given})")
+    arguments = ", ".join(f"{name}={describe(value)}" for name, value in call.arguments.items())
+    return shorten(f"{brief(call.target)}({arguments})")
 
 
 def _cut_off(call: Call, why: str) -> Failed:
@@ -243,28 +243,28 @@ USES_KEPT = 1_000
 _LISTED = 10
 
 
-def replay_notes(task: Task, seen: Sequence[RecordedUse]) -> tuple[str, ...]:
+def replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ...]:
     """How the observed calls differ from the session recorded for the task; empty for another task."""
     if task.recording is UNSET:
         return ()
     recorded = Counter(one.tool for one in task.recording.responses)
-    used = Counter(one.tool for one in seen if one.known)
-    notes = _unknown(seen, recorded)
+    used = Counter(one.tool for one in uses if one.known)
+    notes = _unknown(uses, recorded)
     if task.recording.seed is None:  # a session made from a trial has replies in reserve for a fixed agent
         notes += _left(recorded, used)
     if recorded and not used and task.recording.seed is None:
         notes.append("none of the recorded tools was called; the rules were still judged")
-    ran = dict.fromkeys(one.tool for one in seen if one.known and one.plane == "tool_result")
+    ran = dict.fromkeys(one.tool for one in uses if one.known and one.plane == "tool_result")
     if ran:
         notes.append(f"the model received the recorded result, but the tool also ran: {', '.join(ran)}")
-    if len(seen) >= USES_KEPT:
+    if len(uses) >= USES_KEPT:
         notes.append(f"only the first {USES_KEPT} tool calls are compared with the recording")
     return tuple(notes)
 
 
-def _unknown(seen: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
+def _unknown(uses: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
     """Calls that the recording has no reply for, each listed once."""
-    calls = Counter((one.passed, one.tool in recorded, one.call) for one in seen if not one.known)
+    calls = Counter((one.passed, one.tool in recorded, one.call) for one in uses if not one.known)
     notes = [_unknown_call(*key, times) for key, times in list(calls.items())[:_LISTED]]
     if len(calls) > _LISTED:
         notes.append(f"the recording has no reply for {len(calls) - _LISTED} more calls")

@@ -102,10 +102,10 @@ def read_reply(text: str) -> Any:
 def load_class(path: str) -> Any:
     """The object at `module:Class`."""
     module, _, names = path.partition(":")
-    found: Any = import_module(module)
+    loaded: Any = import_module(module)
     for name in names.split("."):
-        found = getattr(found, name)
-    return found
+        loaded = getattr(loaded, name)
+    return loaded
 
 
 # -- writing ------------------------------------------------------------------------------------------
@@ -189,12 +189,12 @@ def _write_leaf(value: Any, path: str) -> str | None:
 
 def _write_state(value: Any, kind: type) -> dict[str, Any]:
     """The state that `copy` would take; an object that only its class's constructor can create is not kept."""
-    made, given, *rest = value.__reduce_ex__(2)
+    made, arguments, *rest = value.__reduce_ex__(2)
     state, items = (rest[0] if rest else None), rest[1:]
     if isinstance(value, BaseException) and made is kind:
-        args = given
-    elif made is _NEW_OBJECT and given[0] is kind:
-        args = given[1:]
+        args = arguments
+    elif made is _NEW_OBJECT and arguments[0] is kind:
+        args = arguments[1:]
     else:
         raise _Unkept("no-json", kind)
     if any(one is not None for one in items):
@@ -232,10 +232,10 @@ def _read_text(written: dict[str, Any]) -> Any:
 
 
 def _read_enum(written: dict[str, Any]) -> Any:
-    found = load_class(written["class"])
-    if not issubclass(found, Enum):
+    kind = load_class(written["class"])
+    if not issubclass(kind, Enum):
         raise TypeError(f"{written['class']} is not an Enum")
-    return found[written["value"]]
+    return kind[written["value"]]
 
 
 def _read_object(written: dict[str, Any]) -> Any:

@@ -158,14 +158,14 @@ class SitePlanes:
 
     def variables(self, address: LoopbackAddress) -> dict[str, str]:
         """The variables to start an agent with, to route its calls here."""
-        found = {**model_variables(address.url), **placeholders(self.environ)}
+        variables = {**model_variables(address.url), **placeholders(self.environ)}
         if self.authority is not None:
-            found |= proxy_environ(address.proxy_url, self.policy.on_loopback)
-            found |= trust_environ(self.authority.ca_file, self.authority.own_file)
-            found["NODE_OPTIONS"] = node_options(self.environ.get("NODE_OPTIONS", ""), str(NODE_PRELOAD))
+            variables |= proxy_environ(address.proxy_url, self.policy.on_loopback)
+            variables |= trust_environ(self.authority.ca_file, self.authority.own_file)
+            variables["NODE_OPTIONS"] = node_options(self.environ.get("NODE_OPTIONS", ""), str(NODE_PRELOAD))
         path = self.folder / f"mcp-{address.port}.json"
-        found |= mcp_variables(self.settings.agent, self.settings.root, path, address.url, address.proxy_url)
-        return found
+        variables |= mcp_variables(self.settings.agent, self.settings.root, path, address.url, address.proxy_url)
+        return variables
 
 
 def _policy(settings: PlaneSettings) -> Policy:
@@ -198,12 +198,12 @@ def mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, pro
 
 def placeholders(environ: Mapping[str, str]) -> dict[str, str]:
     """Keys for libraries that refuse to start without one: dummy keys where the user has none."""
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for host in HOSTS.values():
         if not any(environ.get(name) for name, _, _ in host.key_variables):
             usual = host.key_variables[0][1:]  # a provider may have its key under several names
-            found |= {name: PLACEHOLDER_KEY for name, *sent in host.key_variables if tuple(sent) == usual}
-    return found
+            keys |= {name: PLACEHOLDER_KEY for name, *sent in host.key_variables if tuple(sent) == usual}
+    return keys
 
 
 def _servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:

@@ -46,15 +46,15 @@ class EventSplitter:
         """The events that are complete so far."""
         fresh = max(0, len(self._partial) - 3)  # the separator may have begun in the previous chunk
         self._partial += data
-        found, at = [], 0
+        events, at = [], 0
         while end := _END.search(self._partial, max(at, fresh)):
-            found.append(self._cut(at, end.end()))
+            events.append(self._cut(at, end.end()))
             at = end.end()
         del self._partial[:at]
         if len(self._partial) > self._limit:
             self._over = True
             del self._partial[:-3]
-        return found
+        return events
 
     def _cut(self, start: int, end: int) -> SseEvent:
         over, self._over = self._over or end - start > self._limit, False
@@ -73,8 +73,8 @@ def data_of(stream: bytes) -> list[bytes]:
 def message(data: bytes, id: bytes = b"") -> bytes:
     """An event that carries a message as it is."""
     named = b"id: %b\n" % id if id else b""
-    told = b"\n".join([b"data: %b" % line for line in _BREAK.split(data)])
-    return b"event: message\n%b%b\n\n" % (named, told)
+    lines = b"\n".join([b"data: %b" % line for line in _BREAK.split(data)])
+    return b"event: message\n%b%b\n\n" % (named, lines)
 
 
 def _read(raw: bytes, text: bytes) -> SseEvent:

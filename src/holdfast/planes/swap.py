@@ -195,12 +195,12 @@ def _stand_in(declared: Declared) -> FunctionType:
 def _strays(target: Any, stand_in: FunctionType) -> list[str]:
     """The places, other than those Holdfast replaced, that still refer to the callable."""
     ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
-    found = []
+    strays = []
     for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell
         if id(place) in ours or isinstance(place, FrameType | Declared) or _is_own(place, target):
             continue
-        found.append(_named(place, target))
-    return found
+        strays.append(_named(place, target))
+    return strays
 
 
 def _is_own(place: Any, target: Any) -> bool:

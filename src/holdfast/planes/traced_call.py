@@ -75,7 +75,7 @@ class TracedCall:
     )  # fmt: skip
 
     def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
-        given = given_as(arguments)  # now, because the function may change its arguments
+        arguments_json = given_as(arguments)  # now, because the function may change its arguments
         self.modes: dict[int, str] | None = None
         """The modes of the faults that act on the call, by index of the injection."""
         self._held = False
@@ -84,7 +84,7 @@ class TracedCall:
         self._plane = plane
         self._name = name
         self._n = n
-        self._input = given.decode()
+        self._input = arguments_json.decode()
         self._digest = ""
         self._canaries: tuple[str, ...] = ()
         self._unread = False
@@ -94,9 +94,9 @@ class TracedCall:
         self._mutable = {name: value for name, value in arguments.items() if type(value) in _CONTAINERS}
         """Arguments that the function can change in place, with their original form."""
         self._before = given_as(self._mutable) if self._mutable else b""
-        if len(given) > TEXT_KEPT:
+        if len(arguments_json) > TEXT_KEPT:
             self._canaries += cut_off(self._input)
-            self._input, self._digest = kept(self._input), digest(name.encode() + given)
+            self._input, self._digest = kept(self._input), digest(name.encode() + arguments_json)
         key = arguments.get(IDEMPOTENCY_KEY)
         self._idempotency = "" if key is None else kept(key)
         self._at = perf_counter()

@@ -177,8 +177,8 @@ class TrialAddress(LoopbackAddress):
             elif self._served is None:
                 await _nobody(exchange)
             else:
-                asked = _named(exchange)
-                await self._served.visit(exchange, scheme, asked if asked in also else host, port)
+                requested = _named(exchange)
+                await self._served.visit(exchange, scheme, requested if requested in also else host, port)
 
         listener = await serve(visit, sock=sock, tls=tls)
         report(listener, lambda _: self._served)
@@ -274,8 +274,8 @@ async def _pass_on(exchange: Exchange, upstream: tuple[str, int]) -> None:
         url = f"http://{upstream[0]}:{upstream[1]}{head.target}"
         reply = await upstreams.send(head.method, url, _texts(head.headers), await exchange.body())
         body = await reply.read()
-        given = [(name, value) for name, value in _texts(reply.headers) if name.lower() != "content-length"]
-        await exchange.respond(reply.status, given, body)
+        headers = [(name, value) for name, value in _texts(reply.headers) if name.lower() != "content-length"]
+        await exchange.respond(reply.status, headers, body)
     except UpstreamFailed as failed:
         await exchange.respond(502, body=f"{failed}\n".encode())
     finally:
@@ -302,5 +302,5 @@ def _knows(authorization: str | None, token: str) -> bool:
     return _same(password, token)
 
 
-def _same(given: str, token: str) -> bool:
-    return given.isascii() and hmac.compare_digest(given, token)
+def _same(text: str, token: str) -> bool:
+    return text.isascii() and hmac.compare_digest(text, token)

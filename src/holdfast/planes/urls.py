@@ -16,14 +16,14 @@ def url_matches(glob: str, url: str) -> bool:
     if fnmatchcase(url, glob):
         return True
     scheme, host, path = _parts(glob)
-    found = urlsplit(url)
-    port = found.port or _PORTS.get(found.scheme, 0)
-    if not fnmatchcase(found.scheme, scheme):
+    parts = urlsplit(url)
+    port = parts.port or _PORTS.get(parts.scheme, 0)
+    if not fnmatchcase(parts.scheme, scheme):
         return False
-    name = (found.hostname or "").lower()
-    if not _host_matches(host, name, port, found.scheme):
+    name = (parts.hostname or "").lower()
+    if not _host_matches(host, name, port, parts.scheme):
         return False
-    where = (found.path or "/") + (f"?{found.query}" if found.query and "?" in path else "")
+    where = (parts.path or "/") + (f"?{parts.query}" if parts.query and "?" in path else "")
     return fnmatchcase(where, path)
 
 
@@ -43,10 +43,10 @@ def is_origin(target: str) -> bool:
 
 def origin_matches(glob: str, origin: str) -> bool:
     """Whether the glob could match a URL at this origin."""
-    found = urlsplit(origin)
-    if not fnmatchcase(found.scheme, _parts(glob)[0]):
+    parts = urlsplit(origin)
+    if not fnmatchcase(parts.scheme, _parts(glob)[0]):
         return False
-    return host_matches(glob, found.hostname or "", found.port or _PORTS.get(found.scheme, 0))
+    return host_matches(glob, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0))
 
 
 def declares(globs: Iterable[str], url: str) -> bool:

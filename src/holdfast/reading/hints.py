@@ -177,8 +177,8 @@ def map_hint(kind: Any, node: Node) -> str:
         return "write {} for none" if kind is None else "write its keys below it"
     if node.kind == "list":
         return "remove the dashes: write its keys below it" if any(i.kind == "map" for i in node.items) else ""
-    needed = [field.key for field in keys_of(kind) if field.required] if kind is not None else []
-    return f"write {{{needed[0]}: {shorten(node.text, 40)}}}" if len(needed) == 1 else "write key: value"
+    required = [field.key for field in keys_of(kind) if field.required] if kind is not None else []
+    return f"write {{{required[0]}: {shorten(node.text, 40)}}}" if len(required) == 1 else "write key: value"
 
 
 def option_hint(members: tuple[Any, ...], node: Node) -> str:

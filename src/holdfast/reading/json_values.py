@@ -79,9 +79,9 @@ def _closed(end: str, inside: list[Any], decoder: json.JSONDecoder) -> Any:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    assert found is not None
-    return found.end()
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
 
 
 def validator(schema: Mapping[str, Any]) -> Any:
@@ -127,8 +127,8 @@ def query(path: str) -> FindAll:
     steps = _steps(path.removeprefix("$"))
 
     def find(value: Any) -> list[Any]:
-        found = _walk(value, steps)
-        return [] if found is MISSING else [found]
+        parts = _walk(value, steps)
+        return [] if parts is MISSING else [parts]
 
     return find
 
@@ -143,11 +143,11 @@ def find_at(path: str) -> Find:
         ) from None
 
     def find(value: Any) -> Any:
-        found = parts_at(value)
-        if len(found) < 2:
-            return found[0] if found else MISSING
-        texts = [item for item in found if isinstance(item, str)]
-        return "\n".join(texts) if len(texts) == len(found) else found
+        parts = parts_at(value)
+        if len(parts) < 2:
+            return parts[0] if parts else MISSING
+        texts = [item for item in parts if isinstance(item, str)]
+        return "\n".join(texts) if len(texts) == len(parts) else parts
 
     return find
 

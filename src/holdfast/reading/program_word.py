@@ -252,7 +252,7 @@ def _commands(line: str) -> Iterator[list[str]]:
 
 def _words(command: str) -> list[ProgramWord]:
     """The words of the first command of a line, each with its span; quotes are left out of both."""
-    found = []
+    words = []
     at = 0
     while at < len(command):
         if command[at] in " \t":
@@ -263,8 +263,8 @@ def _words(command: str) -> list[ProgramWord]:
         if word is None or (ends < len(command) and command[ends] not in " \t\n;&|<>"):
             break  # something that only a shell can read
         quoted = word[0][0] in "'\""
-        found.append(ProgramWord(word[0][1:-1] if quoted else word[0], at + quoted, ends - quoted))
+        words.append(ProgramWord(word[0][1:-1] if quoted else word[0], at + quoted, ends - quoted))
         at = ends
         if at < len(command) and command[at] not in " \t":
             break
-    return found
+    return words

@@ -72,7 +72,7 @@ def has_pairs(text: str) -> bool:
 
 def with_stand_ins(text: str) -> str:
     """The text with every pair as two escapes that YAML reads, of the same length."""
-    return re.sub(_PAIR, lambda found: f"{found[1]}\\u{_moved(found[2])}\\u{_moved(found[3])}", text)
+    return re.sub(_PAIR, lambda match: f"{match[1]}\\u{_moved(match[2])}\\u{_moved(match[3])}", text)
 
 
 def _moved(digits: str) -> str:
@@ -81,12 +81,12 @@ def _moved(digits: str) -> str:
 
 def put_together(value: str) -> str:
     """A value in double quotes from such a text, with its pairs joined."""
-    return re.sub(_STAND_INS, lambda found: _character(*map(ord, found[0])), value)
+    return re.sub(_STAND_INS, lambda match: _character(*map(ord, match[0])), value)
 
 
 def as_written(value: str) -> str:
     """A value without double quotes, in which a backslash is literal: as in the file."""
-    return re.sub(_WRITTEN, lambda found: _back(found[0][2:6]) + _back(found[0][8:]), value)
+    return re.sub(_WRITTEN, lambda match: _back(match[0][2:6]) + _back(match[0][8:]), value)
 
 
 def _back(digits: str) -> str:

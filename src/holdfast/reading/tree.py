@@ -81,11 +81,11 @@ def _events(text: str) -> Iterator[Any]:
 
 def _opened(broken: Any) -> Problem | None:
     """The problem of an unclosed quote or bracket, at the position where it opens."""
-    found = next((words for start, words in _OPENED if str(broken.context).startswith(start)), None)
+    opening = next((words for start, words in _OPENED if str(broken.context).startswith(start)), None)
     at, noticed = broken.context_mark, broken.problem_mark
-    if found is None or at is None or noticed is None or noticed.line == at.line:
+    if opening is None or at is None or noticed is None or noticed.line == at.line:
         return None
-    what, hint = found
+    what, hint = opening
     message = f"not readable as YAML: {what} opened here is not closed before line {noticed.line + 1} goes on"
     return Problem(message, line=at.line + 1, column=at.column + 1, hint=hint, code="yaml-syntax")
 

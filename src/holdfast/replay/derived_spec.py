@@ -41,8 +41,8 @@ _WHY = "its contract has no rule whose `when` is met, or only rules with probes 
 
 
 def _named(ids: Sequence[str]) -> str:
-    shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-    return f"session{'' if len(ids) == 1 else 's'} {shown}"
+    listed = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+    return f"session{'' if len(ids) == 1 else 's'} {listed}"
 
 
 def _unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[RunWarning]:
@@ -172,8 +172,8 @@ def held(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions,
     for session in sessions:
         place = _place(spec, session, root)
         (own if place is None else others.setdefault(place, [])).append(session)
-    found = [HeldSessions("", spec.invariants, tuple(own))] if own else []
-    return (*found, *(_read(place, tuple(named), root) for place, named in others.items()))
+    groups = [HeldSessions("", spec.invariants, tuple(own))] if own else []
+    return (*groups, *(_read(place, tuple(named), root) for place, named in others.items()))
 
 
 def _read(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> HeldSessions:

@@ -134,14 +134,14 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
         raise UserError(
             f"{path} is an archive without header.json, so it is not an Inspect log", code="trace-unreadable"
         )
-    found = [info for name, info in known.items() if _SAMPLE.fullmatch(name)]
-    if not found:
+    match = [info for name, info in known.items() if _SAMPLE.fullmatch(name)]
+    if not match:
         raise UserError(
             f"{path}: the log has no samples", hint="log them: inspect eval --log-samples", code="trace-unreadable"
         )
-    if len(found) > MOST_SAMPLES:
-        raise UserError(f"{path} has {len(found)} samples: more than {MOST_SAMPLES}", code="trace-unreadable")
-    size = sum(info.file_size for info in found)
+    if len(match) > MOST_SAMPLES:
+        raise UserError(f"{path} has {len(match)} samples: more than {MOST_SAMPLES}", code="trace-unreadable")
+    size = sum(info.file_size for info in match)
     if size > LARGEST_ARCHIVE:
         raise UserError(
             f"{path} unpacks to {size >> 20} MB: more than {LARGEST_ARCHIVE >> 20} MB",
@@ -151,7 +151,7 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
     head = _decoded(path, archive, header)
     if not isinstance(head, dict):
         raise UserError(f"{path}: {header.filename} is not a JSON object", code="trace-unreadable")
-    for info in found:
+    for info in match:
         if ".." in info.filename.split("/"):
             yield LeftOutTrace(info.filename, "a name that climbs out of its folder")
             continue

@@ -25,21 +25,21 @@ def at(value: Any, *path: str) -> Any:
 
 def text(value: Any, *path: str) -> str:
     """The same as text; empty if there is none."""
-    found = at(value, *path)
-    if isinstance(found, str):
-        return found
-    return str(found) if isinstance(found, int | float) and not isinstance(found, bool) else ""
+    value_at = at(value, *path)
+    if isinstance(value_at, str):
+        return value_at
+    return str(value_at) if isinstance(value_at, int | float) and not isinstance(value_at, bool) else ""
 
 
 def items(value: Any, *path: str) -> list[Any]:
     """The same as a list; empty if it is not one."""
-    found = at(value, *path)
-    return found if isinstance(found, list) else []
+    value_at = at(value, *path)
+    return value_at if isinstance(value_at, list) else []
 
 
 def first(value: Any, *keys: str) -> Any:
     """The first non-empty value among these keys."""
-    return next((found for key in keys if (found := at(value, key)) not in (None, "", [], {})), None)
+    return next((value_at for key in keys if (value_at := at(value, key)) not in (None, "", [], {})), None)
 
 
 def decoded(value: Any) -> Any:

@@ -62,8 +62,8 @@ def question(value: Any) -> AskedQuestion | None:
     """The question in a trace's input of any shape; None if there is none."""
     value = decoded(value)
     if isinstance(value, str):
-        said = _transcript(value)
-        return _last_asked(said) if said else AskedQuestion((value,)) if value.strip() else None
+        spoken = _transcript(value)
+        return _last_asked(spoken) if spoken else AskedQuestion((value,)) if value.strip() else None
     if isinstance(value, list):
         return _last_asked(messages(value))
     if not isinstance(value, dict):
@@ -72,13 +72,13 @@ def question(value: Any) -> AskedQuestion | None:
     if one is not None:
         return _last_asked([one])
     if value.keys() == {"args", "kwargs"}:  # a function's arguments
-        given = value["args"] if isinstance(value["args"], list) else []
-        return question(given[0]) if len(given) == 1 and not value["kwargs"] else question(value["kwargs"])
+        arguments = value["args"] if isinstance(value["args"], list) else []
+        return question(arguments[0]) if len(arguments) == 1 and not value["kwargs"] else question(value["kwargs"])
     history = messages(first(value, "messages", "chat_history", "history") or [])
-    asked = question(first(value, *ASKED))
-    if asked is not None:
+    nested = question(first(value, *ASKED))
+    if nested is not None:
         before = tuple(DialogueMessage(one.role, one.content) for one in history)
-        return AskedQuestion(asked.turns, (*before, *asked.context))
+        return AskedQuestion(nested.turns, (*before, *nested.context))
     if history:
         return _last_asked(history)
     inner = [one for one in value.values() if isinstance(one, str | dict | list)]
@@ -91,22 +91,22 @@ def messages_in(value: Any) -> list[ForeignMessage]:
     return messages(value) or messages(first(value, "messages", "contents", "input"))
 
 
-def after_question(said: Sequence[ForeignMessage]) -> list[ForeignMessage]:
+def after_question(messages: Sequence[ForeignMessage]) -> list[ForeignMessage]:
     """What followed the user's last message."""
-    last = max((n for n, one in enumerate(said) if one.role == "user" and one.content.strip()), default=-1)
-    return list(said[last + 1 :])
+    last = max((n for n, one in enumerate(messages) if one.role == "user" and one.content.strip()), default=-1)
+    return list(messages[last + 1 :])
 
 
-def _last_asked(said: Sequence[ForeignMessage]) -> AskedQuestion | None:
+def _last_asked(messages: Sequence[ForeignMessage]) -> AskedQuestion | None:
     """The user's last consecutive messages are the question; the rest is context."""
-    end = max((n for n, one in enumerate(said) if one.role == "user" and one.content.strip()), default=None)
+    end = max((n for n, one in enumerate(messages) if one.role == "user" and one.content.strip()), default=None)
     if end is None:
         return None
     start = end
-    while start > 0 and said[start - 1].role == "user" and said[start - 1].content.strip():
+    while start > 0 and messages[start - 1].role == "user" and messages[start - 1].content.strip():
         start -= 1
-    before = [DialogueMessage(one.role, one.content) for one in said[:start] if one.content.strip()]
-    return AskedQuestion(tuple(one.content for one in said[start : end + 1]), tuple(before))
+    before = [DialogueMessage(one.role, one.content) for one in messages[:start] if one.content.strip()]
+    return AskedQuestion(tuple(one.content for one in messages[start : end + 1]), tuple(before))
 
 
 def _transcript(value: str) -> list[ForeignMessage]:
@@ -114,8 +114,8 @@ def _transcript(value: str) -> list[ForeignMessage]:
     if _SPEAKER.match(value) is None:
         return []
     parts = _SPEAKER.split(value)[1:]
-    said = [ForeignMessage(ROLES[role], words.strip()) for role, words in zip(parts[::2], parts[1::2], strict=True)]
-    return said if len(said) > 1 and any(one.role == "user" for one in said) else []
+    spoken = [ForeignMessage(ROLES[role], words.strip()) for role, words in zip(parts[::2], parts[1::2], strict=True)]
+    return spoken if len(spoken) > 1 and any(one.role == "user" for one in spoken) else []
 
 
 def _message(value: Any) -> ForeignMessage | None:
@@ -136,9 +136,9 @@ def _message(value: Any) -> ForeignMessage | None:
 def _read(role: str, value: dict[str, Any]) -> ForeignMessage | None:
     if role not in ROLES or not {"content", "parts", "contents", "tool_calls", "function_call"} & set(value):
         return None
-    given = first(value, "content", "parts", "contents")
-    results = tuple(_results(given, ROLES[role], value))
-    return ForeignMessage(ROLES[role], content_text(given), tuple(_calls(value, given)), results)
+    content = first(value, "content", "parts", "contents")
+    results = tuple(_results(content, ROLES[role], value))
+    return ForeignMessage(ROLES[role], content_text(content), tuple(_calls(value, content)), results)
 
 
 def content_text(value: Any) -> str:
@@ -161,24 +161,24 @@ def _part_text(part: Any) -> str:
     return text(inner, "text") or text(inner, "content")
 
 
-def _calls(value: dict[str, Any], given: Any) -> Iterator[tuple[str, str]]:
+def _calls(value: dict[str, Any], parts: Any) -> Iterator[tuple[str, str]]:
     for call in items(value, "tool_calls"):
         inner = at(call, "tool_call") or call
         yield text(inner, "id"), text(inner, "function", "name") or text(inner, "name")
-    for part in given if isinstance(given, list) else ():
+    for part in parts if isinstance(parts, list) else ():
         if text(part, "type") in ("tool_call", "tool_use"):
             yield text(part, "id"), text(part, "name")
 
 
-def _results(given: Any, role: _Role, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    parts = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+def _results(content_parts: Any, role: _Role, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    parts = [one for one in content_parts if isinstance(one, dict)] if isinstance(content_parts, list) else []
     results = [one for one in parts if text(one, "type") in ("tool_call_response", "tool_result")]
     for part in results:
-        found = next((part[key] for key in ("response", "result", "content") if key in part), None)
-        yield text(part, "id") or text(part, "tool_use_id"), text(part, "name"), as_json(decoded(_flat(found)))
+        result = next((part[key] for key in ("response", "result", "content") if key in part), None)
+        yield text(part, "id") or text(part, "tool_use_id"), text(part, "name"), as_json(decoded(_flat(result)))
     if role == "tool" and not results:
-        words = content_text(given)
-        answer = decoded(words) if words or not isinstance(given, list | dict) else given
+        words = content_text(content_parts)
+        answer = decoded(words) if words or not isinstance(content_parts, list | dict) else content_parts
         yield text(value, "tool_call_id"), text(value, "name"), as_json(answer)
 
 

@@ -63,8 +63,8 @@ Found = RecordedSession | LeftOutTrace
 
 def session_of(trace: ForeignTrace) -> Found:
     """The session of a trace, or the reason why there is none."""
-    asked = _asked(trace.asked)
-    if asked is None:
+    question = _asked(trace.asked)
+    if question is None:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
     named = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
     responses = tuple(map(response_of, named))
@@ -73,11 +73,11 @@ def session_of(trace: ForeignTrace) -> Found:
         return LeftOutTrace(trace.id, f"the result of {deep} is nested deeper than {DEEPEST} levels")
     return RecordedSession(
         id=trace.id or UNNAMED,
-        turns=asked.turns,
+        turns=question.turns,
         name=trace.name,
         source=trace.source,
         captured_at=iso(trace.began),
-        context=asked.context,
+        context=question.context,
         responses=responses,
         expected_failure=one_failure(trace.failure),
     )
@@ -128,4 +128,4 @@ def _value(answer: str) -> Any:
 
 
 def _asked(values: Iterable[Any]) -> AskedQuestion | None:
-    return next((found for value in values if (found := question(value)) is not None), None)
+    return next((question_read for value in values if (question_read := question(value)) is not None), None)

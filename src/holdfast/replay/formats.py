@@ -54,19 +54,19 @@ def imported(path: Path, format: TraceFormat | None) -> SessionsFound:
 
 def imported_together(paths: Iterable[Path], format: TraceFormat | None) -> SessionsFound:
     """The sessions of several files; of two sessions with one id, the later gets a number."""
-    found = [imported(path, format) for path in paths]
-    left_out = [one for each in found for one in each.left_out]
-    return _sorted_out((one for each in found for one in each.sessions), left_out)
+    files = [imported(path, format) for path in paths]
+    left_out = [one for each in files for one in each.left_out]
+    return _sorted_out((one for each in files for one in each.sessions), left_out)
 
 
 _HINT = f"name the format: --format {'|'.join(FORMATS)}"
 
 
-def _sorted_out(found: Iterable[Found], left_out: list[LeftOutTrace]) -> SessionsFound:
+def _sorted_out(files: Iterable[Found], left_out: list[LeftOutTrace]) -> SessionsFound:
     """Sessions and left-out traces; a second session with the same id gets a number."""
     sessions: list[RecordedSession] = []
     times: Counter[str] = Counter()
-    for one in found:
+    for one in files:
         if isinstance(one, LeftOutTrace):
             left_out.append(one)
             continue
@@ -101,16 +101,16 @@ def _chosen(path: Path, format: TraceFormat | None) -> str:
     readers = {name: _reader(name) for name in ([format] if format in _MODULES else _MODULES) if name}
     counts: Counter[str] = Counter()
     unreadable = ""
-    seen = 0
+    count = 0
     for one in documents(path):
         if isinstance(one, LeftOutTrace):
             unreadable = unreadable or one.why
             continue
-        seen += 1
+        count += 1
         if format in (None, "holdfast") and _is_ours(path, one):
             return "holdfast"
         counts.update(islice((name for name, reader in readers.items() if reader.matches(one.value)), 1))
-    if not seen:
+    if not count:
         raise UserError(f"{path}: none of its lines is valid JSON: {unreadable}", hint=_HINT, code="trace-unreadable")
     if format == "holdfast":
         return format
@@ -136,18 +136,18 @@ def _is_session_file(path: Path) -> bool:
 def _reader(name: str) -> TraceReader:
     module = import_module(f"holdfast.replay.{_MODULES[name]}")
     if name in ("inspect", "jsonl"):
-        return TraceReader(module.matches, lambda found: _each(module.read, found))
-    return TraceReader(module.matches, lambda found: module.read(_joined(found)))
+        return TraceReader(module.matches, lambda match: _each(module.read, match))
+    return TraceReader(module.matches, lambda match: module.read(_joined(match)))
 
 
-def _each(read: Callable[[Any, str], Iterator[Found]], found: Iterable[ForeignDocument]) -> Iterator[Found]:
-    for one in found:
+def _each(read: Callable[[Any, str], Iterator[Found]], documents: Iterable[ForeignDocument]) -> Iterator[Found]:
+    for one in documents:
         yield from read(one.value, one.name.replace(".jsonl:", "-").replace(".json", "").replace(":", "-"))
 
 
-def _joined(found: Iterable[ForeignDocument]) -> Any:
+def _joined(documents: Iterable[ForeignDocument]) -> Any:
     """The lines of one file as one list: the spans of a trace may be in several of them."""
-    values = [one.value for one in found]
+    values = [one.value for one in documents]
     if len(values) == 1:
         return values[0]
     return [inner for value in values for inner in (value if isinstance(value, list) else [value])]

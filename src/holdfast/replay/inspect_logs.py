@@ -21,8 +21,8 @@ _WRONG = ("I", "N", 0, 0.0, False)
 
 def matches(document: Any) -> bool:
     """Whether this is an evaluation log."""
-    said = at(document, "version")
-    return isinstance(at(document, "eval"), dict) and isinstance(said, int) and bool(text(document, "eval", "task"))
+    version = at(document, "version")
+    return isinstance(at(document, "eval"), dict) and isinstance(version, int) and bool(text(document, "eval", "task"))
 
 
 def read(document: Any, name: str) -> Iterator[Found]:
@@ -64,11 +64,11 @@ def _trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
 
 def _tool(event: Any) -> ToolUse:
     answer = at(event, "result")
-    said = text(event, "error", "message")
+    error = text(event, "error", "message")
     return ToolUse(
         tool=text(event, "function"),
         output=decoded(content_text(answer) if isinstance(answer, list) else answer),
-        error=f"{text(event, 'error', 'type')}: {said}".removeprefix(": ") if at(event, "error") else "",
+        error=f"{text(event, 'error', 'type')}: {error}".removeprefix(": ") if at(event, "error") else "",
         latency_ms=lasted_ms(at(event, "timestamp"), at(event, "completed")),
         began=seconds(at(event, "timestamp")) or 0.0,
     )

@@ -100,11 +100,11 @@ def _tool(run: LangSmithRun) -> ToolUse:
 
 def _output(outputs: Any) -> Any:
     """A tool's result: LangChain wraps it as `output`, and that in a message."""
-    given = outputs["output"] if isinstance(outputs, dict) and set(outputs) == {"output"} else outputs
-    inner = at(given, "kwargs") or given
+    unwrapped = outputs["output"] if isinstance(outputs, dict) and set(outputs) == {"output"} else outputs
+    inner = at(unwrapped, "kwargs") or unwrapped
     if isinstance(inner, dict) and "content" in inner and (inner.get("type") == "tool" or "tool_call_id" in inner):
         return decoded(content_text(inner["content"]))
-    return decoded(given)
+    return decoded(unwrapped)
 
 
 def _flattened(value: Any, parent: str) -> Iterator[LangSmithRun]:
@@ -140,10 +140,10 @@ def fetched(source: SessionSource, environ: Mapping[str, str], now: datetime) ->
     client = _client(environ)
     with _translate_errors(source, environ), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the client's own deprecations
-        found = list(_one(client, source.run) if source.run else _project(client, source, now))
+        runs = list(_one(client, source.run) if source.run else _project(client, source, now))
     return SessionsFound(
-        tuple(one for one in found if not isinstance(one, LeftOutTrace)),
-        tuple(one for one in found if isinstance(one, LeftOutTrace)),
+        tuple(one for one in runs if not isinstance(one, LeftOutTrace)),
+        tuple(one for one in runs if isinstance(one, LeftOutTrace)),
     )
 
 
@@ -216,7 +216,7 @@ def _one(client: Any, id: str) -> Iterator[Found]:
 
 def _project(client: Any, source: SessionSource, now: datetime) -> Iterator[Found]:
     """Roots that fit the filter, each with its children."""
-    taken = 0
+    count = 0
     for root in client.list_runs(**_query(source, now)):
         if lasted_ms(root.start_time, root.end_time) < source.min_latency_ms:
             continue
@@ -224,22 +224,22 @@ def _project(client: Any, source: SessionSource, now: datetime) -> Iterator[Foun
         if source.status == "warning" and not any(run.error for run in tree):
             continue
         yield from sessions_of(tree)
-        taken += 1
-        if taken >= source.limit:
+        count += 1
+        if count >= source.limit:
             return
 
 
 def _query(source: SessionSource, now: datetime) -> dict[str, Any]:
     """A warning is a trace that succeeded although one of its steps failed."""
-    asked: dict[str, Any] = {"project_name": source.project, "is_root": True}
+    query: dict[str, Any] = {"project_name": source.project, "is_root": True}
     if source.status != "all":
-        asked["error"] = source.status == "error"
+        query["error"] = source.status == "error"
     back = range_seconds(source.date_range)
     if back is not None:
-        asked["start_time"] = now.astimezone(UTC) - timedelta(seconds=back)
+        query["start_time"] = now.astimezone(UTC) - timedelta(seconds=back)
     if source.min_latency_ms:
-        asked["filter"] = f"gte(latency, {source.min_latency_ms / 1000:g})"
-    return asked
+        query["filter"] = f"gte(latency, {source.min_latency_ms / 1000:g})"
+    return query
 
 
 def _tree(client: Any, root: Any) -> Iterator[LangSmithRun]:
@@ -247,11 +247,11 @@ def _tree(client: Any, root: Any) -> Iterator[LangSmithRun]:
     yield _run(root, is_root=True)
     below: Iterable[Any] = client.list_runs(project_id=root.session_id, trace_id=root.trace_id, is_root=False)
     own = str(root.id)
-    kept = {own}
+    ids = {own}
     waiting = [_run(one) for one in sorted(below, key=lambda one: one.dotted_order or "")]
     for run in waiting:  # parents come before their children in the dotted order
-        if run.id != own and run.parent in kept:
-            kept.add(run.id)
+        if run.id != own and run.parent in ids:
+            ids.add(run.id)
             yield run
 
 

@@ -35,8 +35,8 @@ class OtlpSpan(Struct, frozen=True):
 
     @property
     def operation(self) -> str:
-        said = text(self.attributes, "gen_ai.operation.name")
-        return said or self.name.partition(" ")[0]
+        name = text(self.attributes, "gen_ai.operation.name")
+        return name or self.name.partition(" ")[0]
 
     @property
     def is_tool(self) -> bool:
@@ -85,9 +85,9 @@ def _outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
     """Tools that the agent called: an MCP span may be nested in one, and is the same call."""
     by_id = {span.id: span for span in spans}
     for span in spans:
-        above, seen = by_id.get(span.parent), {span.id}
-        while above is not None and not above.is_tool and above.id not in seen:
-            seen.add(above.id)
+        above, visited = by_id.get(span.parent), {span.id}
+        while above is not None and not above.is_tool and above.id not in visited:
+            visited.add(above.id)
             above = by_id.get(above.parent)
         if span.is_tool and (above is None or not above.is_tool):
             yield span
@@ -102,11 +102,11 @@ def _tool(span: OtlpSpan) -> ToolUse:
         error = error or kind
         status = int(kind) if kind.isdigit() and len(kind) == 3 else status
     name = text(known, "gen_ai.tool.name") or span.name.partition(" ")[2] or span.name
-    given = next((known[key] for key in ("gen_ai.tool.call.result", "gen_ai.tool.result") if key in known), None)
-    if given is None:
-        given = next((body for _, body in span.events if "content" in body), {}).get("content")
+    result = next((known[key] for key in ("gen_ai.tool.call.result", "gen_ai.tool.result") if key in known), None)
+    if result is None:
+        result = next((body for _, body in span.events if "content" in body), {}).get("content")
     return ToolUse(
-        name, decoded(given), error, status if isinstance(status, int) else None, span.latency_ms, span.began
+        name, decoded(result), error, status if isinstance(status, int) else None, span.latency_ms, span.began
     )
 
 
@@ -114,9 +114,9 @@ def _tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
     """Tools' answers without a span of their own: the last model call has them in its messages."""
     for span in reversed(models):
         for value in _asked(span):
-            found = tools_in_messages(after_question(messages(value)))
-            if found:
-                return found
+            tools = tools_in_messages(after_question(messages(value)))
+            if tools:
+                return tools
     return ()
 
 
@@ -136,22 +136,22 @@ def _asked(span: OtlpSpan) -> Iterator[Any]:
 
 def _by_events(span: OtlpSpan) -> list[dict[str, Any]]:
     """Messages that are separate events."""
-    said = []
+    spoken = []
     for name, body in span.events:
         kind = _MESSAGE_EVENT.fullmatch(name)
         if kind is not None:
-            said.append({"role": text(body, "role") or kind[1], **body})
-    return said
+            spoken.append({"role": text(body, "role") or kind[1], **body})
+    return spoken
 
 
 def _by_index(known: dict[str, Any]) -> list[dict[str, Any]]:
     """Messages whose fields are separate attributes: `gen_ai.prompt.0.role`."""
-    said: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    by_index: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     for key, value in known.items():
         part = _INDEXED.fullmatch(key)
         if part is not None:
-            said[int(part[1])][part[2]] = value
-    return [said[n] for n in sorted(said)]
+            by_index[int(part[1])][part[2]] = value
+    return [by_index[n] for n in sorted(by_index)]
 
 
 def _spans(document: Any) -> Iterator[OtlpSpan]:
@@ -165,7 +165,7 @@ def _span(one: dict[str, Any]) -> OtlpSpan:
     status = at(one, "status")
     known = _attributes(one)
     failed = at(status, "code") in (2, "2", "STATUS_CODE_ERROR")
-    said = text(status, "message") or text(known, "error.type") or _exception(one) or "error"
+    error = text(status, "message") or text(known, "error.type") or _exception(one) or "error"
     return OtlpSpan(
         trace=text(one, "traceId") or text(one, "trace_id"),
         id=text(one, "spanId") or text(one, "span_id"),
@@ -175,7 +175,7 @@ def _span(one: dict[str, Any]) -> OtlpSpan:
         events=tuple((text(event, "name"), _event(event)) for event in items(one, "events")),
         began=seconds(begun) or 0.0,
         latency_ms=lasted_ms(begun, ended),
-        failure=said if failed else "",
+        failure=error if failed else "",
     )
 
 

@@ -64,9 +64,9 @@ def _asked(span: Any) -> Iterator[Any]:
 def _tools_in_prompts(models: list[Any]) -> tuple[ToolUse, ...]:
     """Tools' answers without a span of their own, from the messages of the last model call."""
     for span in reversed(models):
-        found = tools_in_messages(after_question(messages(_input_messages(span))))
-        if found:
-            return found
+        tools = tools_in_messages(after_question(messages(_input_messages(span))))
+        if tools:
+            return tools
     return ()
 
 
@@ -88,8 +88,8 @@ def _failure(span: Any) -> str:
 
 
 def _kind(span: Any) -> str:
-    said = _attribute(span, "openinference.span.kind")
-    return (said if isinstance(said, str) else text(span, "span_kind")).upper()
+    kind = _attribute(span, "openinference.span.kind")
+    return (kind if isinstance(kind, str) else text(span, "span_kind")).upper()
 
 
 def _context(span: Any, key: str) -> str:
@@ -111,13 +111,13 @@ def _input_messages(span: Any) -> list[Any]:
     messages_sent = decoded(_attribute(span, "llm.input_messages"))
     if isinstance(messages_sent, list):
         return messages_sent
-    said: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    by_index: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     flat = at(span, "attributes")
     for key, value in flat.items() if isinstance(flat, dict) else ():
         part = _NUMBERED.fullmatch(key)
         if part is not None:
-            said[int(part[1])][part[2].removeprefix("message.")] = value
-    return [_whole(said[n]) for n in sorted(said)]
+            by_index[int(part[1])][part[2].removeprefix("message.")] = value
+    return [_whole(by_index[n]) for n in sorted(by_index)]
 
 
 def _whole(flat: dict[str, Any]) -> dict[str, Any]:

@@ -124,8 +124,8 @@ def _plain(session: RecordedSession) -> dict[str, Any]:
         "expected_failure": session.expected_failure,
         "contract": session.contract,
     }
-    kept: dict[str, Any] = _masked({key: value for key, value in made.items() if value or value in (0, ())})
-    return kept
+    plain: dict[str, Any] = _masked({key: value for key, value in made.items() if value or value in (0, ())})
+    return plain
 
 
 def _response(one: RecordedResponse) -> dict[str, Any]:

@@ -95,9 +95,9 @@ def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> Listed
     left_out: list[LeftOutTrace] = []
     for source in spec.replays.sources:
         if source.auto_import:
-            found = refreshed(source, own_folder(spec.file) / REPLAYS, environ, now)
-            sessions += found.sessions
-            left_out += found.left_out
+            fresh = refreshed(source, own_folder(spec.file) / REPLAYS, environ, now)
+            sessions += fresh.sessions
+            left_out += fresh.left_out
     return ListedSessions(tuple(sessions), tuple(left_out))
 
 
@@ -106,11 +106,11 @@ def refreshed(source: SessionSource, cache: Path, environ: Mapping[str, str], no
     from holdfast.replay.langsmith import fetched
 
     folder = cache / file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
-    found = fetched(source, environ, now)
-    kept = write_sessions(found.sessions, folder, force=True)
-    for stale in set(folder.glob("*.yaml")) - set(kept.all):
+    fresh = fetched(source, environ, now)
+    written = write_sessions(fresh.sessions, folder, force=True)
+    for stale in set(folder.glob("*.yaml")) - set(written.all):
         stale.unlink()
-    return found
+    return fresh
 
 
 def _every(files: list[Path]) -> tuple[RecordedSession, ...]:

@@ -58,9 +58,9 @@ def run_sessions(
     for part in run.parts or (run,):
         with closing(look(part, environ=environ)) as outcome:
             wanted = _wanted((one for one in outcome.cells.traced() if one.trial.id.startswith(trial)), failed_only)
-            found = _found(list(wanted), run.id, outcome, contract)
-            other = _other_rules(found, outcome.run.part) if contract else ()
-            every.append(replace(found, notes=(*found.notes, *other)))
+            sessions = _found(list(wanted), run.id, outcome, contract)
+            other = _other_rules(sessions, outcome.run.part) if contract else ()
+            every.append(replace(sessions, notes=(*sessions.notes, *other)))
     return gathered(every)
 
 
@@ -68,15 +68,15 @@ def stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTria
     """The trial of a run, or of one of its parts, with this id."""
     for part in run.parts or (run,):
         with closing(look(part, environ=environ)) as outcome:
-            found = next((one for one in outcome.cells.traced() if one.trial.id == id), None)
-            if found is not None:
-                return found
+            traced = next((one for one in outcome.cells.traced() if one.trial.id == id), None)
+            if traced is not None:
+                return traced
     raise UsageError(f"run {run.id} has no trial {id}", code="run-unusable")
 
 
-def gathered(found: Iterable[SessionsFound]) -> SessionsFound:
+def gathered(parts: Iterable[SessionsFound]) -> SessionsFound:
     """Combine several; of two trials with one id, which ask the same, the first."""
-    every = list(found)
+    every = list(parts)
     sessions = {one.id: one for each in reversed(every) for one in reversed(each.sessions)}
     return SessionsFound(
         tuple(sessions[id] for id in dict.fromkeys(one.id for each in every for one in each.sessions)),
@@ -85,9 +85,9 @@ def gathered(found: Iterable[SessionsFound]) -> SessionsFound:
     )
 
 
-def _other_rules(found: SessionsFound, part: Part) -> Iterator[str]:
+def _other_rules(sessions: SessionsFound, part: Part) -> Iterator[str]:
     """Note that mutations and prompts under chaos use the rules of run, and sessions those of a contract."""
-    if found.sessions and part in ("mutation", "chaos"):
+    if sessions.sessions and part in ("mutation", "chaos"):
         yield f"what failed in {part} failed rules of run; sessions are held to a contract: see that it has such rules"
 
 

@@ -28,13 +28,13 @@ def read(document: Any, name: str) -> Iterator[Found]:
 
 
 def _trace(one: Any, name: str) -> ForeignTrace:
-    said = messages(at(one, "messages"))
+    spoken = messages(at(one, "messages"))
     # A transcript alone asks its last question; an input next to it is asked after it.
-    asked = said and first(one, *ASKED) is None
+    is_asked = spoken and first(one, *ASKED) is None
     return ForeignTrace(
-        id=next((found for key in _IDS if (found := text(one, key))), name),
-        asked=(at(one, "messages") if asked else _with_context(one),),
-        tools=tuple(map(_response, items(one, "tool_responses"))) or tools_in_messages(after_question(said)),
+        id=next((value for key in _IDS if (value := text(one, key))), name),
+        asked=(at(one, "messages") if is_asked else _with_context(one),),
+        tools=tuple(map(_response, items(one, "tool_responses"))) or tools_in_messages(after_question(spoken)),
         name=text(one, "name"),
         source=text(one, "source") or SOURCE,
         began=next((time for key in _TIMES if (time := seconds(at(one, key))) is not None), None),
@@ -47,8 +47,8 @@ def _with_context(one: Any) -> Any:
     if not isinstance(one, dict):
         return one
     history = first(one, "messages", "context", "chat_history", "history")
-    asked = {key: one[key] for key in ASKED if key in one}
-    return {**asked, **({"history": history} if messages(history) else {})}
+    question = {key: one[key] for key in ASKED if key in one}
+    return {**question, **({"history": history} if messages(history) else {})}
 
 
 def _response(one: Any) -> ToolUse:

@@ -39,8 +39,8 @@ class TrialSession(Struct, frozen=True):
 
 def failed_rules(traced: TracedTrial) -> dict[str, str]:
     """The rules that a trial failed, each with the reason."""
-    found = {one.invariant: one.reason for one in traced.verdicts if one.outcome == "fail"}
-    return found | {f"forbidden {one.rule}": "; ".join(one.details) for one in traced.seen.forbidden if one.violated}
+    reasons = {one.invariant: one.reason for one in traced.verdicts if one.outcome == "fail"}
+    return reasons | {f"forbidden {one.rule}": "; ".join(one.details) for one in traced.seen.forbidden if one.violated}
 
 
 def failures(traced: TracedTrial) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def trial_session(
 
     `known` has tool results of other trials of the run, by the identity of the call.
     """
-    trial, seen = traced.trial, traced.seen
+    trial, observation = traced.trial, traced.seen
     again = "holdfast run --trial repeats it"
     if only_obeyed(traced):
         return LeftOutTrace(
@@ -78,7 +78,7 @@ def trial_session(
         return LeftOutTrace(
             trial.id, f"an attack changed the messages of its simulated user, and the originals are not stored: {again}"
         )
-    responses = (*(one for _, one in given_replies(seen)), *_spares(seen, known))
+    responses = (*(one for _, one in given_replies(observation)), *_spares(observation, known))
     unkept = next((why for one in responses if (why := unkept_reply(one))), "")
     if unkept:
         return LeftOutTrace(trial.id, unkept)
@@ -87,22 +87,22 @@ def trial_session(
         turns=_asked(traced),
         name=name or trial.scenario.name,
         source=f"holdfast run {run}",
-        captured_at=iso(seen.at) if seen.at else "",
+        captured_at=iso(observation.at) if observation.at else "",
         context=task.context if task.context is not UNSET else (),
         responses=responses,
         expected_failure="; ".join(failures(traced))[:1000],
         contract=contract,
         scenario=replace(scenario, profile=None, left_out=(), left_out_why=(), position=None),
         seed=trial_seed(trial),
-        fired=_fired(scenario, seen.ledger),
+        fired=_fired(scenario, observation.ledger),
     )
-    return TrialSession(session, tuple(_notes(trial.id, seen, session)))
+    return TrialSession(session, tuple(_notes(trial.id, observation, session)))
 
 
-def given_replies(seen: Observation) -> Iterator[tuple[TraceEvent, RecordedResponse]]:
+def given_replies(observation: Observation) -> Iterator[tuple[TraceEvent, RecordedResponse]]:
     """Each call that a tool answered, in order, with the recorded response."""
-    for event in _answered(seen.trace):
-        response = _response(event, seen)
+    for event in _answered(observation.trace):
+        response = _response(event, observation)
         if response is not None:
             yield event, response
 
@@ -114,18 +114,18 @@ def identities(event: TraceEvent) -> tuple[str, str, str]:
     return event.identity, without_made_parts(called + event.input), f"{called}#{without_numbers(event.input)}"
 
 
-def _spares(seen: Observation, known: Mapping[str, RecordedResponse]) -> Iterator[RecordedResponse]:
+def _spares(observation: Observation, known: Mapping[str, RecordedResponse]) -> Iterator[RecordedResponse]:
     """For each call that met a fault: the tool's result, from this trial or from the same call in another one.
 
     The recorded agent never needed it. A fixed agent may: it retries after the fault.
     """
     spares: dict[str, RecordedResponse] = {}
-    for event in _answered(seen.trace):
+    for event in _answered(observation.trace):
         names = identities(event)
         if event.unsent:
             spare = next((known[name] for name in names if name in known), None)
         else:
-            spare = _response(event, seen) if event.fault else None
+            spare = _response(event, observation) if event.fault else None
         if spare is not None and not spare.failed and not unkept_reply(spare):
             spares.setdefault(names[1], spare)
     yield from spares.values()
@@ -189,14 +189,14 @@ def _inside(event: TraceEvent, tool: TraceEvent) -> bool:
     return tool.ts <= event.ts <= tool.ts + tool.duration_ms / 1000
 
 
-def _response(event: TraceEvent, seen: Observation) -> RecordedResponse | None:
+def _response(event: TraceEvent, observation: Observation) -> RecordedResponse | None:
     """The tool's result before faults changed it; None if it was not called or never finished.
 
     The faults act on it again in the replay.
     """
     if event.unsent:
         return None
-    reply = _own_reply(event, seen.ledger)
+    reply = _own_reply(event, observation.ledger)
     if reply:
         status = event.status if event.status is not None and 0 < event.status < 400 else 200
     elif event.phase != "done":
@@ -248,11 +248,13 @@ def _value(event: TraceEvent) -> Any:
     return decoded(text) if event.plane == "tool" or (event.plane == "http" and text[:1] in ("{", "[")) else text
 
 
-def _notes(trial: str, seen: Observation, session: RecordedSession) -> Iterator[str]:
+def _notes(trial: str, observation: Observation, session: RecordedSession) -> Iterator[str]:
     """Notes on tools without a recorded result, which an agent that retries after the fault would need."""
     faults = session.scenario.injections if session.scenario is not None else ()
     known = {one.tool for one in session.responses}
-    stopped = dict.fromkeys(tool for one in _answered(seen.trace) if one.unsent and (tool := _target(one)) not in known)
+    stopped = dict.fromkeys(
+        tool for one in _answered(observation.trace) if one.unsent and (tool := _target(one)) not in known
+    )
     if stopped and any(one.schedule != Schedule() for one in faults):
         tools = ", ".join(stopped)
         yield f"{trial}: the run has no result of {tools}; a replay in which the agent retries may be unproven"

@@ -49,13 +49,13 @@ def rest(trace: Sequence[TraceEvent]) -> str:
     return f"and {more} more in the run's folder" if more > 0 else ""
 
 
-def attacks(found: Attacks) -> str:
+def attacks(attacks: Attacks) -> str:
     """`attack success 2 of 10 trials (95 %: 6–51 %)   utility under attack 11 of 14 verdicts (95 %: 52–92 %)`."""
-    known = plural(found.attacked - found.asked, "trial")
-    won = f"attack success {found.succeeded} of {known} ({percent(found.interval)})"
-    if found.asked:
-        won += f", in {found.asked} more it is not known"
-    useful = found.utility
+    known = plural(attacks.attacked - attacks.asked, "trial")
+    won = f"attack success {attacks.succeeded} of {known} ({percent(attacks.interval)})"
+    if attacks.asked:
+        won += f", in {attacks.asked} more it is not known"
+    useful = attacks.utility
     if not useful.judged or useful.interval is None:
         return f"{won}   utility under attack: no verdict"
     held = f"{useful.passed} of {plural(useful.judged, 'verdict')}"
@@ -64,28 +64,28 @@ def attacks(found: Attacks) -> str:
 
 def attack_success(score: Score) -> str:
     """`attacks succeeded in 4 of 4 trials`, with a note that no rule fails for it; empty if none succeeded."""
-    found = score.attacks
-    if found is None or not found.succeeded:
+    attacks = score.attacks
+    if attacks is None or not attacks.succeeded:
         return ""
     unjudged = "" if score.exit_code else ", and no rule fails on that"
-    return f"attacks succeeded in {found.succeeded} of {plural(found.attacked - found.asked, 'trial')}{unjudged}"
+    return f"attacks succeeded in {attacks.succeeded} of {plural(attacks.attacked - attacks.asked, 'trial')}{unjudged}"
 
 
-def percent(found: Interval) -> str:
+def percent(interval: Interval) -> str:
     """The interval of a rate, such as `95 %: 6–51 %`."""
-    return f"95 %: {100 * found.low:.0f}–{100 * found.high:.0f} %"
+    return f"95 %: {100 * interval.low:.0f}–{100 * interval.high:.0f} %"
 
 
-def used(found: Spent | None) -> str:
+def used(spent: Spent | None) -> str:
     """`28 calls, 3 retries   12,345 tokens   about $0.0123`; empty if no model reported its usage."""
-    if found is None or not found.tokens:
+    if spent is None or not spent.tokens:
         return ""
-    parts = [plural(found.calls, "call") + (f", {_retries(found.retries)}" if found.retries else "")]
-    parts.append(f"{found.tokens:,} tokens ({found.input_tokens:,} in, {found.output_tokens:,} out)")
-    if found.cost_usd is not None:
-        parts.append(f"about {money(found.cost_usd)}")
-    if found.unpriced:
-        parts.append(f"price not known: {', '.join(found.unpriced)}")
+    parts = [plural(spent.calls, "call") + (f", {_retries(spent.retries)}" if spent.retries else "")]
+    parts.append(f"{spent.tokens:,} tokens ({spent.input_tokens:,} in, {spent.output_tokens:,} out)")
+    if spent.cost_usd is not None:
+        parts.append(f"about {money(spent.cost_usd)}")
+    if spent.unpriced:
+        parts.append(f"price not known: {', '.join(spent.unpriced)}")
     return "   ".join(parts)
 
 
@@ -98,8 +98,8 @@ def _retries(count: int) -> str:
     return "1 retry" if count == 1 else f"{count} retries"
 
 
-def so_far(found: Spent | None) -> str:
+def so_far(spent: Spent | None) -> str:
     """`12,345 tokens, $0.02` for a running run; empty if no model reported its usage."""
-    if found is None or not found.tokens:
+    if spent is None or not spent.tokens:
         return ""
-    return f"{found.tokens:,} tokens" + ("" if found.cost_usd is None else f", {money(found.cost_usd)}")
+    return f"{spent.tokens:,} tokens" + ("" if spent.cost_usd is None else f", {money(spent.cost_usd)}")

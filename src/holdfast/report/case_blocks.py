@@ -26,12 +26,12 @@ def table(run: Run, width: int, paint: Paint) -> list[str]:
     if run.score.mutation is not None:
         return list(mutations.lines(run.score.mutation))
     rows = list(run.cases)
-    shown = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
-    names = short_names((one_line(cases.head(row.case)) for row in shown), max(20, width - 40))
-    room = max([_STATUS, *(len(cases.outcome(row.case)) + 4 for row in shown)])
-    lines = [_line(row, names[one_line(cases.head(row.case))], room, width, paint) for row in shown]
-    if len(shown) < len(rows):
-        lines.append(paint(f"  {len(rows) - len(shown)} more not shown; the report has them", "dim"))
+    visible = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
+    names = short_names((one_line(cases.head(row.case)) for row in visible), max(20, width - 40))
+    room = max([_STATUS, *(len(cases.outcome(row.case)) + 4 for row in visible)])
+    lines = [_line(row, names[one_line(cases.head(row.case))], room, width, paint) for row in visible]
+    if len(visible) < len(rows):
+        lines.append(paint(f"  {len(rows) - len(visible)} more not shown; the report has them", "dim"))
     return (
         [f"  {pad('status', room)}{'' if run.part == 'replay' else 'composite  '}{cases.noun(run)}", *lines]
         if rows
@@ -59,12 +59,12 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     """One block per cause of cases that did not fully pass; with `verbose` every case of each."""
     if not cases.troubled(run):
         return []
-    found = [*case_causes(run), *case_causes(run, passed=True)]
-    shown = found if verbose else found[:SHOWN]
+    every_cause = [*case_causes(run), *case_causes(run, passed=True)]
+    visible = every_cause if verbose else every_cause[:SHOWN]
     rules = cases.RuleFacts(run)
-    lines = [line for cause in shown for line in _of_cause(run, cause, rules, width, paint, verbose)]
-    if len(found) > len(shown):
-        lines += [f"{_left_out(run, found[len(shown) :])}, see {wording.report_path(run)}", ""]
+    lines = [line for cause in visible for line in _of_cause(run, cause, rules, width, paint, verbose)]
+    if len(every_cause) > len(visible):
+        lines += [f"{_left_out(run, every_cause[len(visible) :])}, see {wording.report_path(run)}", ""]
     return lines
 
 

@@ -52,8 +52,8 @@ def case_causes(run: Run, *, passed: bool = False) -> list[CaseCause]:
             continue
         signature, reason = _signature(run, row)
         groups.setdefault((cases.outcome(row.case), *signature), []).append((row, reason))
-    found = [_cause(run, rows) for rows in groups.values()]
-    return sorted(found, key=lambda cause: (cause.first.case.status != "fail", -len(cause.members)))
+    causes = [_cause(run, rows) for rows in groups.values()]
+    return sorted(causes, key=lambda cause: (cause.first.case.status != "fail", -len(cause.members)))
 
 
 def _cause(run: Run, rows: Sequence[tuple[CaseRow, str]]) -> CaseCause:

@@ -24,9 +24,9 @@ ROOM = 200
 
 def conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") -> Iterator[tuple[str, str]]:
     """The name, question and answer of each turn; `answer` replaces the answer of the deciding turn."""
-    shown = [n for n in range(len(turns)) if n < SHOWN - 1 or n in (decided, len(turns) - 1)]
+    listed_turns = [n for n in range(len(turns)) if n < SHOWN - 1 or n in (decided, len(turns) - 1)]
     before = -1
-    for n in shown:
+    for n in listed_turns:
         if n - before > 1:
             yield "…", f"({n - before - 1} turns are left out)"
         reply = answer if n == decided and answer else answer_of(turns[n])
@@ -37,8 +37,8 @@ def conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") 
 def answer_of(turn: Turn) -> str:
     """The answer on one line, or the ending if there is none."""
     ending = "" if turn.ending == "answered" else f"({turn.ending}{': ' + turn.detail if turn.detail else ''})"
-    said = " ".join(part for part in (_brief(turn.text or ""), one_line(ending)) if part)
-    return said or "(nothing: the answer is empty)"
+    text = " ".join(part for part in (_brief(turn.text or ""), one_line(ending)) if part)
+    return text or "(nothing: the answer is empty)"
 
 
 def _brief(text: str) -> str:
@@ -145,10 +145,10 @@ def answered(one: ReplicaRow, room: int = 600) -> str:
     """The last answer on one line; without one, the ending or the harness error."""
     turn = one.seen.turns[-1] if one.seen.turns else None
     text = (turn.text or "") if turn else ""
-    shown = one_line(text[:room]) + (" …" if len(text) > room else "")
+    line = one_line(text[:room]) + (" …" if len(text) > room else "")
     if one.seen.error:
-        return f"{shown} {one_line(f'(error: {one.seen.error})')}".strip()
-    return shown or ("(nothing: the answer is empty)" if one.seen.ending == "answered" else "(nothing)")
+        return f"{line} {one_line(f'(error: {one.seen.error})')}".strip()
+    return line or ("(nothing: the answer is empty)" if one.seen.ending == "answered" else "(nothing)")
 
 
 def ended(one: ReplicaRow) -> str:
@@ -198,8 +198,8 @@ def reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
 def troubled(run: Run) -> Sequence[CaseRow]:
     """Cases that need explaining: failed, then broken, then those that did not pass fully."""
     order = {"fail": 0, "error": 1, "pass": 2}
-    found = [row for row in run.cases if short(row.case)]
-    return sorted(found, key=lambda row: order[row.case.status])
+    rows = [row for row in run.cases if short(row.case)]
+    return sorted(rows, key=lambda row: order[row.case.status])
 
 
 def explained(run: Run) -> frozenset[str]:

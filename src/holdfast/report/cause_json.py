@@ -13,9 +13,9 @@ from holdfast.report.causes import Cause, causes
 
 def entries(run: Run) -> Iterator[dict[str, Any]]:
     """The causes of all cells, worst first, then those of the cases."""
-    found = causes(run)[::-1] if wording.has_matrix(run) else []
-    while found:  # each is released once it is written, with the trials read for it
-        yield _of_cells("chaos" if run.part == "chaos" else "contract", found.pop())
+    every_cause = causes(run)[::-1] if wording.has_matrix(run) else []
+    while every_cause:  # each is released once it is written, with the trials read for it
+        yield _of_cells("chaos" if run.part == "chaos" else "contract", every_cause.pop())
     if run.by_cases:
         yield from (_of_cases(run, cause) for cause in case_causes(run))
 

@@ -56,17 +56,19 @@ def where(cause: Cause) -> str:
 
 def marks(cause: Cause) -> str:
     """`2 × flaky, simulated`; a mark that all cells have needs no number."""
-    told = [mark if count == cause.cells else f"{count} × {mark}" for mark, count in cause.marks.items()]
-    return ", ".join(told)
+    texts = [mark if count == cause.cells else f"{count} × {mark}" for mark, count in cause.marks.items()]
+    return ", ".join(texts)
 
 
 def faults(cause: Cause | CaseCause) -> str:
     """`4 × error on tool search, 2 × rate_limit on llm`; empty if all cells have the same faults."""
-    found = sorted(cause.faults, key=lambda entry: -entry[1])
-    if len(found) < 2:
+    by_count = sorted(cause.faults, key=lambda entry: -entry[1])
+    if len(by_count) < 2:
         return ""
-    told = [f"{count} × {' + '.join(fault.shown for fault in names) or 'none met'}" for names, count in found[:FAULTS]]
-    return one_line(", ".join(told) + (f", and {len(found) - FAULTS} more" if len(found) > FAULTS else ""))
+    texts = [
+        f"{count} × {' + '.join(fault.shown for fault in names) or 'none met'}" for names, count in by_count[:FAULTS]
+    ]
+    return one_line(", ".join(texts) + (f", and {len(by_count) - FAULTS} more" if len(by_count) > FAULTS else ""))
 
 
 def because(cause: Cause) -> str:
@@ -82,13 +84,13 @@ def also(cause: Cause) -> str:
     return others(cause.reason, cause.reasons, "other reason" if cause.mixed else "other wording")
 
 
-def others(shown: str, reasons: Iterable[str], noun: str = "other wording") -> str:
+def others(first: str, reasons: Iterable[str], noun: str = "other wording") -> str:
     """The number of reasons other than the shown one, with an example if it differs in more than numbers."""
-    found = [reason for reason in dict.fromkeys(reasons) if reason != shown]
-    if not found:
+    rest = [reason for reason in dict.fromkeys(reasons) if reason != first]
+    if not rest:
         return ""
-    unlike = next((reason for reason in found if _plain(reason) != _plain(shown)), "")
-    return wording.plural(len(found), noun) + (f", as: {one_line(shorten(unlike, _OTHER))}" if unlike else "")
+    unlike = next((reason for reason in rest if _plain(reason) != _plain(first)), "")
+    return wording.plural(len(rest), noun) + (f", as: {one_line(shorten(unlike, _OTHER))}" if unlike else "")
 
 
 def _plain(reason: str) -> str:

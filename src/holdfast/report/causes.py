@@ -168,7 +168,7 @@ class Causes:
     def sorted(self) -> list[Cause]:
         """The causes, worst first: by outcome, critical, weight, number of cells, and the order of the spec."""
         rules = self._rules
-        found = sorted(
+        known = sorted(
             self._found(),
             key=lambda one: (
                 wording.badness(one[0].first),
@@ -180,7 +180,7 @@ class Causes:
                 one[1],
             ),
         )
-        return [cause for cause, _ in found]
+        return [cause for cause, _ in known]
 
     def _found(self) -> Iterator[tuple[Cause, tuple[str, ...]]]:
         known = {rule.id: rule.description for rule in self._run.invariants}
@@ -218,12 +218,12 @@ class Causes:
     def _member(self, cell: Cell) -> MemberCell:
         head = wording.column(cell)
         met = cell.chaos and cell.met
-        found = self._members.get((head, met))
-        if found is None:
+        known = self._members.get((head, met))
+        if known is None:
             place = self._places.get(cell.scenario, len(self._places))
             faults = self._faults.get(cell.scenario, ()) if met else ()
-            found = self._members[head, met] = MemberCell(head, cell.scenario, cell.params, faults, place)
-        return found
+            known = self._members[head, met] = MemberCell(head, cell.scenario, cell.params, faults, place)
+        return known
 
 
 _MANY = ("", "many")

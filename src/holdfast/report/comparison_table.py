@@ -14,35 +14,35 @@ _HEAD = ("rule", "before", "after", "lost", "gained", "p", "by Holm", "")
 _TONES = {"worse": "fail", "better": "pass"}
 
 
-def lines(found: Comparison, paint: Paint) -> Iterator[str]:
+def lines(comparison: Comparison, paint: Paint) -> Iterator[str]:
     """A row for every rule, then what was left out and why."""
-    rows = [_HEAD, *map(_row, found.rules)]
+    rows = [_HEAD, *map(_row, comparison.rules)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD) - 1)]
-    for row, one in zip(rows, (None, *found.rules), strict=True):
-        shown = [
+    for row, one in zip(rows, (None, *comparison.rules), strict=True):
+        cells = [
             cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=False))
         ]
-        said = row[-1] if one is None else paint(row[-1], _TONES.get(one.change, ""))
-        yield "   ".join([*shown, said]).rstrip()
+        last = row[-1] if one is None else paint(row[-1], _TONES.get(one.change, ""))
+        yield "   ".join([*cells, last]).rstrip()
     yield ""
-    for one in found.rules:
+    for one in comparison.rules:
         where = f"{one.part}: " if one.part else ""
-        told = f"obeyed in run {found.after} and not in run {found.before}: {where}"
-        yield from (told + one_line(attack) for attack in one.obeyed)
-    yield from (f"not compared: {one_line(text)}" for text in found.left_out)
-    for count, run in ((found.only_before, found.before), (found.only_after, found.after)):
+        sentence = f"obeyed in run {comparison.after} and not in run {comparison.before}: {where}"
+        yield from (sentence + one_line(attack) for attack in one.obeyed)
+    yield from (f"not compared: {one_line(text)}" for text in comparison.left_out)
+    for count, run in ((comparison.only_before, comparison.before), (comparison.only_after, comparison.after)):
         if count:
             yield f"{plural(count, 'prompt')} decided in run {run} only: not compared"
-    yield from (f"note: {one_line(text)}" for text in found.notes)
-    yield summary(found)
+    yield from (f"note: {one_line(text)}" for text in comparison.notes)
+    yield summary(comparison)
 
 
-def summary(found: Comparison) -> str:
+def summary(comparison: Comparison) -> str:
     """`0003 → 0007: 1 rule worse, 2 better, 4 the same, 1 cannot tell`."""
     words = {"worse": "worse", "better": "better", "same": "the same", "cannot tell": "cannot tell"}
-    counts = [(len([one for one in found.rules if one.change == change]), word) for change, word in words.items()]
-    said = ", ".join(f"{count} {word}" for count, word in counts if count)
-    return f"{found.before} → {found.after}: of {plural(len(found.rules), 'rule')} {said}"
+    counts = [(len([one for one in comparison.rules if one.change == change]), word) for change, word in words.items()]
+    text = ", ".join(f"{count} {word}" for count, word in counts if count)
+    return f"{comparison.before} → {comparison.after}: of {plural(len(comparison.rules), 'rule')} {text}"
 
 
 def verdict(one: RuleComparison) -> str:
@@ -55,18 +55,18 @@ def outlook(one: RuleComparison) -> str:
     return "" if one.more_prompts is None else f"about {plural(one.more_prompts, 'more prompt')} would"
 
 
-def document(found: Comparison) -> dict[str, Any]:
+def document(comparison: Comparison) -> dict[str, Any]:
     """The comparison as JSON."""
     return {
-        "before": found.before,
-        "after": found.after,
-        "worse": [_name(one) for one in found.of("worse")],
-        "better": [_name(one) for one in found.of("better")],
-        "rules": [_entry(one) for one in found.rules],
-        "only_before": found.only_before,
-        "only_after": found.only_after,
-        "left_out": found.left_out,
-        "notes": found.notes,
+        "before": comparison.before,
+        "after": comparison.after,
+        "worse": [_name(one) for one in comparison.of("worse")],
+        "better": [_name(one) for one in comparison.of("better")],
+        "rules": [_entry(one) for one in comparison.rules],
+        "only_before": comparison.only_before,
+        "only_after": comparison.only_after,
+        "left_out": comparison.left_out,
+        "notes": comparison.notes,
     }
 
 

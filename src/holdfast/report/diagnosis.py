@@ -80,19 +80,19 @@ class Diagnosis(Struct, frozen=True):
     @property
     def exit_code(self) -> int:
         """0 if everything required works; 4 for a broken spec takes precedence over 3 for a broken environment."""
-        return max((found.exit_code for found in self.findings if found.broken), default=0)
+        return max((finding.exit_code for finding in self.findings if finding.broken), default=0)
 
 
-def document(found: Diagnosis) -> dict[str, Any]:
+def document(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as JSON."""
     agent = None
-    if found.agent is not None:
-        agent = {**to_builtins(found.agent), "findings": [_entry(one) for one in found.agent.findings]}
+    if diagnosis.agent is not None:
+        agent = {**to_builtins(diagnosis.agent), "findings": [_entry(one) for one in diagnosis.agent.findings]}
     return {
-        "machine": [_entry(one) for one in found.machine],
-        "spec": None if found.spec is None else [_entry(one) for one in found.spec],
+        "machine": [_entry(one) for one in diagnosis.machine],
+        "spec": None if diagnosis.spec is None else [_entry(one) for one in diagnosis.spec],
         "agent": agent,
-        "exit_code": found.exit_code,
+        "exit_code": diagnosis.exit_code,
     }
 
 
@@ -122,16 +122,16 @@ class Sheet:
         lines = [line for one in findings for line in self._lines(one, room, timed)]
         return self._text([head, *lines, *[f"  note: {one_line(note)}" for note in notes]])
 
-    def verdict(self, found: Diagnosis) -> str:
+    def verdict(self, diagnosis: Diagnosis) -> str:
         """The result in one line."""
-        broken = [one for one in found.findings if one.broken]
-        open_ = [one for one in found.findings if one.outcome == "unproven"]
+        broken = [one for one in diagnosis.findings if one.broken]
+        open_ = [one for one in diagnosis.findings if one.outcome == "unproven"]
         if broken:
             words = f"{plural(len(broken), 'required thing')} {'is' if len(broken) == 1 else 'are'} missing"
             return self._text([f"{self._paint(f'✘ {words}', 'fail')}: {', '.join(one_line(o.route) for o in broken)}"])
-        if not found.machine:
+        if not diagnosis.machine:
             words = "The agent can be asked"
-        elif found.spec is None:
+        elif diagnosis.spec is None:
             words = "Every route that Holdfast needs works on this machine"
         else:
             words = "Every fault of this spec can be met"
@@ -151,8 +151,8 @@ class Sheet:
             detail = detail[1:]
         yield from (indent + line for line in detail)
         if one.fix:
-            told = self._folded(f"fix: {one_line(one.fix)}", len(start))
-            yield from (" " * len(start) + self._paint(line, "bold") for line in told)
+            folded = self._folded(f"fix: {one_line(one.fix)}", len(start))
+            yield from (" " * len(start) + self._paint(line, "bold") for line in folded)
 
     def _folded(self, text: str, indent: int) -> list[str]:
         return wrap(text, max(20, self._width - indent), break_long_words=False, break_on_hyphens=False)

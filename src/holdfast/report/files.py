@@ -51,12 +51,12 @@ def _has_suffix(name: str, suffix: str) -> bool:
 
 def named(name: str) -> Reporter:
     """The reporter of that name."""
-    found = plugins.find(_FAMILY, name)
-    if found is None:
+    plugin = plugins.find(_FAMILY, name)
+    if plugin is None:
         raise UsageError(
             f"there is no format {name!r}", hint=f"formats: {', '.join(plugins.names(_FAMILY))}", code="format-unknown"
         )
-    made: Reporter = found()
+    made: Reporter = plugin()
     return made
 
 
@@ -101,13 +101,13 @@ def write(run: Run, path: Path, by: Reporter | None = None) -> None:
 
 def place(path: Path, pieces: Iterable[bytes]) -> None:
     """Write a temporary file and rename it, so a reader never sees half a file."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(beside, "wb") as file:
+        with open(temporary, "wb") as file:
             file.writelines(pieces)
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _checked(pieces: Iterable[bytes]) -> Iterator[bytes]:

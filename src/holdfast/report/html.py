@@ -34,9 +34,9 @@ def _run_page(run: Run) -> Iterator[bytes]:
     yield from _pieces(page_title(made.run), render_static_page(made.run, made.causes), made.packed)
 
 
-def render_overall_page(found: Overall, runs: Mapping[Part, Run]) -> Iterator[bytes]:
+def render_overall_page(whole: Overall, runs: Mapping[Part, Run]) -> Iterator[bytes]:
     """The page of a run of several parts."""
-    document, packed = inline_overall(found, runs)
+    document, packed = inline_overall(whole, runs)
     yield from _pieces(page_title(document), render_static_page(document, {}), packed)
 
 

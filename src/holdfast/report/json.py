@@ -149,7 +149,7 @@ def _is_varied(case: Case) -> bool:
 
 
 def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
-    seen = one.seen
+    observation = one.seen
     return {
         "trial": one.replica.trial,
         "replica": one.replica.replica,
@@ -170,17 +170,17 @@ def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
         ],
         "forbidden": [
             {"rule": rule.rule, "violated": rule.violated, "details": rule.details, "error": rule.error}
-            for rule in seen.forbidden
+            for rule in observation.forbidden
         ],
         "prompt": one.prompt,
-        "turns": seen.turns,
-        "ending": seen.ending if not seen.error else "error",
-        "error": seen.error,
-        "faults": [_fault(met) for met in seen.ledger],
-        "audit": seen.audit[:EVENTS],
-        "audited": len(seen.audit),
-        "notes": seen.notes,
-        "isolation": [_promise(one) for one in seen.isolation if one not in run.promises],
+        "turns": observation.turns,
+        "ending": observation.ending if not observation.error else "error",
+        "error": observation.error,
+        "faults": [_fault(met) for met in observation.ledger],
+        "audit": observation.audit[:EVENTS],
+        "audited": len(observation.audit),
+        "notes": observation.notes,
+        "isolation": [_promise(one) for one in observation.isolation if one not in run.promises],
         "reproducer": reproducer(run, case, one),
     }
 
@@ -266,14 +266,14 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
     }
 
 
-def _attacks(found: Attacks) -> dict[str, Any]:
-    useful = found.utility
+def _attacks(attacks: Attacks) -> dict[str, Any]:
+    useful = attacks.utility
     return {
-        "attacked": found.attacked,
-        "succeeded": found.succeeded,
-        "asked": found.asked,
-        "rate": found.rate,
-        "interval": _interval(found.interval),
+        "attacked": attacks.attacked,
+        "succeeded": attacks.succeeded,
+        "asked": attacks.asked,
+        "rate": attacks.rate,
+        "interval": _interval(attacks.interval),
         "utility": {
             "passed": useful.passed,
             "judged": useful.judged,
@@ -313,11 +313,16 @@ def _fault(met: FaultMet) -> dict[str, Any]:
     }
 
 
-def _paired(found: PairedDifference) -> dict[str, Any]:
-    return {"points": found.points, "interval": _interval(found.interval), "pairs": found.pairs, "rules": found.rules}
+def _paired(difference: PairedDifference) -> dict[str, Any]:
+    return {
+        "points": difference.points,
+        "interval": _interval(difference.interval),
+        "pairs": difference.pairs,
+        "rules": difference.rules,
+    }
 
 
-def _interval(found: Interval | None) -> dict[str, Any] | None:
-    if found is None:
+def _interval(interval: Interval | None) -> dict[str, Any] | None:
+    if interval is None:
         return None
-    return {"low": found.low, "high": found.high, "method": found.method, "approximate": found.approximate}
+    return {"low": interval.low, "high": interval.high, "method": interval.method, "approximate": interval.approximate}

@@ -188,8 +188,8 @@ def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Deci
         ET.SubElement(
             made, kind, message=message, type=case.causes[0].code if case.causes else case.status
         ).text = _legal(text)
-    said = [f"composite: {cases.composite(case.composite)}"]
-    ET.SubElement(made, "system-out").text = ", ".join([*said, *(["flaky"] if case.flaky else [])])
+    body = [f"composite: {cases.composite(case.composite)}"]
+    ET.SubElement(made, "system-out").text = ", ".join([*body, *(["flaky"] if case.flaky else [])])
     return made
 
 
@@ -206,8 +206,8 @@ def _properties(run: Run) -> ET.Element:
         known["attacks.attacked"], known["attacks.succeeded"] = str(attacks.attacked), str(attacks.succeeded)
         known["attacks.utility"] = wording.number(attacks.utility.rate)
     properties = ET.Element("properties")
-    said = [*((f"warning.{one.code}", one.text) for one in run.warnings), *(("note", note.text) for note in run.notes)]
-    for name, value in (*known.items(), *said):
+    pairs = [*((f"warning.{one.code}", one.text) for one in run.warnings), *(("note", note.text) for note in run.notes)]
+    for name, value in (*known.items(), *pairs):
         ET.SubElement(properties, "property", name=name, value=_legal(value))
     return properties
 

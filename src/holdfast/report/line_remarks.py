@@ -28,20 +28,20 @@ _COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "
 def workflow_commands(run: Run) -> Iterator[str]:
     """One workflow command per line, worst first; the surplus is counted."""
     file = run.source or run.spec_path
-    shown: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     left = 0
     for one in remarks(run):
         command = _command(one)
-        if shown[command] < MOST:
-            shown[command] += 1
+        if counts[command] < MOST:
+            counts[command] += 1
             yield _line(command, one, file)
         else:
             left += 1
     if left:
         yield f"::notice title=Holdfast::{_data(f'{left} more: {report_path(run)}')}"
-    if run.score.exit_code and not shown["error"] and not shown["warning"]:
-        said = "; ".join(run.score.reasons)
-        yield f"::error file={_property(file)},title=Holdfast::{_data(f'{verdict(run.score)}: {one_line(said)}')}"
+    if run.score.exit_code and not counts["error"] and not counts["warning"]:
+        reasons = "; ".join(run.score.reasons)
+        yield f"::error file={_property(file)},title=Holdfast::{_data(f'{verdict(run.score)}: {one_line(reasons)}')}"
 
 
 def _command(one: LineRemark) -> str:
@@ -50,10 +50,10 @@ def _command(one: LineRemark) -> str:
 
 def _line(command: str, one: LineRemark, file: str) -> str:
     name = f"{one.rule} in {one.where}" if one.rule else one.where
-    said = one_line(one.reason if one.outcome == "fail" else f"{one.outcome}: {one.reason}")
+    text = one_line(one.reason if one.outcome == "fail" else f"{one.outcome}: {one.reason}")
     again = f"\nagain: {one_line(one.again)}" if one.again else ""
     place = f"file={_property(file)},line={max(1, one.line)},title={_property(one_line(name))}"
-    return f"::{command} {place}::{_data(said + again)}"
+    return f"::{command} {place}::{_data(text + again)}"
 
 
 def _data(text: str) -> str:
@@ -112,12 +112,12 @@ def remarks(run: Run) -> Iterator[LineRemark]:
 
 
 def _known(run: Run, one: LineRemark, scenario: str, case: Case | None = None) -> LineRemark:
-    found = (
+    entries = (
         *standards.of_rule(run, one.rule),
         *standards.of_scenario(run, scenario),
         *(standards.of_case(case) if case is not None else ()),
     )
-    return replace(one, standards=tuple(dict.fromkeys(found))) if found else one
+    return replace(one, standards=tuple(dict.fromkeys(entries))) if entries else one
 
 
 def _of_cell(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> LineRemark:
@@ -133,11 +133,13 @@ def _of_case(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
     case, one = row.case, cases.telling(row)
     outcome = cases.outcome(case)
     where, again = cases.head(case), one.again if one else ""
-    found = [v for v in cases.unpassed(one) if v.outcome == outcome] if one else []
-    for given in found:
-        level = level_of(rules[given.invariant]) if outcome == "fail" and given.invariant in rules else "note"
-        yield _placed(rules, given.invariant, where, outcome, level, given.reason, given.code, again)
-    if not found:
+    failed = [v for v in cases.unpassed(one) if v.outcome == outcome] if one else []
+    for one_verdict in failed:
+        level = (
+            level_of(rules[one_verdict.invariant]) if outcome == "fail" and one_verdict.invariant in rules else "note"
+        )
+        yield _placed(rules, one_verdict.invariant, where, outcome, level, one_verdict.reason, one_verdict.code, again)
+    if not failed:
         yield LineRemark(
             "", where, outcome, "error" if outcome == "fail" else "note", case.reason, _first_code(case), again=again
         )

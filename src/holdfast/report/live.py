@@ -84,14 +84,14 @@ class Live:
         return self._text("\n".join(lines))
 
     def _bar(self, elapsed: float, width: int) -> str:
-        seen = self._progress
-        failed = f"{seen.failed} failed"
-        used = "".join(f"   {words}" for words in (seen.workers, seen.used) if words)
-        facts = f"  {seen.done}/{seen.total}   {failed}   {_mm_ss(elapsed)}{self._rest(elapsed)}{used}"
+        progress = self._progress
+        failed = f"{progress.failed} failed"
+        used = "".join(f"   {words}" for words in (progress.workers, progress.used) if words)
+        facts = f"  {progress.done}/{progress.total}   {failed}   {_mm_ss(elapsed)}{self._rest(elapsed)}{used}"
         room = max(0, min(_BAR, width - len(facts) - 1))
-        filled = min(room, room * seen.done // seen.total) if seen.total else 0
+        filled = min(room, room * progress.done // progress.total) if progress.total else 0
         bar = self._paint("━" * filled, "pass") + self._paint("─" * (room - filled), "dim")
-        return bar + (facts.replace(failed, self._paint(failed, "fail")) if seen.failed else facts)
+        return bar + (facts.replace(failed, self._paint(failed, "fail")) if progress.failed else facts)
 
     def _calls(self, width: int) -> Iterator[str]:
         """The running trials with the most calls: how many, and the last one."""

@@ -107,30 +107,30 @@ def _numbers(run: Run) -> Iterator[str]:
 
 def _cases(run: Run) -> Iterator[str]:
     rows = list(run.cases)
-    shown = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
+    visible = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
     yield "| case | status | composite | why |"
     yield "|---|---|--:|---|"
-    for row in shown:
+    for row in visible:
         case = row.case
         outcome = cases.outcome(case)
         status = f"{wording.SIGNS[outcome]} {outcome}" + (", flaky" if case.flaky else "")
         why = inline(case.reason[:300])
         yield f"| {inline(cases.head(case))} | {status} | {cases.composite(case.composite)} | {why} |"
-    if len(shown) < len(rows):
+    if len(visible) < len(rows):
         yield ""
-        yield f"{len(rows) - len(shown)} more cases not shown here."
+        yield f"{len(rows) - len(visible)} more cases not shown here."
 
 
 def _case_failures(run: Run) -> Iterator[str]:
-    found = case_causes(run) if run.by_cases else []
+    every_cause = case_causes(run) if run.by_cases else []
     rules = cases.RuleFacts(run)
-    for cause in found[:MAX_DETAILS]:
+    for cause in every_cause[:MAX_DETAILS]:
         if (one := cases.telling(cause.first)) is not None:
             facts = case_facts(cause.first.case, one, rules, room=ROOM)
             known = standards.names(standards.of_case_cause(cause))
             yield from _folded(run, cause, "\n".join((*_cases_of(cause), *_fact_lines(facts, known))))
-    if len(found) > MAX_DETAILS:
-        yield f"and {sum(len(one.members) for one in found[MAX_DETAILS:])} more cases, see {_path(run)}"
+    if len(every_cause) > MAX_DETAILS:
+        yield f"and {sum(len(one.members) for one in every_cause[MAX_DETAILS:])} more cases, see {_path(run)}"
         yield ""
 
 
@@ -169,38 +169,38 @@ def _path(run: Run) -> str:
     return inline(wording.report_path(run))
 
 
-def _table(shown: Grid) -> Iterator[str]:
-    rules = list(shown.rules)
+def _table(matrix: Grid) -> Iterator[str]:
+    rules = list(matrix.rules)
     if len(rules) > MAX_ROWS:
-        rules = [rule for rule in rules if not shown.quiet([rule], shown.heads)]
-    heads = shown.heads
+        rules = [rule for rule in rules if not matrix.quiet([rule], matrix.heads)]
+    heads = matrix.heads
     if len(heads) > MAX_COLUMNS:
-        heads = [head for head in heads if not shown.quiet(rules, [head])]
-    yield from _rows(shown, rules[:MAX_ROWS], heads[:MAX_COLUMNS])
-    off_rules, off_heads = len(shown.rules) - len(rules[:MAX_ROWS]), len(shown.heads) - len(heads[:MAX_COLUMNS])
+        heads = [head for head in heads if not matrix.quiet(rules, [head])]
+    yield from _rows(matrix, rules[:MAX_ROWS], heads[:MAX_COLUMNS])
+    off_rules, off_heads = len(matrix.rules) - len(rules[:MAX_ROWS]), len(matrix.heads) - len(heads[:MAX_COLUMNS])
     if off_rules or off_heads:
         yield ""
         yield f"{wording.plural(off_rules, 'rule')} and {wording.plural(off_heads, 'scenario')} not shown here."
 
 
-def _rows(shown: Grid, rules: Sequence[str], heads: Sequence[str]) -> Iterator[str]:
+def _rows(matrix: Grid, rules: Sequence[str], heads: Sequence[str]) -> Iterator[str]:
     yield "| rule | severity | " + " | ".join(map(inline, heads)) + " |"
     yield "|---|---|" + ":-:|" * len(heads)
     for rule in rules:
-        faces = [shown.face(rule, head) for head in heads]
+        faces = [matrix.face(rule, head) for head in heads]
         cells = [f"{f.text} {f.outcome}".strip() if f.outcome not in ("pass", "n/a") else f.text for f in faces]
-        yield f"| {inline(rule)} | {inline(shown.rules[rule])} | " + " | ".join(cells) + " |"
-    if legend(shown):
+        yield f"| {inline(rule)} | {inline(matrix.rules[rule])} | " + " | ".join(cells) + " |"
+    if legend(matrix):
         yield ""
-        yield legend(shown)
+        yield legend(matrix)
 
 
 def _failures(run: Run) -> Iterator[str]:
-    found = causes(run, unexplained(run))
-    for cause in found[:MAX_DETAILS]:
+    every_cause = causes(run, unexplained(run))
+    for cause in every_cause[:MAX_DETAILS]:
         yield from _details(run, cause)
-    if len(found) > MAX_DETAILS:
-        yield f"{cause_words.left_out(found[MAX_DETAILS:])}, see {_path(run)}"
+    if len(every_cause) > MAX_DETAILS:
+        yield f"{cause_words.left_out(every_cause[MAX_DETAILS:])}, see {_path(run)}"
         yield ""
 
 

@@ -49,9 +49,9 @@ class Grid(Struct):
     widest: int = _NARROW
     """Width of the widest look: a count must not be cut."""
 
-    def add(self, rule: str, head: str, shown: Face) -> None:
-        self.faces.setdefault(rule, {})[head] = _LOOKS.setdefault(shown, shown)
-        self.widest = max(self.widest, min(columns(shown.text), _WIDE))
+    def add(self, rule: str, head: str, face: Face) -> None:
+        self.faces.setdefault(rule, {})[head] = _LOOKS.setdefault(face, face)
+        self.widest = max(self.widest, min(columns(face.text), _WIDE))
 
     def face(self, rule: str, head: str) -> Face:
         return self.faces.get(rule, _NONE).get(head, _BLANK)
@@ -92,9 +92,9 @@ def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
         rules = [r for r in rules if not grid.quiet([r], heads)]
         heads = [h for h in heads if not grid.quiet(rules, [h])] if rules else []
         blocks = _blocks(heads, _room(rules, width), grid.widest)
-    shown = rules[:MAX_ROWS]
+    visible = rules[:MAX_ROWS]
     dense = len(blocks) > _MAX_BLOCKS
-    lines = list(_dense(grid, shown, heads, width, paint) if dense else _roomy(grid, shown, blocks, width, paint))
+    lines = list(_dense(grid, visible, heads, width, paint) if dense else _roomy(grid, visible, blocks, width, paint))
     flags = legend(grid)
     return [*lines, *_left_out(grid, rules, heads, paint), *([paint(f"  {flags}", "dim")] if flags else [])]
 
@@ -155,8 +155,8 @@ def _dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, p
     signs = Grid(grid.rules, grid.heads)
     for rule in rules:
         for head in heads:
-            shown = grid.face(rule, head)
-            signs.add(rule, head, Face(shown.outcome, shown.text[:1]))
+            face = grid.face(rule, head)
+            signs.add(rule, head, Face(face.outcome, face.text[:1]))
     for start in range(0, len(heads), per_block):
         block = heads[start : start + per_block]
         yield " " * (4 + names + _SEVERITY) + "".join(f"{start + i:>{_DENSE}}" for i in range(1, len(block) + 1))

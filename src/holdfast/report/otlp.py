@@ -57,9 +57,9 @@ def trial_spans(run: Run, traced: TracedTrial) -> list[dict[str, Any]]:
 
 
 def _agent_span(run: Run, traced: TracedTrial, trace_id: str, span_id: str) -> dict[str, Any]:
-    trial, seen = traced.trial, traced.seen
-    start, end = _time(seen.at, 0), _time(seen.at, seen.duration_ms / 1000)
-    bad = seen.error or ("" if seen.ending == "answered" else seen.ending)
+    trial, observation = traced.trial, traced.seen
+    start, end = _time(observation.at, 0), _time(observation.at, observation.duration_ms / 1000)
+    bad = observation.error or ("" if observation.ending == "answered" else observation.ending)
     known = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": run.name,
@@ -67,8 +67,8 @@ def _agent_span(run: Run, traced: TracedTrial, trace_id: str, span_id: str) -> d
         "holdfast.scenario": trial.scenario.name,
         "holdfast.kind": trial.kind,
         "holdfast.replica": trial.replica,
-        "holdfast.fault": "+".join(dict.fromkeys(met.mode for met in seen.met)),
-        "error.type": ("harness" if seen.error else seen.ending) if bad else "",
+        "holdfast.fault": "+".join(dict.fromkeys(met.mode for met in observation.met)),
+        "error.type": ("harness" if observation.error else observation.ending) if bad else "",
     }
     return _span(
         f"invoke_agent {run.name}".rstrip(), _INTERNAL, trace_id, span_id, "", start, end, known, bad,

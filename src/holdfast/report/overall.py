@@ -26,19 +26,19 @@ _WARNINGS = 3
 _SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not run": "–"}
 
 
-def verdict(found: Overall) -> str:
+def verdict(whole: Overall) -> str:
     """The verdict in one word; a shard without failures has no verdict of its own."""
-    return "SHARD" if found.shard and not found.exit_code else wording.VERDICTS.get(found.exit_code, "ERROR")
+    return "SHARD" if whole.shard and not whole.exit_code else wording.VERDICTS.get(whole.exit_code, "ERROR")
 
 
-def word(part: PartResult, found: Overall) -> str:
+def word(part: PartResult, whole: Overall) -> str:
     """A part's verdict in one word."""
-    return verdict(replace(found, exit_code=part.exit_code)) if part.ran else "not run"
+    return verdict(replace(whole, exit_code=part.exit_code)) if part.ran else "not run"
 
 
-def sign(part: PartResult, found: Overall) -> str:
+def sign(part: PartResult, whole: Overall) -> str:
     """The sign of a part's verdict."""
-    return _SIGNS.get(word(part, found), "!")
+    return _SIGNS.get(word(part, whole), "!")
 
 
 def score(part: PartResult) -> str:
@@ -61,21 +61,21 @@ def result_words(part: PartResult) -> str:
     return "; ".join(text for text in (part.said, *reasons) if text)
 
 
-def rows(found: Overall) -> list[tuple[str, ...]]:
+def rows(whole: Overall) -> list[tuple[str, ...]]:
     """A row for each part that ran, without colour."""
     head = ("", "part", "score", "share", "")
-    ran = (part for part in found.parts if part.ran)
-    return [head, *((sign(p, found), p.part, score(p), share(p), one_line(result_words(p))) for p in ran)]
+    ran = (part for part in whole.parts if part.ran)
+    return [head, *((sign(p, whole), p.part, score(p), share(p), one_line(result_words(p))) for p in ran)]
 
 
-def not_run(found: Overall) -> str:
+def not_run(whole: Overall) -> str:
     """`not run: scenario (add task: …), replay (add replays: …)`; empty if every part ran."""
-    parts = [f"{part.part} ({one_line(part.skipped)})" for part in found.parts if not part.ran]
+    parts = [f"{part.part} ({one_line(part.skipped)})" for part in whole.parts if not part.ran]
     return f"not run: {', '.join(parts)}" if parts else ""
 
 
 def summary(
-    found: Overall,
+    whole: Overall,
     *,
     color: bool,
     quiet: bool = False,
@@ -87,86 +87,86 @@ def summary(
 ) -> str:
     """Every part, the verdict and notes, for a terminal or a pipe."""
     paint = painter(color)
-    failed = [f"{sign(part, found)} {part.part}" for part in found.parts if part.ran and part.exit_code]
-    lines = failed if quiet else [*_table(found), ""]
+    failed = [f"{sign(part, whole)} {part.part}" for part in whole.parts if part.ran and part.exit_code]
+    lines = failed if quiet else [*_table(whole), ""]
     if running:
         lines.append(wording.running(paint))
     else:
-        lines.append(_verdict_line(found, paint, page))
+        lines.append(_verdict_line(whole, paint, page))
         context = " · ".join(one_line(text) for text in (page, sandbox) if text)
         lines += [f"      {context}"] if context and not quiet else []
-    lines += [f"note: {one_line(note)}" for note in found.notes]
+    lines += [f"note: {one_line(note)}" for note in whole.notes]
     lines += (
         []
         if quiet
-        else [paint(wording.format_warning(one), "warning") for one in shown_warnings(found, verbose=verbose)]
+        else [paint(wording.format_warning(one), "warning") for one in shown_warnings(whole, verbose=verbose)]
     )
     text = "\n".join(lines) + "\n"
     return text if unicode else ascii_only(text)
 
 
-def shown_warnings(found: Overall, *, verbose: bool = False) -> list[RunWarning]:
+def shown_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning]:
     """The warnings of the parts on at most three lines, the last for the rest; all of them with `verbose`."""
-    warnings = [one for one in found.warnings if verbose or not one.ignored]
+    warnings = [one for one in whole.warnings if verbose or not one.ignored]
     if verbose or len(warnings) <= _WARNINGS:
         return warnings
     # Document 001 requires the warning about state in any case.
-    shown = sorted(warnings, key=lambda one: one.code != STATEFUL)[: _WARNINGS - 1]
-    left = wording.plural(len(warnings) - len(shown), "more warning")
-    return [*shown, RunWarning("more-warnings", f"{left}: -v, or the report")]
+    visible = sorted(warnings, key=lambda one: one.code != STATEFUL)[: _WARNINGS - 1]
+    left = wording.plural(len(warnings) - len(visible), "more warning")
+    return [*visible, RunWarning("more-warnings", f"{left}: -v, or the report")]
 
 
-def _verdict_line(found: Overall, paint: Paint, page: str) -> str:
+def _verdict_line(whole: Overall, paint: Paint, page: str) -> str:
     """`FAIL  overall 46.67 · contract: 2 critical cells failed`."""
-    word_shown = verdict(found)
-    resume = quote(name_here(Path(page).parent)) if page else found.run
+    word_shown = verdict(whole)
+    resume = quote(name_here(Path(page).parent)) if page else whole.run
     parts = (
-        paint(headline(found), "bold"),
-        ", ".join(one_line(reason) for reason in found.reasons),
-        f"resume: holdfast ci --resume {resume}" if found.exit_code == 2 else "",
+        paint(headline(whole), "bold"),
+        ", ".join(one_line(reason) for reason in whole.reasons),
+        f"resume: holdfast ci --resume {resume}" if whole.exit_code == 2 else "",
     )
     return f"{paint(word_shown, word_shown)}  {' · '.join(filter(None, parts))}"
 
 
-def headline(found: Overall) -> str:
+def headline(whole: Overall) -> str:
     """`overall 82.50 (minimum 80)`."""
-    least = f" (minimum {found.min_score:g})" if found.min_score is not None else ""
-    return f"overall {wording.number(found.score)}{least}"
+    least = f" (minimum {whole.min_score:g})" if whole.min_score is not None else ""
+    return f"overall {wording.number(whole.score)}{least}"
 
 
-def _table(found: Overall) -> Iterator[str]:
-    cells = rows(found)
+def _table(whole: Overall) -> Iterator[str]:
+    cells = rows(whole)
     widths = [max(len(row[n]) for row in cells) for n in range(4)]
     for row in cells:
         start = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         yield f"  {start}  {row[4]}".rstrip()
-    if missing := not_run(found):
+    if missing := not_run(whole):
         yield f"  {missing}"
 
 
-def document(found: Overall) -> dict[str, Any]:
+def document(whole: Overall) -> dict[str, Any]:
     """The overall score for programs, then each part."""
     return {
         "format": JSON,
-        "score": found.score,
-        "passed": found.passed,
-        "exit_code": found.exit_code,
-        "seed": found.seed,
-        "min_score": found.min_score,
-        "reasons": found.reasons,
-        "notes": found.notes,
-        "warnings": found.warnings,
-        "run_id": found.run,
-        "name": found.name,
-        "spec_path": found.spec_path,
-        "started": found.started,
-        "duration_s": found.duration_s,
-        **({"shard": found.shard} if found.shard else {}),
-        "parts": {part.part: _part(part, found) for part in found.parts},
+        "score": whole.score,
+        "passed": whole.passed,
+        "exit_code": whole.exit_code,
+        "seed": whole.seed,
+        "min_score": whole.min_score,
+        "reasons": whole.reasons,
+        "notes": whole.notes,
+        "warnings": whole.warnings,
+        "run_id": whole.run,
+        "name": whole.name,
+        "spec_path": whole.spec_path,
+        "started": whole.started,
+        "duration_s": whole.duration_s,
+        **({"shard": whole.shard} if whole.shard else {}),
+        "parts": {part.part: _part(part, whole) for part in whole.parts},
     }
 
 
-def _part(part: PartResult, found: Overall) -> dict[str, Any]:
+def _part(part: PartResult, whole: Overall) -> dict[str, Any]:
     return {
         "ran": part.ran,
         "skipped": part.skipped or None,
@@ -175,7 +175,7 @@ def _part(part: PartResult, found: Overall) -> dict[str, Any]:
         "interval": part.interval and {"low": part.interval.low, "high": part.interval.high},
         "weight": part.weight,
         "share": part.share,
-        "passed": (part.passed and not found.shard) if part.ran else None,
+        "passed": (part.passed and not whole.shard) if part.ran else None,
         "exit_code": part.exit_code if part.ran else None,
         "reasons": part.reasons,
         "said": part.said,
@@ -185,17 +185,17 @@ def _part(part: PartResult, found: Overall) -> dict[str, Any]:
     }
 
 
-def markdown(found: Overall) -> str:
+def markdown(whole: Overall) -> str:
     """A table for a CI job's page."""
     from holdfast.report.markdown import inline
 
-    bold = headline(found)
-    title = f"## {verdict(found)}: {inline(found.name or found.spec_path)}"
+    bold = headline(whole)
+    title = f"## {verdict(whole)}: {inline(whole.name or whole.spec_path)}"
     lines = [title, "", f"**{inline(bold[:1].upper() + bold[1:])}**", ""]
-    head, *body = rows(found)
+    head, *body = rows(whole)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]
     lines += ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in body]
-    lines += ["", inline(not_run(found))] if not_run(found) else []
-    lines += ["", *(f"- {inline(reason)}" for reason in found.reasons), *(f"- {inline(note)}" for note in found.notes)]
-    lines += [f"- warning: {inline(one.text)}" for one in shown_warnings(found)]
+    lines += ["", inline(not_run(whole))] if not_run(whole) else []
+    lines += ["", *(f"- {inline(reason)}" for reason in whole.reasons), *(f"- {inline(note)}" for note in whole.notes)]
+    lines += [f"- warning: {inline(one.text)}" for one in shown_warnings(whole)]
     return "\n".join(lines) + "\n"

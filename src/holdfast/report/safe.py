@@ -79,13 +79,13 @@ def shorten(text: str, room: int) -> str:
     """The text in at most `room` columns, cut with … if it is longer."""
     if columns(text) <= room:
         return text
-    kept, used = [], 1
+    characters, used = [], 1
     for char in text:
         used += _columns_of(char)
         if used > room:
             break
-        kept.append(char)
-    return "".join(kept).rstrip() + "…" if room > 0 else ""
+        characters.append(char)
+    return "".join(characters).rstrip() + "…" if room > 0 else ""
 
 
 def pad(text: str, room: int, *, centre: bool = False) -> str:

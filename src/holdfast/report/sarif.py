@@ -44,10 +44,10 @@ def _lines(run: Run) -> Iterator[bytes]:
 
 def document(run: Run) -> dict[str, Any]:
     """The log as plain values."""
-    found = list(remarks(run))
-    failed = [one for one in found if one.outcome == "fail"]
+    every_remark = list(remarks(run))
+    failed = [one for one in every_remark if one.outcome == "fail"]
     rules = [_rule(rule) for rule in run.invariants]
-    if any(not one.rule for one in found):
+    if any(not one.rule for one in every_remark):
         rules.append({"id": CASE, "shortDescription": {"text": "A case holds as a whole"}})
     places = {rule["id"]: at for at, rule in enumerate(rules)}
     known = tuple(dict.fromkeys(standard for one in failed for standard in one.standards))
@@ -60,7 +60,7 @@ def document(run: Run) -> dict[str, Any]:
                 "tool": {"driver": driver},
                 **({"taxonomies": _taxonomies(known)} if known else {}),
                 "automationDetails": {"id": f"holdfast/{run.part}/{_uri(run.source or run.spec_path)}/"},
-                "invocations": [_invocation(run, [one for one in found if one.outcome != "fail"], places)],
+                "invocations": [_invocation(run, [one for one in every_remark if one.outcome != "fail"], places)],
                 "results": [_result(run, one, places) for one in failed],
                 "properties": {"run": run.id, "seed": run.seed, "score": run.score.value, "passed": run.score.passed},
             }
@@ -68,32 +68,36 @@ def document(run: Run) -> dict[str, Any]:
     }
 
 
-def whole_document(found: Overall, runs: Iterable[Run]) -> dict[str, Any]:
+def whole_document(whole: Overall, runs: Iterable[Run]) -> dict[str, Any]:
     """One log for a run of several parts: a SARIF run for each part, and one for the overall verdict."""
     known = list(runs)
     parts = [entry for run in known for entry in document(run)["runs"]]
-    source = next((run.source for run in known if run.source), found.spec_path)
-    return {"$schema": SCHEMA, "version": VERSION, "runs": [*parts, _overall(found, source)]}
+    source = next((run.source for run in known if run.source), whole.spec_path)
+    return {"$schema": SCHEMA, "version": VERSION, "runs": [*parts, _overall(whole, source)]}
 
 
-def _overall(found: Overall, source: str) -> dict[str, Any]:
+def _overall(whole: Overall, source: str) -> dict[str, Any]:
     """The overall verdict: a failure is a result at the top of the file; everything else is a notification."""
-    said = {"message": {"text": _text("; ".join(found.reasons))}, "locations": [_place(source, 1, 1)]}
+    base = {"message": {"text": _text("; ".join(whole.reasons))}, "locations": [_place(source, 1, 1)]}
     rule = {"id": OVERALL, "shortDescription": {"text": "Every part holds, and the overall score reaches its minimum"}}
     failed = {
         "ruleId": OVERALL,
         "ruleIndex": 0,
         "level": "error",
-        **said,
+        **base,
         "partialFingerprints": {"holdfastCell/v1": digest(canonical([OVERALL]), 16)},
     }
-    told = {"level": "note" if found.exit_code == 5 else "error", **said, "associatedRule": {"id": OVERALL, "index": 0}}
+    notification = {
+        "level": "note" if whole.exit_code == 5 else "error",
+        **base,
+        "associatedRule": {"id": OVERALL, "index": 0},
+    }
     return {
         "tool": {"driver": {"name": "Holdfast", "version": __version__, "rules": [rule]}},
         "automationDetails": {"id": f"holdfast/ci/{_uri(source)}/"},
-        "invocations": [_ended(found.exit_code, found.started, [] if found.exit_code in (0, 1) else [told])],
-        "results": [failed] if found.exit_code == 1 else [],
-        "properties": {"run": found.run, "seed": found.seed, "score": found.score, "passed": found.passed},
+        "invocations": [_ended(whole.exit_code, whole.started, [] if whole.exit_code in (0, 1) else [notification])],
+        "results": [failed] if whole.exit_code == 1 else [],
+        "properties": {"run": whole.run, "seed": whole.seed, "score": whole.score, "passed": whole.passed},
     }
 
 
@@ -139,29 +143,29 @@ def _taxonomies(known: Iterable[StandardEntry]) -> list[dict[str, Any]]:
             "name": name,
             "taxa": [
                 {"id": one.id, "name": one.title, "shortDescription": {"text": one.title}, "helpUri": one.url}
-                for one in found
+                for one in entries_of_list
             ],
         }
-        for name, found in lists.items()
+        for name, entries_of_list in lists.items()
     ]
 
 
 def _invocation(run: Run, others: list[LineRemark], places: Mapping[str, int]) -> dict[str, Any]:
-    told: list[dict[str, Any]] = [
+    notifications: list[dict[str, Any]] = [
         {"level": "warning", "message": {"text": _text(one.text)}, "properties": {"code": one.code}}
         for one in run.warnings
     ]
-    told += [{"level": "note", "message": {"text": _text(note.text)}} for note in run.notes]
-    listed = [*(_notification(run, one, places) for one in others), *told]
+    notifications += [{"level": "note", "message": {"text": _text(note.text)}} for note in run.notes]
+    listed = [*(_notification(run, one, places) for one in others), *notifications]
     return _ended(run.score.exit_code, run.started, listed)
 
 
-def _ended(code: int, began: str, told: list[dict[str, Any]]) -> dict[str, Any]:
+def _ended(code: int, began: str, notifications: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "executionSuccessful": code in (0, 1, 5),
         "exitCode": code,
         **({"startTimeUtc": began.replace("+00:00", "Z")} if began else {}),
-        "toolExecutionNotifications": told,
+        "toolExecutionNotifications": notifications,
     }
 
 

@@ -17,19 +17,19 @@ def short_names(names: Iterable[str], room: int) -> dict[str, str]:
     if that does not help, they end in a number.
     """
     spelled = {name: visible(name) for name in dict.fromkeys(names)}
-    shown: dict[str, str] = {}
-    open_ = _settled(spelled, str, shown, room)
+    short: dict[str, str] = {}
+    open_ = _settled(spelled, str, short, room)
     if not open_:
-        return shown
+        return short
     for cut in (shorten, middle):
-        open_ = _settled(open_, partial(cut, room=room), shown, room)
+        open_ = _settled(open_, partial(cut, room=room), short, room)
     for group in _alike(open_, room):
         begin = _shared(min(group.values()), max(group.values()))
-        left = _settled(group, partial(_from, begin=begin, room=room), shown, room)
-        taken = set(shown.values())
+        left = _settled(group, partial(_from, begin=begin, room=room), short, room)
+        used = set(short.values())
         for number, (name, text) in enumerate(left.items(), 1):
-            shown[name] = _numbered(text, number, room, taken)
-    return {name: shown[name] for name in spelled}
+            short[name] = _numbered(text, number, room, used)
+    return {name: short[name] for name in spelled}
 
 
 def middle(text: str, room: int) -> str:
@@ -42,13 +42,13 @@ def middle(text: str, room: int) -> str:
     return f"{_first(text, head)}…{_last(text, room - 1 - head)}"
 
 
-def _settled(names: dict[str, str], cut: Callable[[str], str], shown: dict[str, str], room: int) -> dict[str, str]:
+def _settled(names: dict[str, str], cut: Callable[[str], str], short: dict[str, str], room: int) -> dict[str, str]:
     """Accept the names that this cut makes unique, and return the others."""
     made = {name: cut(text) for name, text in names.items()}
-    times, taken = Counter(made.values()), set(shown.values())
-    fit = {name: text for name, text in made.items() if times[text] == 1 and text not in taken}
-    shown.update((name, text) for name, text in fit.items() if columns(text) <= room)
-    return {name: text for name, text in names.items() if name not in shown}
+    times, used = Counter(made.values()), set(short.values())
+    fit = {name: text for name, text in made.items() if times[text] == 1 and text not in used}
+    short.update((name, text) for name, text in fit.items() if columns(text) <= room)
+    return {name: text for name, text in names.items() if name not in short}
 
 
 def _alike(names: dict[str, str], room: int) -> list[dict[str, str]]:
@@ -67,14 +67,14 @@ def _from(text: str, begin: int, room: int) -> str:
     return f"{head}…{shorten(text[max(begin, len(head)) :], room - 1 - columns(head))}"
 
 
-def _numbered(text: str, number: int, room: int, taken: set[str]) -> str:
+def _numbered(text: str, number: int, room: int, used: set[str]) -> str:
     """The name's beginning with the first number, from this one on, that makes it unique."""
     for n in count(number):
         end = f"…{n}"
         made = _first(text, room - len(end)) + end
-        if made not in taken or len(end) > room:
+        if made not in used or len(end) > room:
             break
-    taken.add(made)
+    used.add(made)
     return shorten(made, room)
 
 
@@ -84,13 +84,13 @@ def _shared(one: str, other: str) -> int:
 
 
 def _first(text: str, room: int) -> str:
-    kept: list[str] = []
+    fitting: list[str] = []
     for char in text:
         room -= columns(char)
         if room < 0:
             break
-        kept.append(char)
-    return "".join(kept)
+        fitting.append(char)
+    return "".join(fitting)
 
 
 def _last(text: str, room: int) -> str:
@@ -102,14 +102,14 @@ def listed(names: Sequence[str], room: int, total: int = 0) -> str:
 
     `total` is the number of all names if `names` are only the first of them.
     """
-    shown = list(short_names(names[: max(1, room // 3)], max(12, room // 2)).values())
+    short = list(short_names(names[: max(1, room // 3)], max(12, room // 2)).values())
     total = max(total, len(names))
-    for fit in range(len(shown), 1, -1):
-        text = ", ".join(shown[:fit]) + _more(total - fit)
+    for fit in range(len(short), 1, -1):
+        text = ", ".join(short[:fit]) + _more(total - fit)
         if columns(text) <= room:
             return text
     rest = _more(total - 1)
-    return "".join(middle(one, max(8, room - columns(rest))) + rest for one in shown[:1])
+    return "".join(middle(one, max(8, room - columns(rest))) + rest for one in short[:1])
 
 
 def _more(left: int) -> str:

@@ -48,14 +48,14 @@ def _of_mode(mode: str) -> tuple[StandardEntry, ...]:
 
 def of_scenario(run: Run, scenario: str) -> tuple[StandardEntry, ...]:
     """The entries for the faults of a scenario."""
-    found = next((one for one in run.scenarios if one.name == scenario), None)
-    return of_modes(one.mode for one in (found.injections if found else ()))
+    match = next((one for one in run.scenarios if one.name == scenario), None)
+    return of_modes(one.mode for one in (match.injections if match else ()))
 
 
 def of_rule(run: Run, rule: str) -> tuple[StandardEntry, ...]:
     """The entries for a rule's check."""
-    found = next((one for one in run.invariants if one.id == rule), None)
-    check = plugins.find("checks", found.check) if found else None
+    match = next((one for one in run.invariants if one.id == rule), None)
+    check = plugins.find("checks", match.check) if match else None
     return standard_entries(check.traits.standards) if check is not None else ()
 
 
@@ -79,19 +79,19 @@ def of_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
 def of_case_cause(cause: CaseCause) -> tuple[StandardEntry, ...]:
     """The entries for the mutations of all its cases, and for the faults met in its most telling trial."""
     one = replica_telling(cause.first)
-    found = [entry for row in cause.members for entry in of_case(row.case)]
-    return tuple(dict.fromkeys((*found, *(of_faults(one.seen.met) if one is not None else ()))))
+    mutations = [entry for row in cause.members for entry in of_case(row.case)]
+    return tuple(dict.fromkeys((*mutations, *(of_faults(one.seen.met) if one is not None else ()))))
 
 
-def names(found: Iterable[StandardEntry]) -> str:
+def names(standards: Iterable[StandardEntry]) -> str:
     """`ASI01 Agent Goal Hijack; LLM01:2025 Prompt Injection`."""
-    return "; ".join(dict.fromkeys(map(str, found)))
+    return "; ".join(dict.fromkeys(map(str, standards)))
 
 
-def ids(found: Iterable[StandardEntry]) -> list[str]:
-    return [one.id for one in found]
+def ids(standards: Iterable[StandardEntry]) -> list[str]:
+    return [one.id for one in standards]
 
 
-def entries(found: Iterable[StandardEntry]) -> list[dict[str, Any]]:
+def entries(standards: Iterable[StandardEntry]) -> list[dict[str, Any]]:
     """The entries as JSON."""
-    return [{"id": one.id, "title": one.title, "list": one.list, "url": one.url} for one in found]
+    return [{"id": one.id, "title": one.title, "list": one.list, "url": one.url} for one in standards]

@@ -65,13 +65,13 @@ def failures_and_matrix(run: Run, width: int, paint: Paint, *, verbose: bool = F
 def _blocks(run: Run, width: int, paint: Paint, verbose: bool) -> list[str]:
     """A block for each cause; with `verbose` one for each cell of each cause."""
     every = {(row.cell.invariant, wording.column(row.cell)): row for row in unexplained(run)} if verbose else {}
-    found = causes(run, every.values() if verbose else unexplained(run))
-    shown = found if verbose else found[:SHOWN]
+    every_cause = causes(run, every.values() if verbose else unexplained(run))
+    visible = every_cause if verbose else every_cause[:SHOWN]
     lines: list[str] = []
-    for cause in shown:
+    for cause in visible:
         lines += [*(_members(run, cause, every, width, paint) if verbose else _block(run, cause, width, paint)), ""]
-    if len(found) > len(shown):
-        lines += [f"{cause_words.left_out(found[len(shown) :])}, see {wording.report_path(run)}", ""]
+    if len(every_cause) > len(visible):
+        lines += [f"{cause_words.left_out(every_cause[len(visible) :])}, see {wording.report_path(run)}", ""]
     return lines
 
 
@@ -182,10 +182,10 @@ def _notes(run: Run, paint: Paint, verbose: bool, most: int) -> Iterator[str]:
     warnings = [one for one in run.warnings if verbose or not one.ignored]
     notes += [paint(wording.format_warning(one), "warning") for one in warnings]
     notes += [f"note: {one_line(text)}" for text in _about_score(run, verbose)]
-    shown = notes if verbose or len(notes) <= most else notes[: most - 1]
-    yield from shown
-    if len(shown) < len(notes):
-        yield f"      {wording.plural(len(notes) - len(shown), 'more note')}: -v, or the report"
+    visible = notes if verbose or len(notes) <= most else notes[: most - 1]
+    yield from visible
+    if len(visible) < len(notes):
+        yield f"      {wording.plural(len(notes) - len(visible), 'more note')}: -v, or the report"
 
 
 def _about_score(run: Run, verbose: bool) -> Iterator[str]:

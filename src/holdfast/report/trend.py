@@ -60,8 +60,8 @@ def trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list
     for part in dict.fromkeys(run.part for run in of_file):
         every = [run for run in of_file if run.part == part]
         points = [run for run in every if run.is_point]
-        shown = tuple(points[-limit:] if limit else points)
-        made.append(Trend(spec, part, shown, tuple(_rules(shown)), len(every) - len(points)))
+        newest = tuple(points[-limit:] if limit else points)
+        made.append(Trend(spec, part, newest, tuple(_rules(newest)), len(every) - len(points)))
     return made
 
 
@@ -105,16 +105,16 @@ def lines(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
     wide = max((len(run.id) for run in trend.runs), default=0)
     for run in trend.runs:
         yield _run_line(run, wide, paint)
-    shown = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
-    told_by_rules = {one.scenario for one in shown if one.rule != CASES}
-    shown = [one for one in shown if one.rule != CASES or one.scenario not in told_by_rules]
-    wide = max((columns(_name(one)) for one in shown), default=0)
-    if shown:
+    visible = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
+    told_by_rules = {one.scenario for one in visible if one.rule != CASES}
+    visible = [one for one in visible if one.rule != CASES or one.scenario not in told_by_rules]
+    wide = max((columns(_name(one)) for one in visible), default=0)
+    if visible:
         yield ""
-    for one in sorted(shown, key=lambda one: (one.outcomes[-1] != "fail", one.rule, one.scenario)):
+    for one in sorted(visible, key=lambda one: (one.outcomes[-1] != "fail", one.rule, one.scenario)):
         signs = "".join(SIGNS[outcome] if outcome else " " for outcome in one.outcomes)
         yield f"  {pad(_name(one), wide)}  {signs}  {told(one)}".rstrip()
-    if rule is None and trend.runs and not shown:
+    if rule is None and trend.runs and not visible:
         yield paint("  no rule went from pass to fail or back", "dim")
 
 

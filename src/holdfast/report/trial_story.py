@@ -77,15 +77,15 @@ def _turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
 def _faults_on(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
     """The faults that the call met; they are marked as placed."""
     modes = call["fault"].split("+") if call["fault"] else []
-    found = [
+    indexes = [
         n
         for n, one in enumerate(faults)
         if one["mode"] in modes
         and (one["call"], one["retry"]) == (call["n"], call["retry"])
         and (one["plane"] == call["plane"] or one["target"] == call["tool"])
     ]
-    placed.update(found)
-    return [faults[n] for n in found]
+    placed.update(indexes)
+    return [faults[n] for n in indexes]
 
 
 def _call(call: Document, faults: Sequence[Document]) -> StoryLine:
@@ -169,9 +169,9 @@ def _step(step: StoryLine, marked: Mapping[str, str], paint: Paint, width: int, 
     for sign, text in lines:
         # The change of a fault is never cut; what was sent and received is one line.
         brief = not whole and sign not in _IN_FULL
-        shown = [shorten(one_line(text), room - 2)] if brief else _lines(text, room - 2, whole)
+        wrapped = [shorten(one_line(text), room - 2)] if brief else _lines(text, room - 2, whole)
         colour = {"◆": "fail", "!": "fail", "+": "pass", "-": "fail"}.get(sign, "dim")
-        for number, line in enumerate(shown):
+        for number, line in enumerate(wrapped):
             yield f"{margin}{paint(f'{sign} {line}' if not number else f'  {line}', colour)}"
     if len(lines) < len(step.more):
         yield f"{margin}{paint(f'… {len(step.more) - len(lines)} more lines: -v shows them', 'dim')}"
@@ -225,10 +225,10 @@ def _units(text: bytes, start: int, end: int) -> str:
 def _lines(text: str, room: int, whole: bool) -> list[str]:
     """The text wrapped to the width: the first few lines, unless `whole` is set."""
     room = max(room, 20)
-    found = [line for part in visible(text, keep="\n").splitlines() for line in wrap(part, room) or [""]] or [""]
-    if whole or len(found) <= _LINES:
-        return found
-    return [*found[: _LINES - 1], shorten(found[_LINES - 1], room - 2) + " …"]
+    wrapped = [line for part in visible(text, keep="\n").splitlines() for line in wrap(part, room) or [""]] or [""]
+    if whole or len(wrapped) <= _LINES:
+        return wrapped
+    return [*wrapped[: _LINES - 1], shorten(wrapped[_LINES - 1], room - 2) + " …"]
 
 
 def _wrapped(text: str, margin: str, width: int, whole: bool) -> Iterable[str]:

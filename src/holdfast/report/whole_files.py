@@ -36,14 +36,14 @@ def check_output(path: Path) -> None:
         raise UsageError(f"-o {path} is a file", hint="name a folder, or a file by its suffix", code="argument-invalid")
 
 
-def write_whole(found: Overall, runs: Runs, path: Path, *, home: Path) -> str:
+def write_whole(whole: Overall, runs: Runs, path: Path, *, home: Path) -> str:
     """Write one report or a folder of them, and return why that failed, if it did. `home` is the run's folder."""
     try:
         if path.suffix.lower() in JOINED and not path.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
-            place(path, _joined(found, runs, path, home))
+            place(path, _joined(whole, runs, path, home))
         else:
-            _folder(found, runs, path)
+            _folder(whole, runs, path)
     except HoldfastError as refused:
         return one_line(str(refused))
     except OSError as refused:
@@ -51,20 +51,20 @@ def write_whole(found: Overall, runs: Runs, path: Path, *, home: Path) -> str:
     return ""
 
 
-def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
+def _joined(whole: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
     suffix = path.suffix.lower()
     if suffix == ".html":
         from holdfast.report.html import render_overall_page
 
-        return render_overall_page(_linked(found, os.path.relpath(home, path.parent)), runs)
+        return render_overall_page(_linked(whole, os.path.relpath(home, path.parent)), runs)
     if suffix == ".json":
-        return _document(found, runs)
+        return _document(whole, runs)
     if suffix == ".md":
-        return render_markdown(found, runs)
-    return _junit(found, runs) if suffix == ".xml" else _sarif(found, runs)
+        return render_markdown(whole, runs)
+    return _junit(whole, runs) if suffix == ".xml" else _sarif(whole, runs)
 
 
-def _folder(found: Overall, runs: Runs, folder: Path) -> None:
+def _folder(whole: Overall, runs: Runs, folder: Path) -> None:
     from holdfast.report.html import render_overall_page
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,49 +73,49 @@ def _folder(found: Overall, runs: Runs, folder: Path) -> None:
             rendered = next(iter(named(name).render(run).values()))
             place(folder / f"{part}{suffix_of(name)}", rendered)
     pages = {run.id: f"{part}.html" for part, run in runs.items()}
-    own = replace(found, parts=tuple(replace(p, page=pages.get(p.run, "")) for p in found.parts))
+    own = replace(whole, parts=tuple(replace(p, page=pages.get(p.run, "")) for p in whole.parts))
     place(folder / "report.html", render_overall_page(own, runs))
-    place(folder / "report.json", _document(found, runs))
-    place(folder / "report.md", render_markdown(found, runs))
+    place(folder / "report.json", _document(whole, runs))
+    place(folder / "report.md", render_markdown(whole, runs))
 
 
-def _linked(found: Overall, home: str) -> Overall:
+def _linked(whole: Overall, home: str) -> Overall:
     """The pages of the parts, relative to the report."""
-    pages = {p.part: os.path.join(home, p.page) if p.page and home != "." else p.page for p in found.parts}
-    return replace(found, parts=tuple(replace(p, page=pages[p.part]) for p in found.parts))
+    pages = {p.part: os.path.join(home, p.page) if p.page and home != "." else p.page for p in whole.parts}
+    return replace(whole, parts=tuple(replace(p, page=pages[p.part]) for p in whole.parts))
 
 
-def _document(found: Overall, runs: Runs) -> Iterator[bytes]:
+def _document(overall: Overall, runs: Runs) -> Iterator[bytes]:
     """The overall score, then each part with all of its details."""
     from holdfast.report.cause_json import entries
     from holdfast.report.json import document
     from holdfast.report.json_stream import pieces
 
-    whole = words.document(found)
+    whole = words.document(overall)
     whole["causes"] = (cause for run in runs.values() for cause in entries(run))
     for part, run in runs.items():
         for name, details in document(run)["parts"].items():
-            shown = whole["parts"].setdefault(name, {})
-            shown["details"] = details
+            part_document = whole["parts"].setdefault(name, {})
+            part_document["details"] = details
         whole["parts"][part].setdefault("warnings", run.warnings)
     yield from pieces(whole)
     yield b"\n"
 
 
-def failed_runs(found: Overall, runs: Runs) -> Runs:
+def failed_runs(whole: Overall, runs: Runs) -> Runs:
     """The parts that failed."""
-    return {part.part: runs[part.part] for part in found.parts if part.exit_code and part.part in runs}
+    return {part.part: runs[part.part] for part in whole.parts if part.exit_code and part.part in runs}
 
 
-def render_markdown(found: Overall, runs: Runs) -> Iterator[bytes]:
+def render_markdown(whole: Overall, runs: Runs) -> Iterator[bytes]:
     """The overall result, then each failed part with its causes and its matrix."""
-    yield words.markdown(found).encode("utf-8", "replace")
+    yield words.markdown(whole).encode("utf-8", "replace")
     for run in runs.values():
         yield b"\n"
         yield from next(iter(Markdown().render(run).values()))
 
 
-def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
+def _junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
     """The suites of all parts, each named after its part, and one for the overall verdict."""
     root = ET.Element("testsuites")
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
@@ -131,9 +131,9 @@ def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
     suite = ET.SubElement(root, "testsuite", name="overall", tests="1")
     case = ET.SubElement(suite, "testcase", classname="overall", name="verdict", time="0.000")
     totals["tests"] += 1
-    kind = {"PASS": "", "FAIL": "failure", "UNPROVEN": "skipped", "SHARD": "skipped"}.get(words.verdict(found), "error")
+    kind = {"PASS": "", "FAIL": "failure", "UNPROVEN": "skipped", "SHARD": "skipped"}.get(words.verdict(whole), "error")
     if kind:
-        ET.SubElement(case, kind, message=one_line("; ".join(found.reasons)))
+        ET.SubElement(case, kind, message=one_line("; ".join(whole.reasons)))
         totals[{"failure": "failures", "skipped": "skipped"}.get(kind, "errors")] += 1
     for key, value in totals.items():
         root.set(key, str(value))
@@ -141,10 +141,10 @@ def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
     yield ET.tostring(root, "utf-8") + b"\n"
 
 
-def _sarif(found: Overall, runs: Runs) -> Iterator[bytes]:
+def _sarif(whole: Overall, runs: Runs) -> Iterator[bytes]:
     """One log with a SARIF run for each part, and one for the overall verdict."""
     from holdfast.report.json_stream import pieces
     from holdfast.report.sarif import whole_document
 
-    yield from pieces(whole_document(found, runs.values()))
+    yield from pieces(whole_document(whole, runs.values()))
     yield b"\n"

@@ -65,8 +65,8 @@ def pass_hat(score: Score) -> dict[str, float]:
     every = score.pass_hat
     if len(every) <= _MOST_HATS:
         return every
-    shown = {str(digit * 10**power) for power in range(9) for digit in (1, 2, 5)} | {max(every, key=int)}
-    return {k: value for k, value in every.items() if k in shown}
+    selected = {str(digit * 10**power) for power in range(9) for digit in (1, 2, 5)} | {max(every, key=int)}
+    return {k: value for k, value in every.items() if k in selected}
 
 
 def has_matrix(run: Run) -> bool:
@@ -84,15 +84,15 @@ def resume(run: Run) -> str:
     return f"{PART_COMMANDS[run.part]} --resume {quote(name_here(Path(run.path)))}"
 
 
-def interval(found: Interval | None, scale: float = 1.0) -> str:
+def interval(interval: Interval | None, scale: float = 1.0) -> str:
     """`95 %: 25–87, approximate`; empty if it would say nothing. `scale`: 0.01 next to a number from 0 to 1."""
-    if found is None or not found.is_shown:
+    if interval is None or not interval.is_shown:
         return ""
-    low, high = found.low * scale, found.high * scale
+    low, high = interval.low * scale, interval.high * scale
     digits = 0 if high - low >= 2 else 2  # a narrow interval must not look like a missing one
     ends = f"{low:.{digits}f}–{high:.{digits}f}"
-    few = f": {plural(found.prompts, 'prompt')}" if found.method == "bootstrap" else ""
-    return f"95 %: {ends}" + (f", approximate{few}" if found.approximate else "")
+    few = f": {plural(interval.prompts, 'prompt')}" if interval.method == "bootstrap" else ""
+    return f"95 %: {ends}" + (f", approximate{few}" if interval.approximate else "")
 
 
 def calm_and_chaos(score: Score) -> list[tuple[str, str]]:
@@ -106,16 +106,20 @@ def paired(score: Score) -> str:
 
     The calm and chaos scores cover all rules that count there; this covers those that count in both.
     """
-    found = score.paired
-    if found is None or not found.interval.is_shown:
+    difference = score.paired
+    if difference is None or not difference.interval.is_shown:
         return ""
-    cost, low, high = -found.points, -found.interval.high, -found.interval.low
+    cost, low, high = -difference.points, -difference.interval.high, -difference.interval.low
     digits = 0 if high - low >= 2 else 2
     between = "–" if low >= 0 else " to "
     ends = f"{low + 0.0:.{digits}f}{between}{high:.{digits}f}".replace("-0 ", "0 ")
-    few = f", approximate: {plural(found.interval.prompts, 'prompt')}" if found.interval.approximate else ""
+    few = f", approximate: {plural(difference.interval.prompts, 'prompt')}" if difference.interval.approximate else ""
     word = f"costs {cost:.1f}" if cost > 0 else f"gains {-cost:.1f}" if cost < 0 else "costs no"
-    rules = "rules" if found.rules >= score.rules else f"{found.rules} of {score.rules} rules, which apply in both,"
+    rules = (
+        "rules"
+        if difference.rules >= score.rules
+        else f"{difference.rules} of {score.rules} rules, which apply in both,"
+    )
     return f"chaos {word} points on the same {rules} and prompts (95 %: {ends}{few})"
 
 
@@ -259,7 +263,7 @@ def next_step(run: Run, row: CellRow) -> str:
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:
         named = ", ".join(_targets(run, cell.scenario))
-        asked = f"ask something that makes the agent call {named}, or " if named else ""
+        advice = f"ask something that makes the agent call {named}, or " if named else ""
         if not named and any(fault.plane == "world" for fault in _faults(run, cell.scenario)):
             return "let the fault begin earlier (after_ms, on_event), or ask something that takes the agent longer"
         unseen = cell.code == "fault-no-request"
@@ -268,7 +272,7 @@ def next_step(run: Run, row: CellRow) -> str:
             if unseen
             else ""
         )
-        return asked + (way or "check the fault's target and schedule")
+        return advice + (way or "check the fault's target and schedule")
     if (trial := telling(row)) is not None and trial.code in EXPLAINED:
         return ""
     if row.trials and not any(t.answer for t in row.trials):

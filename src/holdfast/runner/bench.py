@@ -63,10 +63,10 @@ class Bench:
         control = self._plan.control_for(trial) if self._plan.controls else None
         return None if control is None else self.controls.get(control.id)
 
-    def verdicts(self, trial: Trial, seen: Observation, *, stored: bool = False) -> list[Verdict]:
+    def verdicts(self, trial: Trial, observation: Observation, *, stored: bool = False) -> list[Verdict]:
         """Judge the trial and mask secrets. `stored`: the observation was read from a run's files."""
         judge, compared = self._judge, self.compared(trial)
         if stored:
             judge = self._stored = self._stored or Judge(self._spec, stored=True)
-        verdicts = [judge.judge(rule, trial, seen, compared) for rule in self.serving(trial).rules]
+        verdicts = [judge.judge(rule, trial, observation, compared) for rule in self.serving(trial).rules]
         return [self._masker.struct(verdict) for verdict in verdicts] if self._masker else verdicts

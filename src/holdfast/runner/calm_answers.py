@@ -31,32 +31,32 @@ class CalmAnswers:
         self._first: dict[str, _First] = {}
         self.warning = ""
 
-    def add(self, trial: Trial, seen: Observation) -> None:
-        if self.warning or seen.error or (trial.kind != "control" and trial.scenario.name not in self._calm):
+    def add(self, trial: Trial, observation: Observation) -> None:
+        if self.warning or observation.error or (trial.kind != "control" and trial.scenario.name not in self._calm):
             return
-        if any(event.cost is not None and event.cost.billed for event in seen.trace):
+        if any(event.cost is not None and event.cost.billed for event in observation.trace):
             return  # a provider's model samples its answers
-        said = [turn.text for turn in seen.turns]
-        if not said or None in said:
+        answers = [turn.text for turn in observation.turns]
+        if not answers or None in answers:
             return
-        asked = digest(canonical([trial.task, trial.params]))
-        mark = digest(canonical(said))
-        first = self._first.setdefault(asked, _First(mark, shorten(said[-1] or "", SHOWN)))
+        question = digest(canonical([trial.task, trial.params]))
+        mark = digest(canonical(answers))
+        first = self._first.setdefault(question, _First(mark, shorten(answers[-1] or "", SHOWN)))
         if first.mark != mark:
             prompt = shorten(trial.task.prompt, SHOWN)
             self.warning = (
                 f"answers differed between calm trials of one prompt: '{prompt}' got '{first.shown}' and "
-                f"'{shorten(said[-1] or '', SHOWN)}'. State on disk looks like this, and so does sampling."
+                f"'{shorten(answers[-1] or '', SHOWN)}'. State on disk looks like this, and so does sampling."
             )
 
 
-def calm_answers(spec: Spec, controls: Iterable[Trial], seen: Mapping[str, Observation]) -> CalmAnswers | None:
+def calm_answers(spec: Spec, controls: Iterable[Trial], observations: Mapping[str, Observation]) -> CalmAnswers | None:
     """Start comparing if the agent is new for every trial; other agents are asked twice in the preflight."""
     agent = spec.agent
     if agent.isolation != "fresh" or (agent.type == "http" and not agent.launched):
         return None
-    found = CalmAnswers(spec)
+    comparison = CalmAnswers(spec)
     for trial in controls:
-        if trial.id in seen:
-            found.add(trial, seen[trial.id])
-    return found
+        if trial.id in observations:
+            comparison.add(trial, observations[trial.id])
+    return comparison

@@ -27,33 +27,33 @@ class Conditions:
         """How all trials so far ended, if they all ended badly in the same way; empty once one did not."""
         self._trials = 0
 
-    def add(self, seen: Observation) -> None:
+    def add(self, observation: Observation) -> None:
         """Add a trial that has ended. Trials without a world are ignored."""
-        if not seen.isolation:
+        if not observation.isolation:
             return
         if self._ended != "":
-            self._alike(seen)
-        for one in seen.isolation:
+            self._alike(observation)
+        for one in observation.isolation:
             known = self._known.get(one.feature)
             if known is None or (known.enforced and not one.enforced):
                 self._known[one.feature] = one
             elif known.enforced and known.why != one.why:
                 self._known[one.feature] = replace(known, why=DIFFERS)
-        said = dict.fromkeys(seen.notes)
-        self._said = tuple(said) if self._said is None else tuple(note for note in self._said if note in said)
+        notes = dict.fromkeys(observation.notes)
+        self._said = tuple(notes) if self._said is None else tuple(note for note in self._said if note in notes)
 
-    def _alike(self, seen: Observation) -> None:
-        last = seen.turns[-1] if seen.turns and not seen.error else None
+    def _alike(self, observation: Observation) -> None:
+        last = observation.turns[-1] if observation.turns and not observation.error else None
         how = "" if last is None or last.ending == "answered" else f"{last.ending}: {last.detail}"
         self._ended = how if self._ended in (None, how) else ""
         self._trials += 1
 
-    def replayed(self, task: Task, seen: Observation) -> None:
+    def replayed(self, task: Task, observation: Observation) -> None:
         """Note how a replayed trial's calls differ from the recording."""
         from holdfast.planes.recorded_tools import replay_notes
 
         session = "" if task.recording is UNSET else task.recording.session
-        for note in replay_notes(task, seen.recorded):
+        for note in replay_notes(task, observation.recorded):
             if len(self._sessions) < SESSION_NOTES:
                 self._sessions[f"session {session}: {note}"] = None
 

@@ -54,14 +54,14 @@ class Consultations:
         """Whether one of the rules asks a model."""
         return any(rule.id in self._asking for rule in rules)
 
-    def wanted(self, rules: Iterable[Invariant], seen: Observation) -> list[Invariant]:
+    def wanted(self, rules: Iterable[Invariant], observation: Observation) -> list[Invariant]:
         """The rules that ask a model about this observation; none if a harness error came before the answer."""
-        if not self._asking or (seen.error and not seen.turns):
+        if not self._asking or (observation.error and not observation.turns):
             return []
         return [rule for rule in rules if rule.id in self._asking]
 
     async def hear(
-        self, rules: Iterable[Invariant], trial: Trial, seen: Observation, control: Observation | None
+        self, rules: Iterable[Invariant], trial: Trial, observation: Observation, control: Observation | None
     ) -> dict[str, Evidence]:
         """Return what the model answered, by rule. Secrets in both observations must be masked: nothing else is sent
         out.
@@ -70,12 +70,12 @@ class Consultations:
 
         self.open()
         assert self._consultation is not None
-        shown = all_printed(self._spec.agent, seen)
+        printed = all_printed(self._spec.agent, observation)
         heard = {}
         for rule in rules:
             check = make_check(with_params(rule, trial.params) if trial.params else rule)
-            known = shown.evidence.get(rule.id)
-            heard[rule.id] = await consulted(check, shown, control, known, self._consultation)
+            known = printed.evidence.get(rule.id)
+            heard[rule.id] = await consulted(check, printed, control, known, self._consultation)
         return heard
 
     async def close(self) -> None:

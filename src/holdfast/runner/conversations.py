@@ -39,9 +39,9 @@ class Conversations:
             from holdfast.judge.consult import PLAYER, Consultation
 
             models = resolved_models(self._spec, self._environ)
-            kept = AdviceCache(self._cache)
+            cache = AdviceCache(self._cache)
             self._consultation = Consultation(
-                models, self._environ, root, kept, retries=self._spec.retries, role=PLAYER
+                models, self._environ, root, cache, retries=self._spec.retries, role=PLAYER
             )
         return SimulatedUsers(root, self._consultation, mask)
 

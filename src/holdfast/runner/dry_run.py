@@ -29,7 +29,7 @@ def planned(job: Job, rundir: RunDir | None) -> DryRun:
     """Count a whole new run, or what is missing from a run to resume."""
     plan = job.plan
     stored = observations(rundir, traces=False) if rundir else ()
-    done = IdTable(seen.trial for seen in stored if not seen.error)
+    done = IdTable(observation.trial for observation in stored if not observation.error)
     votes = {rule.id: calls(rule) for rule in plan.invariants if asks_a_model(rule)}
     trials = judge_calls = asked_users = 0
     for trial in plan.trials:
@@ -37,8 +37,8 @@ def planned(job: Job, rundir: RunDir | None) -> DryRun:
             trials += 1
             judge_calls += sum(votes.get(rule.id, 0) for rule in plan.rules(trial)) if votes else 0
             asked_users += user_calls(trial.task)
-    asked = {trial.id: trial for trial in (*plan.controls, *([job.asked_first] if job.asked_first else []))}
-    controls = [trial for id, trial in asked.items() if done.find(id) is None]
+    by_id = {trial.id: trial for trial in (*plan.controls, *([job.asked_first] if job.asked_first else []))}
+    controls = [trial for id, trial in by_id.items() if done.find(id) is None]
     asked_users += sum(user_calls(trial.task) for trial in controls)
     return DryRun(
         trials=trials,

@@ -71,16 +71,16 @@ def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str 
 
 def _write(path: Path, bodies: Iterator[bytes]) -> None:
     """Write one request per line to a temporary file, then rename it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(beside, "wb") as file:
+        with open(temporary, "wb") as file:
             for body in bodies:
                 file.write(body + b"\n")
-        beside.replace(path)
+        temporary.replace(path)
     except OSError as refused:
         raise UsageError(f"cannot write {path}: {refused.strerror}", code="file-unusable") from refused
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]) -> str | None:
@@ -101,9 +101,9 @@ async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]
         for body in bodies:
             async with asyncio.timeout(POST_S):
                 reply = await upstreams.send("POST", url.address, fields, body, connect_s=POST_S, read_s=POST_S)
-                said = await reply.read()
+                answer = await reply.read()
             if reply.status >= 300:
-                begin = said[:200].decode("utf-8", "replace")
+                begin = answer[:200].decode("utf-8", "replace")
                 return f"the collector at {_shown(target)} answered {reply.status} {begin}".rstrip()
     except (UpstreamFailed, TimeoutError, ValueError) as broken:
         return f"the traces could not be sent to {_shown(target)}: {str(broken) or type(broken).__name__}"

@@ -92,84 +92,84 @@ class Intake:
             self.record.trials(batch)
             yield from batch
 
-    def keep(self, trial: Trial, seen: Observation) -> None:
+    def keep(self, trial: Trial, observation: Observation) -> None:
         """Store a control trial. It is compared with, not judged."""
         self._foreseen.pop(trial.id, None)
         try:
-            self.record.observation(self.masker.observation(seen))
+            self.record.observation(self.masker.observation(observation))
         except UnicodeEncodeError:
-            seen = _carried(seen)
-            self.record.observation(self.masker.observation(seen))
-        self.controls[trial.id] = seen
-        self.kept.judged(seen)
-        self.tally.saw(trial, seen)
+            observation = _carried(observation)
+            self.record.observation(self.masker.observation(observation))
+        self.controls[trial.id] = observation
+        self.kept.judged(observation)
+        self.tally.saw(trial, observation)
 
-    def store(self, trial: Trial, seen: Observation) -> Observation:
+    def store(self, trial: Trial, observation: Observation) -> Observation:
         """Store an ended trial before anything else uses it; return the observation to judge.
 
         Lone surrogates, which no file can hold, make the write fail. Only then are they replaced, so other trials pay
         nothing for it.
         """
         try:
-            shown = self.masker.observation(seen) if self._masks else seen
-            self.record.observation(shown)
+            masked = self.masker.observation(observation) if self._masks else observation
+            self.record.observation(masked)
         except UnicodeEncodeError:
-            seen = _carried(seen)
-            shown = self.masker.observation(seen)
-            self.record.observation(shown)
-        if shown.masked:
+            observation = _carried(observation)
+            masked = self.masker.observation(observation)
+            self.record.observation(masked)
+        if masked.masked:
             self._masked.add(trial.id)
-        if shown.error and (shown.error in self.troubled or len(self.troubled) < TROUBLES):
-            self.troubled[shown.error] = self.troubled.get(shown.error, 0) + 1
-        if shown.isolation:
-            self.conditions.add(shown)
+        if masked.error and (masked.error in self.troubled or len(self.troubled) < TROUBLES):
+            self.troubled[masked.error] = self.troubled.get(masked.error, 0) + 1
+        if masked.isolation:
+            self.conditions.add(masked)
         if trial.task.recording is not UNSET:
-            self.conditions.replayed(trial.task, shown)
+            self.conditions.replayed(trial.task, masked)
         if self._listen is not None:
-            self._listen(events.TrialEnded(trial, shown))
-        return seen
+            self._listen(events.TrialEnded(trial, masked))
+        return observation
 
-    def take_at_once(self, trial: Trial, seen: Observation, *, alone: bool = False) -> bool:
+    def take_at_once(self, trial: Trial, observation: Observation, *, alone: bool = False) -> bool:
         """Judge now if that is quick, and return whether it was. `alone`: no other trial is running."""
         served = self._bench.serving(trial)
-        if served.asks or self._foreseen or not (alone or (not served.slow and _short(seen))):
+        if served.asks or self._foreseen or not (alone or (not served.slow and _short(observation))):
             return False
-        self._enter(trial, seen, self._bench.verdicts(trial, seen))
+        self._enter(trial, observation, self._bench.verdicts(trial, observation))
         return True
 
-    async def take(self, trial: Trial, seen: Observation, *, alone: bool = False) -> None:
+    async def take(self, trial: Trial, observation: Observation, *, alone: bool = False) -> None:
         """Judge the trial. Slow judging must not delay other trials, whose timeouts are running.
 
         A trial whose rules ask a model is judged when the model has answered; `settle` waits for these.
         """
         rules = self._bench.serving(trial).rules
-        work = self._take(trial, seen, alone=alone)
-        await (self._waiting.add(work) if self._consultations.wanted(rules, seen) else work)
+        work = self._take(trial, observation, alone=alone)
+        await (self._waiting.add(work) if self._consultations.wanted(rules, observation) else work)
 
-    async def _heard(self, trial: Trial, seen: Observation) -> Observation:
+    async def _heard(self, trial: Trial, observation: Observation) -> Observation:
         """Add the models' answers to the observation; they are on disk before a verdict depends on them."""
-        rules = self._consultations.wanted(self._bench.serving(trial).rules, seen)
+        rules = self._consultations.wanted(self._bench.serving(trial).rules, observation)
         if not rules:
-            return seen
-        shown, control = self.masker.observation(seen), self._bench.compared(trial)
+            return observation
+        masked, control = self.masker.observation(observation), self._bench.compared(trial)
         calm = None if control is None else self.masker.observation(control)
-        heard = await self._consultations.hear(rules, trial, shown, calm)
-        said = {id: self.masker.struct(one) for id, one in heard.items()}
-        for id, evidence in said.items():
+        heard = await self._consultations.hear(rules, trial, masked, calm)
+        answers = {id: self.masker.struct(one) for id, one in heard.items()}
+        for id, evidence in answers.items():
             if not evidence.error:  # rejudging the run repeats a failed call
                 self.record.consulted(Consulted(trial.id, id, evidence))
-        return replace(seen, evidence={**seen.evidence, **said})
+        return replace(observation, evidence={**observation.evidence, **answers})
 
-    async def _take(self, trial: Trial, seen: Observation, *, alone: bool) -> None:
-        seen = await self._heard(trial, seen)
+    async def _take(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
+        observation = await self._heard(trial, observation)
         before, verdicts = self._foreseen.pop(trial.id, (None, []))
-        if before is not None and _judged_alike(before, seen):
+        if before is not None and _judged_alike(before, observation):
             pass  # the early verdicts are valid
-        elif alone or (not self._bench.serving(trial).slow and _short(seen)):
-            verdicts = self._bench.verdicts(trial, seen)
+        elif alone or (not self._bench.serving(trial).slow and _short(observation)):
+            verdicts = self._bench.verdicts(trial, observation)
         else:
-            verdicts = await asyncio.to_thread(self._bench.verdicts, trial, seen)
-        self._enter(trial, seen, verdicts)
+            verdicts = await asyncio.to_thread(self._bench.verdicts, trial, observation)
+        self._enter(trial, observation, verdicts)
 
     def open(self) -> None:
         """Call before an agent runs."""
@@ -190,24 +190,24 @@ class Intake:
     async def take_up(self, stored: StoredRun) -> None:
         """Judge stored observations that the interrupted session did not judge."""
         self.controls.update(stored.controls)
-        for trial, seen in stored.unjudged:
-            await self._waiting.add(self._take_up(trial, seen))
+        for trial, observation in stored.unjudged:
+            await self._waiting.add(self._take_up(trial, observation))
         await self.settle()
 
-    async def _take_up(self, trial: Trial, seen: Observation) -> None:
-        seen = await self._heard(trial, seen)
-        self._enter(trial, seen, self._bench.verdicts(trial, seen, stored=True))
+    async def _take_up(self, trial: Trial, observation: Observation) -> None:
+        observation = await self._heard(trial, observation)
+        self._enter(trial, observation, self._bench.verdicts(trial, observation, stored=True))
 
-    def went_wrong(self, trial: Trial, seen: Observation) -> bool:
+    def went_wrong(self, trial: Trial, observation: Observation) -> bool:
         """Whether the trial failed, judged before models have answered: a rule that asks one may fail."""
         if trial.kind == "control":
-            return bool(seen.error)  # controls are not judged
-        if self._consultations.wanted(self._bench.serving(trial).rules, seen):
+            return bool(observation.error)  # controls are not judged
+        if self._consultations.wanted(self._bench.serving(trial).rules, observation):
             return True
-        seen = carried(seen)  # the form in which it will be stored
-        verdicts = self._bench.verdicts(trial, seen)
-        self._foreseen[trial.id] = seen, verdicts
-        return went_wrong(seen, verdicts)
+        observation = carried(observation)  # the form in which it will be stored
+        verdicts = self._bench.verdicts(trial, observation)
+        self._foreseen[trial.id] = observation, verdicts
+        return went_wrong(observation, verdicts)
 
     def met(self, trial: Trial, fault: FaultMet) -> None:
         if self._listen is not None:
@@ -224,7 +224,7 @@ class Intake:
         if self._listen is not None:
             self._listen(events.CallSeen(trial, masked))
 
-    def _enter(self, trial: Trial, seen: Observation, verdicts: list[Verdict]) -> None:
+    def _enter(self, trial: Trial, observation: Observation, verdicts: list[Verdict]) -> None:
         masked = self._masked and trial.id in self._masked
         if masked:
             self._masked.discard(trial.id)
@@ -236,10 +236,10 @@ class Intake:
         if self.judged is not None:
             from holdfast.hunt.sites import judged_trial  # only planners that ask for it need it
 
-            self.judged[trial.id] = judged_trial(self.masker.observation(seen), verdicts)
-        decided = self.tally.take(trial, seen, verdicts)
+            self.judged[trial.id] = judged_trial(self.masker.observation(observation), verdicts)
+        decided = self.tally.take(trial, observation, verdicts)
         if self.kept.wanted:
-            self.kept.judged(seen, verdicts)
+            self.kept.judged(observation, verdicts)
         if self._listen is not None:
             for verdict in verdicts:
                 self._listen(events.VerdictGiven(trial, verdict))
@@ -261,19 +261,25 @@ class Intake:
             self._unwritten = full
 
 
-def _carried(seen: Observation) -> Observation:
+def _carried(observation: Observation) -> Observation:
     """Replace text that cannot be stored, and note that."""
-    return carried(replace(seen, notes=tuple(dict.fromkeys((*seen.notes, HALVES)))))
+    return carried(replace(observation, notes=tuple(dict.fromkeys((*observation.notes, HALVES)))))
 
 
-def _short(seen: Observation) -> bool:
+def _short(observation: Observation) -> bool:
     """Whether every check can read the answers quickly."""
-    for turn in seen.turns:  # noqa: SIM110  # it sees every trial: a generator takes twice as long
+    for turn in observation.turns:  # noqa: SIM110  # it sees every trial: a generator takes twice as long
         if turn.text is not None and len(turn.text) > LONG:
             return False
     return True
 
 
-def _judged_alike(before: Observation, seen: Observation) -> bool:
+def _judged_alike(before: Observation, observation: Observation) -> bool:
     """Whether the two observations differ only in fields that no rule reads."""
-    return seen == replace(before, notes=seen.notes, at=seen.at, attempts=seen.attempts, duration_ms=seen.duration_ms)
+    return observation == replace(
+        before,
+        notes=observation.notes,
+        at=observation.at,
+        attempts=observation.attempts,
+        duration_ms=observation.duration_ms,
+    )

@@ -36,16 +36,16 @@ class KeptWorlds:
 
         return WorldKeeper(self._folder, mask, self._run, wants, self._hidden)
 
-    def judged(self, seen: Observation, verdicts: Iterable[Verdict] = ()) -> None:
+    def judged(self, observation: Observation, verdicts: Iterable[Verdict] = ()) -> None:
         """Decide whether to keep the world of a judged trial."""
         if not self.wanted:
             return
         from holdfast.world.sandbox.workspace import remove
 
-        if went_wrong(seen, verdicts):
-            self.trials.append(seen.trial)
+        if went_wrong(observation, verdicts):
+            self.trials.append(observation.trial)
         else:
-            remove(self._folder / seen.trial)
+            remove(self._folder / observation.trial)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class KeptWorlds:
         return (f"kept in {folder}: the world of {self.trials[0]}{more}; holdfast shell {trial} opens it",)
 
 
-def went_wrong(seen: Observation, verdicts: Iterable[Verdict]) -> bool:
+def went_wrong(observation: Observation, verdicts: Iterable[Verdict]) -> bool:
     """Whether a rule failed or broke, or the agent did something forbidden."""
     broken = any(verdict.outcome in ("fail", "error") for verdict in verdicts)
-    return bool(seen.error) or broken or any(one.violated or one.error for one in seen.forbidden)
+    return bool(observation.error) or broken or any(one.violated or one.error for one in observation.forbidden)

@@ -103,7 +103,7 @@ def _score(
 
 def _repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetition:
     """The command that runs a cell again."""
-    shown = command(
+    again = command(
         spec.path,
         part=spec.part,
         seed=spec.seed,
@@ -117,7 +117,7 @@ def _repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetiti
         backend=stored.backend if spec.world and stored.gives("backend") else None,
     )
     python = "" if spec.built is None else f"{spec.path}:{spec.built.line}"
-    return Repetition(shown, python, spec.seed)
+    return Repetition(again, python, spec.seed)
 
 
 def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
@@ -215,16 +215,18 @@ def _not_enforced(ended: RunEnd) -> Iterator[RunNote]:
         yield RunNote("not-enforced", f"not enforced in this world: {', '.join(named)}")
 
 
-def _stopped(ended: RunEnd, asked: int, *, auto: bool) -> str:
+def _stopped(ended: RunEnd, planned: int, *, auto: bool) -> str:
     """Describe what a budget left out."""
     if not ended.stopped_by:
         return ""
     left = (
         f"at least {ended.unasked} more would have been"
         if auto
-        else f"{ended.unasked} of {asked + ended.unasked} were not"
+        else f"{ended.unasked} of {planned + ended.unasked} were not"
     )
-    return f"stopped by {ended.stopped_by}: {asked} trial{'' if asked == 1 else 's'} asked, {left}; --resume continues"
+    return (
+        f"stopped by {ended.stopped_by}: {planned} trial{'' if planned == 1 else 's'} asked, {left}; --resume continues"
+    )
 
 
 def _replayed(options: RunOptions) -> Iterator[RunNote]:
@@ -297,8 +299,8 @@ def _exposure(spec: Spec, backend: str) -> str:
 
 def _isolates(backend: str) -> bool:
     """Whether the backend gives the agent its own network and folders; one that is no longer installed did."""
-    found = plugins.find("sandboxes", backend)
-    return found is None or bool(found.traits.isolates)
+    plugin = plugins.find("sandboxes", backend)
+    return plugin is None or bool(plugin.traits.isolates)
 
 
 def isolation_words(spec: Spec, backend: str = DEFAULT_BACKEND) -> str:

@@ -94,8 +94,8 @@ def _expects_model(spec: Spec) -> bool:
 
 async def _asked(executor: Executor, trial: Trial) -> Observation:
     async with aclosing(executor.execute((trial,))) as ended:
-        async for _, seen in ended:
-            return seen
+        async for _, observation in ended:
+            return observation
     raise HarnessError("an executor returned no observation for a trial", code="bug")
 
 
@@ -110,5 +110,5 @@ def _is_page(text: str) -> bool:
     return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html"))
 
 
-def _said(seen: Observation) -> tuple[str | None, ...]:
-    return tuple(turn.text for turn in seen.turns)
+def _said(observation: Observation) -> tuple[str | None, ...]:
+    return tuple(turn.text for turn in observation.turns)

@@ -138,12 +138,12 @@ class RunInProgress:
                 begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
             async with aclosing(ended):  # whatever happens here, the executor's slots are closed
-                async for trial, seen in ended:
-                    if not intake.take_at_once(trial, seen, alone=alone):
-                        await intake.take(trial, seen, alone=alone)
-                    called.add(seen)
+                async for trial, observation in ended:
+                    if not intake.take_at_once(trial, observation, alone=alone):
+                        await intake.take(trial, observation, alone=alone)
+                    called.add(observation)
                     if calm is not None:
-                        calm.add(trial, seen)
+                        calm.add(trial, observation)
                     done += 1
             await intake.settle()
             if budget is not None and budget.ended_by:
@@ -199,15 +199,15 @@ class RunInProgress:
             done = len(self.intake.judged) + len(self.intake.controls)
         return Budget(options, done, lambda: tally.spending.usd + tally.control_spending.usd, time.monotonic)
 
-    def _note_replicas(self, asked: int) -> None:
+    def _note_replicas(self, planned: int) -> None:
         """Note how many replicas were enough; after fail-fast some are missing."""
         plan = self.job.plan
-        self.log.note("replicas", f"replicas auto: {asked} of at most {len(plan.trials)} trials decided")
+        self.log.note("replicas", f"replicas auto: {planned} of at most {len(plan.trials)} trials decided")
         from holdfast.score.sequential import too_few_replicas
 
         self.log.note("replicas", *too_few_replicas(self.intake.tally.spec))
         if self.job.options.fail_fast and self.intake.violated:
-            self.log.unrun = len(plan.trials) - asked
+            self.log.unrun = len(plan.trials) - planned
             self.log.note("fail-fast", "stopped at the first failure")
 
     def _warn_of_unpriced(self) -> None:
@@ -229,8 +229,8 @@ class RunInProgress:
                 intake.keep(trial, await preflight(executor, self.job.spec, trial, self.log.warn))
         missing = [t for t in plan.controls if t.id not in intake.controls]
         async with aclosing(executor.execute(intake.begun(missing))) as ended:
-            async for trial, seen in ended:
-                intake.keep(trial, seen)
+            async for trial, observation in ended:
+                intake.keep(trial, observation)
 
 
 async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:

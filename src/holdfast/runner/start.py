@@ -91,9 +91,9 @@ def _keep_spec(spec: Spec, copy: Path) -> bool:
     """Copy the file, and return whether literal secrets were left out."""
     source = Path(spec.path).read_bytes() if spec.built is None else spec.built.text.encode()
     text = source.decode("utf-8")
-    kept = masked_copy(text)
-    copy.write_bytes(source if kept == text else kept.encode())
-    return kept != text
+    masked = masked_copy(text)
+    copy.write_bytes(source if masked == text else masked.encode())
+    return masked != text
 
 
 def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOptions, environ: Mapping[str, str]) -> Job:
@@ -122,12 +122,12 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
         )
     from holdfast.store.seal_check import check
 
-    said = check(run, force=force)
+    warning = check(run, force=force)
     options = manifest.options.taken_up(options)
     run.lock()
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
-    forged = (RunWarning("run-forged", said),) if said else ()
+    forged = (RunWarning("run-forged", warning),) if warning else ()
     return Job(spec, options, environ, (*spec_warnings(spec, problems), *forged))
 
 
@@ -162,10 +162,10 @@ def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str])
             )
 
 
-def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
+def _same_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None:
     """Reject other report options: they were fixed when the run began."""
     part = _part(manifest)
-    if given.part != part and not (given.part == "run" and part in ("scenario", "mutation", "chaos")):
+    if options.part != part and not (options.part == "run" and part in ("scenario", "mutation", "chaos")):
         command = PART_COMMANDS[part]
         raise UsageError(
             f"run {run.id} was started by {command}",

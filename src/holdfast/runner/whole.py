@@ -91,9 +91,9 @@ def _said(part: Part, score: Score) -> str:
     if score.mutation is not None:  # probes are shown next to them
         passed = sum(one.passed for one in score.mutation.types)
         total = sum(one.judged + one.undecided for one in score.mutation.types)
-    said = f"{passed} of {total} {noun}{'' if total == 1 else 's'} passed"
+    text = f"{passed} of {total} {noun}{'' if total == 1 else 's'} passed"
     open_ = [f"{counts[kind]} {kind}" for kind in ("error", "unproven") if counts.get(kind)]
-    return ", ".join((said, *open_))
+    return ", ".join((text, *open_))
 
 
 def _cases_said(cases: Sequence[Case]) -> str:
@@ -113,7 +113,7 @@ def overall(
     *,
     least: float | None,
     duration_s: float,
-    found: Sequence[Reason] = (),
+    reasons: Sequence[Reason] = (),
     notes: Sequence[str] = (),
     warnings: Iterable[RunWarning] = (),
 ) -> Overall:
@@ -122,7 +122,7 @@ def overall(
     parts = [by[part] for part in ORDER if part in by]
     manifest = whole.manifest()
     shard = str(manifest.options.select.shard or "")
-    score = whole_of_shard(parts, shard) if shard else overall_score(parts, least, found)
+    score = whole_of_shard(parts, shard) if shard else overall_score(parts, least, reasons)
     return Overall(
         run=whole.id,
         score=score.value,
@@ -142,9 +142,9 @@ def overall(
     )
 
 
-def store_overall(whole: RunDir, found: Overall) -> None:
+def store_overall(whole: RunDir, result: Overall) -> None:
     """Write `overall.json`, the result at the end of the run, and seal it."""
-    write_json(whole.path / OVERALL, replace(found, seal=_seal(found)))
+    write_json(whole.path / OVERALL, replace(result, seal=_seal(result)))
 
 
 def forget_overall(whole: RunDir) -> None:
@@ -157,18 +157,18 @@ def stored_overall(whole: RunDir) -> Overall | None:
     path = whole.path / OVERALL
     if not path.is_file():
         return None
-    found = read_json(path, decoder(Overall))
-    names = {part.run.rpartition("/")[2] for part in found.parts if part.run}
+    stored = read_json(path, decoder(Overall))
+    names = {part.run.rpartition("/")[2] for part in stored.parts if part.run}
     missing = sorted(name for name in names if not (whole.path / PARTS / name / "run.json").is_file())
-    if missing or found.seal != _seal(found):
+    if missing or stored.seal != _seal(stored):
         why = f"its {missing[0]} part is missing" if missing else f"{OVERALL} changed after the run wrote it"
         raise UserError(
             f"run {whole.id}: {why}; it may have been tampered with",
             code="run-tampered",
             hint=f"resume it to compute it again: {run_command('ci')} --resume {whole.id}",
         )
-    return found
+    return stored
 
 
-def _seal(found: Overall) -> str:
-    return digest(encode(replace(found, seal="")), 16)
+def _seal(result: Overall) -> str:
+    return digest(encode(replace(result, seal="")), 16)

@@ -51,12 +51,12 @@ class Cases:
         self.lost = False
         """Whether a case has failed, whatever the remaining trials do."""
 
-    def add(self, trial: Trial, seen: Observation, verdicts: Iterable[Verdict]) -> None:
+    def add(self, trial: Trial, observation: Observation, verdicts: Iterable[Verdict]) -> None:
         """Add a judged trial; one that serves a single rule is not part of a case.
 
         If some of its rules are left out it has no composite, but a forbidden action still fails it.
         """
-        if not self._whole and not any(one.violated or one.error for one in seen.forbidden):
+        if not self._whole and not any(one.violated or one.error for one in observation.forbidden):
             return
         own = self._spec.cell_rules
         rules = [rule for rule in self._plan.rules(trial) if rule.id not in own and not rule.probes]
@@ -68,17 +68,17 @@ class Cases:
             rule: Open(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
         }
         by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
-        self._met[key] |= {fault.index for fault in seen.ledger if fault.effect == "met"}
+        self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
         if trial.scenario.name not in self._needs:
             weather = self._scenarios[trial.scenario.name]
             needs = {rule.id: meeting(rule.when, weather) for rule in rules}
             self._needs[trial.scenario.name] = {rule: faults for rule, faults in needs.items() if faults}
             self._rules[trial.scenario.name] = rules
-        one = composite(trial, rules, by_rule, seen.forbidden, self._spec.scoring)
+        one = composite(trial, rules, by_rule, observation.forbidden, self._spec.scoring)
         decides = bool(self._needs[trial.scenario.name] or undecided)
-        kept = {rule: _slim(one) for rule, one in by_rule.items()} if decides else {}
+        slim = {rule: _slim(one) for rule, one in by_rule.items()} if decides else {}
         judged = self._judged.setdefault(key, {})
-        judged[trial.replica] = _Judged(one, kept, undecided)
+        judged[trial.replica] = _Judged(one, slim, undecided)
         if one.status != "pass" or len(judged) > 1:
             self.lost = self.lost or self._has_failed(key, judged)
 
@@ -93,13 +93,13 @@ class Cases:
             return settled(replicas, expected, scoring)
         from holdfast.score.sequential import SequentialTest
 
-        found = SequentialTest(scoring.replica_aggregation, expected).stop(one.status for one in replicas)
-        if found.outcome == "pass":
+        stop = SequentialTest(scoring.replica_aggregation, expected).stop(one.status for one in replicas)
+        if stop.outcome == "pass":
             return CaseResult("pass")
-        first, causes = first_reason(replicas, found.outcome)
-        if found.outcome == "fail":
-            return CaseResult("fail", f"{found.passes} of {found.used} replicas passed: {first}", causes)
-        open_ = f"undecided after {found.used} of at most {expected} replicas"
+        first, causes = first_reason(replicas, stop.outcome)
+        if stop.outcome == "fail":
+            return CaseResult("fail", f"{stop.passes} of {stop.used} replicas passed: {first}", causes)
+        open_ = f"undecided after {stop.used} of at most {expected} replicas"
         return CaseResult("error", first or open_, causes or (CauseKey("", "undecided"),))
 
     def open(self, trial: Trial) -> bool:
@@ -132,12 +132,12 @@ class Cases:
         if vacuous:
             counted = [replace(one, status="error") if one.status == "pass" else one for one in counted]
         flaky = {"pass", "fail"} <= {one.status for one in whole}
-        as_judged, found = self._settled(whole, expected), self._settled(counted, expected)
-        if as_judged.status == "pass" and (found.status != "pass" or vacuous):
+        as_judged, result = self._settled(whole, expected), self._settled(counted, expected)
+        if as_judged.status == "pass" and (result.status != "pass" or vacuous):
             return _unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
-        if as_judged.status == "error" and found.status != "pass":  # a harness error, whatever was met
-            found = as_judged
-        return replace(case, flaky=flaky, composite=mean(counted), replicas=tuple(counted), **found._asdict())
+        if as_judged.status == "error" and result.status != "pass":  # a harness error, whatever was met
+            result = as_judged
+        return replace(case, flaky=flaky, composite=mean(counted), replicas=tuple(counted), **result._asdict())
 
     def _vacuous(self, case: Case) -> bool:
         """Whether none of its rules met a fault that it needs: no threshold makes that a pass."""
@@ -154,8 +154,8 @@ class Cases:
             return max(there, self._spec.replicas)
         scenario, task, params = key
         rule = self._rules[scenario][0].id
-        asked = self._plan.asked(CellKey(rule, scenario, params))
-        return max(there, asked[self._plan.tasks(rule).index(task)])
+        expected = self._plan.asked(CellKey(rule, scenario, params))
+        return max(there, expected[self._plan.tasks(rule).index(task)])
 
 
 def _unproven(case: Case, judged: Sequence[_Judged]) -> Case:
@@ -214,8 +214,8 @@ def settled(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> Cas
         return CaseResult("pass")
     first, causes = first_reason(replicas, outcome)
     if outcome == "fail":
-        shown = f"{count['pass']} of {expected} replicas passed: {first}" if expected > 1 else first
-        return CaseResult("fail", shown, causes)
+        reason = f"{count['pass']} of {expected} replicas passed: {first}" if expected > 1 else first
+        return CaseResult("fail", reason, causes)
     if first:
         return CaseResult("error", first, causes)
     return CaseResult("error", f"{expected - len(replicas)} of {expected} replicas did not run", _NOT_RUN)

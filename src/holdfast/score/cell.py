@@ -101,10 +101,10 @@ class CellCount:
 
     __slots__ = ("asked", "beside", "causes", "concurrent", "counts", "left", "met", "near", "requests", "simulated")
 
-    def __init__(self, asked: Sequence[int], expected: int) -> None:
-        self.asked = asked
+    def __init__(self, expected_by_task: Sequence[int], expected: int) -> None:
+        self.asked = expected_by_task
         self.left = expected
-        self.counts = [0] * (4 * len(asked))
+        self.counts = [0] * (4 * len(expected_by_task))
         self.causes: dict[tuple[str, int, CauseValues], tuple[int, Why, int]] = {}
         """By outcome, prompt and cause: the first replica that had it, its reason, and how many had it."""
         self.met = False
@@ -237,22 +237,22 @@ class CellCount:
         return Why(f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run", "not-run")
 
     def _first(self, outcome: Outcome, prompts: int) -> Why | None:
-        found = self._in_order(outcome, prompts)
-        return found[0][1] if found else None
+        ordered = self._in_order(outcome, prompts)
+        return ordered[0][1] if ordered else None
 
     def _in_order(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, Why, int]]:
         """The causes of an outcome in the deciding prompts, in plan order, each with its trials."""
-        found = [
+        causes = [
             (place, replica, values, why, trials)
             for (kind, place, values), (replica, why, trials) in self.causes.items()
             if kind == outcome and prompts >> place & 1
         ]
-        return [(values, why, trials) for _, _, values, why, trials in sorted(found, key=lambda one: one[:2])]
+        return [(values, why, trials) for _, _, values, why, trials in sorted(causes, key=lambda one: one[:2])]
 
     def _several(self, outcome: Outcome, prompts: int) -> tuple[CellCause, ...]:
         """All causes, if there are several; most failing cells have one, and store none here."""
-        found: dict[CauseValues, CellCause] = {}
+        causes: dict[CauseValues, CellCause] = {}
         for values, why, trials in self._in_order(outcome, prompts):
-            known = found.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)
-            found[values] = replace(known, trials=known.trials + trials)
-        return tuple(islice(found.values(), CAUSES_KEPT)) if len(found) > 1 else ()
+            known = causes.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)
+            causes[values] = replace(known, trials=known.trials + trials)
+        return tuple(islice(causes.values(), CAUSES_KEPT)) if len(causes) > 1 else ()

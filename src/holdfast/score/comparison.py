@@ -53,8 +53,8 @@ def mcnemar(changes: Sequence[int]) -> float:
             for heads in range(n + 1):
                 tossed[total + size * (2 * heads - n)] += count * comb(n, heads)
         ways = tossed
-    seen = abs(sum(changes))
-    return float(sum(count for total, count in ways.items() if abs(total) >= seen) / 2 ** coins.total())
+    observed = abs(sum(changes))
+    return float(sum(count for total, count in ways.items() if abs(total) >= observed) / 2 ** coins.total())
 
 
 def holm(ps: Sequence[float]) -> list[float]:

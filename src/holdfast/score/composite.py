@@ -54,9 +54,9 @@ def composite(
     return Replica(trial.id, "fail" if reason else "pass", value, trial.replica, reason, causes)
 
 
-def joined(found: _Causes) -> tuple[str, tuple[CauseKey, ...]]:
+def joined(causes: _Causes) -> tuple[str, tuple[CauseKey, ...]]:
     """Several reasons as one."""
-    return "; ".join(why for why, _ in found), tuple(cause for _, cause in found)
+    return "; ".join(why for why, _ in causes), tuple(cause for _, cause in causes)
 
 
 def forbidden_done(forbidden: Iterable[ForbiddenResult]) -> _Causes:

@@ -34,8 +34,8 @@ class BadEndings:
     @cached_property
     def _rules(self) -> frozenset[str]:
         """Rules that judge only how a trial ends."""
-        found = ((rule.id, plugins.find("checks", rule.check)) for rule in self._invariants)
-        return frozenset(id for id, check in found if check is not None and check.traits.reads == "ending")
+        checks = ((rule.id, plugins.find("checks", rule.check)) for rule in self._invariants)
+        return frozenset(id for id, check in checks if check is not None and check.traits.reads == "ending")
 
     def add(self, observation: Observation, verdicts: Sequence[Verdict]) -> None:
         """Add a trial that ended badly."""

@@ -92,9 +92,9 @@ def _worth(groups: Sequence[PromptSum], total: float, rate: float) -> float:
     spread = rate * (1 - rate)
     off = fsum((one.weight_passed - rate * one.weight_total) ** 2 for one in groups) / total**2
     off *= len(groups) / max(1, len(groups) - 1)
-    seen = (off * tries / spread - 1) / (most - 1) if spread > 1e-12 else 0.0
+    similarity = (off * tries / spread - 1) / (most - 1) if spread > 1e-12 else 0.0
     telling = sum(_telling(one, rate) for one in groups)
-    return tries / (1 + _shrunk(seen, telling) * (most - 1))
+    return tries / (1 + _shrunk(similarity, telling) * (most - 1))
 
 
 def _shrunk(alike: float, telling: int) -> float:
@@ -118,10 +118,10 @@ def few_cells(rate: float, n: float, failed: int, passed: int) -> tuple[float, f
     tenth on either side; a twentieth, on the side of the rarer outcome, if that occurred at most once. By simulation
     this contains the true value in 90 % of runs or more.
     """
-    found = wilson(rate * n, n)
+    limits = wilson(rate * n, n)
     if not failed or not passed:
         never = _RARE_TAIL ** (1 / n)
-        return (min(found.low, never), 1.0) if passed else (0.0, max(found.high, 1 - never))
+        return (min(limits.low, never), 1.0) if passed else (0.0, max(limits.high, 1 - never))
 
     low, high = exact_limits(round(rate * n, 6), round(n, 6), _TAIL)
     once = (1 - _RARE_TAIL) ** (1 / n)
@@ -129,7 +129,7 @@ def few_cells(rate: float, n: float, failed: int, passed: int) -> tuple[float, f
         high = max(high, once)
     elif passed == 1:
         low = min(low, 1 - once)
-    return min(low, found.low), max(high, found.high)
+    return min(low, limits.low), max(high, limits.high)
 
 
 def next_run(rate: float, n: float) -> tuple[float, float]:

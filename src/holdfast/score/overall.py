@@ -30,22 +30,22 @@ def weight_of(part: Part, weights: PartWeights) -> float:
 
 
 def overall_score(
-    parts: Sequence[PartResult], least: float | None = None, found: Sequence[Reason] = ()
+    parts: Sequence[PartResult], least: float | None = None, findings: Sequence[Reason] = ()
 ) -> OverallScore:
     """The weighted mean of the parts with a score, weights normalised to 1, and the verdict.
 
-    `least` is the minimum of the overall score; `found` are other deciding findings, such as a rule that is worse than
+    `least` is the minimum of the overall score; `findings` are other reasons that decide, like a rule that is worse than
     in the baseline.
     """
     shared = with_shares(parts)
     value, best = _mean(shared), _best(shared)
-    reasons = [*of_parts(shared), *found, *below(value, best, least, "overall")]
+    reasons = [*of_parts(shared), *findings, *below(value, best, least, "overall")]
     if value is None and not any(part.ran and part.passed for part in shared):
         reasons.append((UNPROVEN, "no part has a score"))
     reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
     code = reasons[0][0] if reasons else HELD
-    said = tuple(text for _, text in reasons) or (_held(shared),)
-    return OverallScore(shared, None if value is None else round(value, 2), code, said)
+    texts = tuple(text for _, text in reasons) or (_held(shared),)
+    return OverallScore(shared, None if value is None else round(value, 2), code, texts)
 
 
 def with_shares(parts: Sequence[PartResult]) -> tuple[PartResult, ...]:

@@ -26,15 +26,15 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
     `matrix` is what the contract decides; None: there is no matrix, and so there are no such numbers.
     """
     unproven = contract.counts.get("unproven", 0)
-    found = list(_reasons(cases, options, unproven if matrix is None else 0))
-    found += () if options.interrupted else matrix or ()
-    found += left_out(options)
-    found.sort(key=lambda one: PRECEDENCE.index(one[0]))
-    code = found[0][0] if found else HELD
+    reasons = list(_reasons(cases, options, unproven if matrix is None else 0))
+    reasons += () if options.interrupted else matrix or ()
+    reasons += left_out(options)
+    reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
+    code = reasons[0][0] if reasons else HELD
     held = (_held(cases), *(_beside(contract) if matrix is not None else ()))
-    said = tuple(text for _, text in found) or held
+    texts = tuple(text for _, text in reasons) or held
     if matrix is not None:
-        return replace(contract, passed=code == HELD, exit_code=code, reasons=said)
+        return replace(contract, passed=code == HELD, exit_code=code, reasons=texts)
     # A scenario without a matrix has rules but no cells: only spending and counts remain.
     return Score(
         value=None,
@@ -44,7 +44,7 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
         trials=contract.trials,
         replicas=contract.replicas,
         unasked=contract.unasked,
-        reasons=said,
+        reasons=texts,
         attacks=contract.attacks,
         spent=contract.spent,
     )
@@ -54,12 +54,12 @@ def beside_cells(contract: Score, cases: Sequence[Case], options: ScoreOptions) 
     """The verdict on cells if rules of the cases were left out; `cases` are those with a possible forbidden action."""
     if not cases or options.interrupted:
         return contract
-    found = list(_reasons(cases, options, 0))
-    found += [(contract.exit_code, text) for text in contract.reasons if contract.exit_code != HELD]
-    found.sort(key=lambda one: PRECEDENCE.index(one[0]))
-    if not found:
+    reasons = list(_reasons(cases, options, 0))
+    reasons += [(contract.exit_code, text) for text in contract.reasons if contract.exit_code != HELD]
+    reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
+    if not reasons:
         return contract
-    return replace(contract, passed=False, exit_code=found[0][0], reasons=tuple(text for _, text in found))
+    return replace(contract, passed=False, exit_code=reasons[0][0], reasons=tuple(text for _, text in reasons))
 
 
 def passed(cases: Sequence[Case]) -> bool:

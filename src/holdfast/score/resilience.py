@@ -90,13 +90,13 @@ def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
     tried = [pair for tries in alike for pair, _ in tries]
     if all(c == n for c, n in tried):
         return {str(k): 1.0 for k in range(1, min(replicas, max((n for _, n in tried), default=0)) + 1)}
-    found = {}
+    by_k = {}
     cells = sorted(alike.items())
     for k in range(1, replicas + 1):
         means = [(m, count) for tries, count in cells if (m := _mean_hat(tries, k)) is not None]
         if means:
-            found[str(k)] = fsum([m * count for m, count in means]) / sum([count for _, count in means])
-    return found
+            by_k[str(k)] = fsum([m * count for m, count in means]) / sum([count for _, count in means])
+    return by_k
 
 
 def _mean_hat(tries: Tries, k: int) -> float | None:

@@ -65,11 +65,11 @@ def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options:
         *_unproven(summary, vacuous, options),
     ]
     # In order of precedence: the first decides the exit code.
-    found = sorted(
+    reasons = sorted(
         (*_interrupted(options), *deciding, *plain, *left_out(options)), key=lambda one: PRECEDENCE.index(one[0])
     )
-    words = tuple(text for _, text in found) or _held(len(tolerated), summary.count("error"), least, options)
-    code = found[0][0] if found else HELD
+    words = tuple(text for _, text in reasons) or _held(len(tolerated), summary.count("error"), least, options)
+    code = reasons[0][0] if reasons else HELD
     return Ruling(code, words, _names(critical), _names(tolerated), tuple(deciding))
 
 

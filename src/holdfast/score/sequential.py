@@ -79,15 +79,15 @@ def stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
     # If the rate plus 0.2 exceeds 1, the weights are those of half the distance to 1; likewise at 0.
     low, high = max(rate - EITHER_WAY, rate / 2), min(rate + EITHER_WAY, (1 + rate) / 2)
     passed, failed = log(high / low), log((1 - high) / (1 - low))
-    found: list[tuple[float, StopRule]] = []
+    candidates: list[tuple[float, StopRule]] = []
     for fail_at, pass_at in _NEAR_WALD:
         rule = StopRule(passed, failed, -_WALD * fail_at / 10, _WALD * pass_at / 10)
         wrong_pass = pass_chance(rule, limit, need, max(0.0, rate - EITHER_WAY))
         wrong_fail = 1.0 - pass_chance(rule, limit, need, min(1.0, rate + EITHER_WAY))
-        found.append((max(wrong_pass, wrong_fail), rule))
-        if found[-1][0] <= ERROR:
-            return rule, found[-1][0]
-    return found[0][1], found[0][0]
+        candidates.append((max(wrong_pass, wrong_fail), rule))
+        if candidates[-1][0] <= ERROR:
+            return rule, candidates[-1][0]
+    return candidates[0][1], candidates[0][0]
 
 
 class SequentialTest:
@@ -154,10 +154,10 @@ class SequentialCount(CellCount):
 
     __slots__ = ("_by_replica", "_tests", "_told")
 
-    def __init__(self, asked: Sequence[int], how: Aggregation) -> None:
-        super().__init__(asked, sum(asked))
-        self._tests = [SequentialTest(how, n) if n else None for n in asked]
-        self._by_replica: list[dict[int, str]] = [{} for _ in asked]
+    def __init__(self, expected_by_task: Sequence[int], how: Aggregation) -> None:
+        super().__init__(expected_by_task, sum(expected_by_task))
+        self._tests = [SequentialTest(how, n) if n else None for n in expected_by_task]
+        self._by_replica: list[dict[int, str]] = [{} for _ in expected_by_task]
         self._told = False
 
     def count(self, place: int, replica: int, verdict: Verdict) -> None:
@@ -166,17 +166,17 @@ class SequentialCount(CellCount):
 
     def stopped(self, place: int) -> Stopped:
         """The result of the replicas of one prompt."""
-        test, seen = self._tests[place], self._by_replica[place]
+        test, outcomes = self._tests[place], self._by_replica[place]
         assert test is not None, "nothing runs there"
-        return test.stop(seen[replica] for replica in sorted(seen))
+        return test.stop(outcomes[replica] for replica in sorted(outcomes))
 
     def open_at(self, place: int) -> bool:
         """Whether another replica of the prompt would help to decide."""
         test = self._tests[place]
         if test is None:
             return False
-        found = self.stopped(place)
-        return found.outcome in ("error", "unproven") and found.used < test.limit
+        stop = self.stopped(place)
+        return stop.outcome in ("error", "unproven") and stop.used < test.limit
 
     def first_decided(self) -> bool:
         """Whether every prompt is decided now, and was not at the previous call."""

@@ -24,14 +24,14 @@ class SpendingTally:
         """Add all calls of one trial."""
         from holdfast.checks.trace.calls import calls, outermost, split
 
-        seen = calls(trace)
-        made, _ = split(outermost(seen))
+        own_calls = calls(trace)
+        made, _ = split(outermost(own_calls))
         for event in made:
             if event.retry:
                 self._retries += 1
             else:
                 self._calls += 1
-        for event in seen:
+        for event in own_calls:
             if event.script:
                 self._scripted += event.event_type == "llm_call"
             elif event.cost is not None:

@@ -54,8 +54,8 @@ class BesideCalm:
         if len(self._lost) + len(self._open) > MOST:
             return None
         rules: set[str] = set()
-        found = paired_difference(self._pairs(rules))
-        return found and replace(found, rules=len(rules))
+        paired = paired_difference(self._pairs(rules))
+        return paired and replace(paired, rules=len(rules))
 
     def _pairs(self, rules: set[str]) -> Iterator[RatePair]:
         """The pairs; rules that have some are added to `rules`."""
@@ -109,8 +109,8 @@ def paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | None:
     mean = fsum(change for change, _ in known) / n
     square = fsum(change * change / count for change, count in known) / n
     low, high = _limits(mean, square, n * n / sum(count * count for _, count in known))
-    found = Interval(floor(low * 1e4) / 100, ceil(high * 1e4) / 100, "paired", len(known))
-    return PairedDifference(round(100 * mean, 2) + 0.0, found, n)
+    interval = Interval(floor(low * 1e4) / 100, ceil(high * 1e4) / 100, "paired", len(known))
+    return PairedDifference(round(100 * mean, 2) + 0.0, interval, n)
 
 
 def _limits(mean: float, square: float, n: float) -> tuple[float, float]:
@@ -164,11 +164,11 @@ class Summary:
         height = width * len(tally.plan.invariants)
         groups: dict[int, float] = {}
         lost: set[int] = set()
-        outside, beside = tally.spec.beside, self.beside
+        outside, calm = tally.spec.beside, self.beside
         for position, column, chaos, decision in tally.decided():
             outcome = decision.outcome
-            if beside is not None and outcome != "n/a":
-                beside.add(column.rule, chaos, decision)
+            if calm is not None and outcome != "n/a":
+                calm.add(column.rule, chaos, decision)
             if outside and tally.plan.key_at(position).scenario in outside:
                 # The calm column of a chaos run is not part of its score, but failures there fail the run.
                 self._count_outside(column.weight, outcome)

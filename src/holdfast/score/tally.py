@@ -51,13 +51,13 @@ class _Column:
         self.critical = rule.critical
         self.sequential = plan.sequential
 
-    def counter(self, asked: Sequence[int], expected: int) -> CellCount:
+    def counter(self, expected_by_task: Sequence[int], expected: int) -> CellCount:
         """A counter for the verdicts of one of its cells."""
         if not self.sequential:
-            return CellCount(asked, expected)
+            return CellCount(expected_by_task, expected)
         from holdfast.score.sequential import SequentialCount
 
-        return SequentialCount(asked, self.how)
+        return SequentialCount(expected_by_task, self.how)
 
 
 class _Row:
@@ -256,8 +256,8 @@ class Tally:
     def deciding(self, position: int) -> int:
         """The deciding prompts of the cell, as bits; 0 if it passed, or its faults were not met."""
         key = self.plan.key_at(position)
-        kept = self._at(key, self._rows[key.scenario], self._columns[key.invariant])
-        return kept.failed if kept.outcome == "fail" else kept.undecided
+        decision = self._at(key, self._rows[key.scenario], self._columns[key.invariant])
+        return decision.failed if decision.outcome == "fail" else decision.undecided
 
     def decided(self) -> Iterator[tuple[int, _Column, bool, Decision]]:
         """Every cell in plan order: position, rule, whether its scenario has faults, and its decision."""
@@ -286,11 +286,11 @@ class Tally:
     def _begin(self, position: int, column: _Column) -> CellCount:
         if self._done[position] is not None:
             raise _too_many(self.plan.key_at(position))
-        asked, expected = column.asked, column.expected
+        by_task, expected = column.asked, column.expected
         if not self._whole:
-            asked = self.plan.asked(self.plan.key_at(position))
-            expected = sum(asked)
-        cell = self._open[position] = column.counter(asked, expected)
+            by_task = self.plan.asked(self.plan.key_at(position))
+            expected = sum(by_task)
+        cell = self._open[position] = column.counter(by_task, expected)
         return cell
 
     def _decide(self, row: _Row, column: _Column, cell: CellCount) -> Decision:
@@ -303,10 +303,10 @@ class Tally:
             return decision
         if not self.plan.applies(key):
             return Decision("n/a", Why(f"`when: {column.rule.when}` is not met here", "not-applicable"))
-        asked = self.plan.asked(key)
-        if not any(asked):
+        by_task = self.plan.asked(key)
+        if not any(by_task):
             return Decision("unproven", Why("no trial ran", "not-asked"))
-        return self._decide(row, column, self._open.get(position) or column.counter(asked, sum(asked)))
+        return self._decide(row, column, self._open.get(position) or column.counter(by_task, sum(by_task)))
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:
         """Rule and params of every cell that failed in calm."""
@@ -335,31 +335,31 @@ def _too_many(key: CellKey) -> HarnessError:
     return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}", code="bug")
 
 
-def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fails_in_calm: bool = False) -> Cell:
-    tried = kept.passes + kept.fails
-    rate: Interval | None = _rate(kept.passes, tried) if tried else None
+def _cell(row: _Row, column: _Column, params: dict[str, Any], decision: Decision, fails_in_calm: bool = False) -> Cell:
+    tried = decision.passes + decision.fails
+    rate: Interval | None = _rate(decision.passes, tried) if tried else None
     return Cell(
         column.rule.id,
         row.scenario.name,
         column.rule.severity,
         column.weight,
-        kept.outcome,
+        decision.outcome,
         column.critical,
         params,
-        kept.why.reason,
-        kept.flaky,
-        kept.passes,
-        kept.fails,
-        kept.errors,
-        kept.unproven,
-        kept.met,
+        decision.why.reason,
+        decision.flaky,
+        decision.passes,
+        decision.fails,
+        decision.errors,
+        decision.unproven,
+        decision.met,
         row.chaos,
         fails_in_calm,
-        kept.simulated,
-        kept.concurrent,
+        decision.simulated,
+        decision.concurrent,
         rate,
-        kept.why.ending,
-        kept.why.code,
-        kept.why.key,
-        kept.causes,
+        decision.why.ending,
+        decision.why.code,
+        decision.why.key,
+        decision.causes,
     )

@@ -32,11 +32,11 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
     value, best = _value(scored), _value(scored, errors_pass=True)
     least = options.min_score if options.min_score is not None else spec.scoring.min_score
     vacuous = tally.vacuous(unasked=options.unasked > 0)
-    found = sorted(
+    reasons = sorted(
         _reasons(spec, cases, _uncounted(tally), vacuous, (value, best, least), options, noun),
         key=lambda one: PRECEDENCE.index(one[0]),
     )
-    code = found[0][0] if found else HELD
+    code = reasons[0][0] if reasons else HELD
     decided = [case for case in cases if case.status in ("pass", "fail")]
     return Score(
         value=None if value is None else round(value, 2),
@@ -52,7 +52,7 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
         tolerated=_tolerated(cases, value, least),
         vacuous=vacuous,
         flaky=sum(case.flaky for case in cases),
-        reasons=tuple(text for _, text in found) or (_held(cases, least, noun),),
+        reasons=tuple(text for _, text in reasons) or (_held(cases, least, noun),),
         min_score=least,
         best=None if best is None or not _counts(cases)["error"] else round(best, 2),
         attacks=tally.attacks.result(),
@@ -118,10 +118,10 @@ def _reasons(
     if critical:
         yield VIOLATED, f"a critical rule failed in {_plural(critical, noun)}"
     if least is None and not critical:
-        for found, what in _kinds(cases, noun):
-            failed = _counts(found)["fail"]
+        for group, what in _kinds(cases, noun):
+            failed = _counts(group)["fail"]
             if failed:
-                yield VIOLATED, f"{failed} of {_plural(len(found), what)} failed"
+                yield VIOLATED, f"{failed} of {_plural(len(group), what)} failed"
     yield from below(value, best, least, "score")
     if counts["error"] > options.max_errors and not options.interrupted:
         yield BROKEN, f"{_plural(counts['error'], noun)} could not be judged: harness error"
@@ -155,7 +155,7 @@ def _tolerated(cases: Iterable[Case], value: float | None, least: float | None) 
 
 
 def _held(cases: Sequence[Case], least: float | None, noun: str) -> str:
-    tried = [(_counts(found)["fail"], what) for found, what in _kinds(cases, noun)]
+    tried = [(_counts(group)["fail"], what) for group, what in _kinds(cases, noun)]
     failed = " and ".join(_plural(count, what) for count, what in tried if count)
     if failed:
         return f"{failed} failed, none by a critical rule, and the minimum {least:g} is reached"
@@ -181,7 +181,7 @@ def _interval(cases: Sequence[Case]) -> Interval | None:
     for case in cases:
         if case.status in ("pass", "fail"):
             by.setdefault(case.session or (case.variation.source if case.variation else case.prompt), []).append(case)
-    return score_interval([_prompt_sum(found) for found in by.values()])
+    return score_interval([_prompt_sum(group) for group in by.values()])
 
 
 def _prompt_sum(cases: Sequence[Case]) -> PromptSum:
@@ -193,10 +193,10 @@ def _prompt_sum(cases: Sequence[Case]) -> PromptSum:
 
 def _mutation(cases: Sequence[Case]) -> MutationScore:
     value = _value(cases)
-    kept = [case for case in cases if case.variation is not None and not case.variation.attack]
+    intent = [case for case in cases if case.variation is not None and not case.variation.attack]
     attacks = [case for case in cases if case.variation is not None and case.variation.attack]
     robustness = None if value is None else round(value / 100.0, 4)
-    return MutationScore(robustness, _share(kept), _share(attacks), tuple(_types(cases)))
+    return MutationScore(robustness, _share(intent), _share(attacks), tuple(_types(cases)))
 
 
 def _share(cases: Iterable[Case]) -> Share:
@@ -211,9 +211,9 @@ def _types(cases: Sequence[Case]) -> Iterator[TypeShare]:
     for case in cases:
         if case.variation is not None:
             by.setdefault(case.variation.mutation, []).append(case)
-    for name, found in by.items():
-        made = found[0].variation
+    for name, group in by.items():
+        made = group[0].variation
         assert made is not None
-        share = _share(found)
-        undecided = len(found) - share.judged
+        share = _share(group)
+        undecided = len(group) - share.judged
         yield TypeShare(name, made.attack, made.weight, share.passed, share.judged, undecided)

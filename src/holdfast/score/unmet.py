@@ -32,10 +32,10 @@ class Why(NamedTuple):
 NO_REASON = Why()
 
 
-def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str = "", *, requests: bool = True) -> Why:
+def never_met(scenario: Scenario, indexes: Iterable[int], near: int, detail: str = "", *, requests: bool = True) -> Why:
     """Why a cell that passed proves nothing: it met none of these injections.
 
-    `beside` are the other calls, the arguments that did not match, or why a fault that fired changed nothing;
+    `detail` are the other calls, the arguments that did not match, or why a fault that fired changed nothing;
     `requests`: a request of the agent came through the proxy.
     """
     placed = [scenario.injections[i] for i in sorted(indexes)]
@@ -44,27 +44,30 @@ def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str
     if near == ERASED:
         code, why = "fault-erased", "it fired, but another fault on the same call hid it"
     elif near == NO_EFFECT:
-        code, why = "fault-changed-nothing", f"it fired, but changed nothing{f' ({beside})' if beside else ''}"
+        code, why = "fault-changed-nothing", f"it fired, but changed nothing{f' ({detail})' if detail else ''}"
     elif not waiting:
         code, why = "fault-not-due", "it was not due"
     elif near == CALLED:
-        code, why = _called(waiting, names, beside)
+        code, why = _called(waiting, names, detail)
     else:
         unseen = not requests and any(_kind(injection) == "http" for injection in waiting)
         code = "fault-no-request" if unseen else "fault-not-called"
-        why = "; ".join(dict.fromkeys(filter(None, (*_missing(waiting), beside))))
+        why = "; ".join(dict.fromkeys(filter(None, (*_missing(waiting), detail))))
     return Why(f"the fault was never met: {why}", code, tuple(names))
 
 
-def _called(waiting: Sequence[Injection], names: list[str], beside: str) -> tuple[str, str]:
+def _called(waiting: Sequence[Injection], names: list[str], detail: str) -> tuple[str, str]:
     """Code and sentence if the agent called the faults' target."""
     wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
-    if not beside or wanted is None:
+    if not detail or wanted is None:
         return "fault-not-due", f"the agent called {_joined(names)}, but the fault was not due"
     from holdfast.planes.describe import describe
 
-    asked = ", ".join(f"{name}: {describe(value)}" for name, value in wanted.items())
-    return "fault-no-match", f"the agent called {_joined(names)}, but no call matched {asked}; the calls had {beside}"
+    wanted_arguments = ", ".join(f"{name}: {describe(value)}" for name, value in wanted.items())
+    return (
+        "fault-no-match",
+        f"the agent called {_joined(names)}, but no call matched {wanted_arguments}; the calls had {detail}",
+    )
 
 
 def was_called(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
@@ -76,17 +79,17 @@ def was_called(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
 
 def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str:
     """Describe the calls on the planes of the injections; empty if there were none."""
-    told = []
+    texts = []
     for kind in dict.fromkeys(filter(None, map(_kind, placed))):
         planes = ("tool", "mcp") if kind == "tool" else (kind,)
-        seen = [target.partition("?")[0] for plane, target in map(_call, calls) if plane in planes]
-        if kind in _SEEN and seen:
-            told.append(f"{_SEEN[kind]}: {_listed(list(dict.fromkeys(seen)))}")
+        targets = [target.partition("?")[0] for plane, target in map(_call, calls) if plane in planes]
+        if kind in _SEEN and targets:
+            texts.append(f"{_SEEN[kind]}: {_listed(list(dict.fromkeys(targets)))}")
         elif kind == "http":
-            told.append("no request passed the proxy")
+            texts.append("no request passed the proxy")
         if kind == "llm":
-            told += [f"{place}, which Holdfast does not read" for place in unread_models(calls)]
-    return "; ".join(told)
+            texts += [f"{place}, which Holdfast does not read" for place in unread_models(calls)]
+    return "; ".join(texts)
 
 
 def _kind(injection: Injection) -> str:
@@ -141,8 +144,8 @@ def _named(injection: Injection) -> str:
 
 
 def _joined(names: list[str]) -> str:
-    shown = names[:4] + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
+    listed = names[:4] + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
 
 
 def _listed(names: list[str]) -> str:

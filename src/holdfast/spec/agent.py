@@ -105,8 +105,8 @@ def agent_spec(section: AgentSection) -> AgentSpec:
 
 
 def _limits(section: AgentSection) -> UsageLimits | None:
-    given = section.limits
-    return None if given is None else UsageLimits(given.calls, given.cost, given.tokens)
+    limits = section.limits
+    return None if limits is None else UsageLimits(limits.calls, limits.cost, limits.tokens)
 
 
 def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
@@ -117,8 +117,8 @@ def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "me
 
 def _isolation(section: AgentSection) -> AgentIsolation:
     """The isolation: a started HTTP agent with a reset is reused between trials, unless the file says otherwise."""
-    kept = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
-    return "worker" if kept and not section.at.has("isolation") else section.isolation
+    is_reused = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
+    return "worker" if is_reused and not section.at.has("isolation") else section.isolation
 
 
 def agent_problems(reader: Reader, agent: AgentSection) -> None:

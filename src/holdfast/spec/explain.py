@@ -39,7 +39,7 @@ def joined(problems: Iterable[Problem]) -> list[Problem]:
     # `endpont: …` is both an unknown key and a missing one. Only the first is reported, because it names the second.
     listed = list(problems)
     meant = misspelt(listed)
-    found = [p for p in listed if p.code != _UNUSED and (p.code != "missing-key" or p.path not in meant)]
+    remaining = [p for p in listed if p.code != _UNUSED and (p.code != "missing-key" or p.path not in meant)]
     unused: dict[str, list[str]] = {}
     for p in listed:
         if p.code == _UNUSED:
@@ -49,18 +49,18 @@ def joined(problems: Iterable[Problem]) -> list[Problem]:
         first = next(p for p in listed if p.code == _UNUSED)
         places = "; ".join(f"{parent}: {', '.join(keys)}" for parent, keys in unused.items())
         hint = "another value would be an error or a warning of its own; you can remove them"
-        found.append(replace(first, message=f"these defaults have no effect here: {places}", hint=hint))
-    return found
+        remaining.append(replace(first, message=f"these defaults have no effect here: {places}", hint=hint))
+    return remaining
 
 
 def misspelt(problems: Iterable[Problem]) -> set[str]:
     """The paths of the keys that unknown ones were probably meant to be."""
-    found = set()
+    paths = set()
     for p in problems:
         if p.code == "unknown-key" and p.suggestion:
             parent = p.path.rpartition(".")[0]
-            found.add(f"{parent}.{p.suggestion}" if parent else p.suggestion)
-    return found
+            paths.add(f"{parent}.{p.suggestion}" if parent else p.suggestion)
+    return paths
 
 
 _WINDOW = 160

@@ -302,8 +302,8 @@ def _ignored(reader: Reader, section: WarningsSection) -> None:
 def _sandboxed(reader: Reader, file: File) -> None:
     """Report keys that have an effect only in a sandbox."""
     agent = file.agent
-    asked = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
-    for key in (key for key, wanted in asked.items() if wanted and world_spec(file) is None):
+    keys = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
+    for key in (key for key, wanted in keys.items() if wanted and world_spec(file) is None):
         message, hint = "is for a sandboxed agent", "add sandbox: true"
         reader.error(agent.at.key(key), message, hint=hint, code="conflict")
     for node in agent.at.get("programs").items:

@@ -44,13 +44,13 @@ def names(text: str) -> Names:
     """The names that a string refers to, by kind."""
     if "${" not in text and "{{" not in text:
         return Names()
-    found: dict[str, list[str]] = {"variables": [], "optional": [], "secrets": [], "params": []}
+    by_kind: dict[str, list[str]] = {"variables": [], "optional": [], "secrets": [], "params": []}
     for match in re.finditer(REFERENCE, text):
         if match["variable"] is None:
-            found[match["space"]].append(match["name"])
+            by_kind[match["space"]].append(match["name"])
         else:
-            found["variables" if match["default"] is None else "optional"].append(match["variable"])
-    return Names(**{kind: tuple(dict.fromkeys(listed)) for kind, listed in found.items()})
+            by_kind["variables" if match["default"] is None else "optional"].append(match["variable"])
+    return Names(**{kind: tuple(dict.fromkeys(listed)) for kind, listed in by_kind.items()})
 
 
 def resolve(
@@ -124,20 +124,20 @@ def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
 def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWarning, ...]:
     """A warning for each variable whose value is passed on to the agent and too short to be masked."""
     refused = given_by(spec.secrets, environ)
-    given = [name for name in given_by(spec.passed_on, environ) if name in environ and name not in refused]
-    short = [name for name in given if _is_short(name, environ)]
+    passed = [name for name in given_by(spec.passed_on, environ) if name in environ and name not in refused]
+    short = [name for name in passed if _is_short(name, environ)]
     why = f"is shorter than {SHORTEST_SECRET} characters: it is passed on, but not masked in output and stored files"
     return tuple(RunWarning("secret-short", f"the value of {name} {why}") for name in short)
 
 
 def given_by(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
     """The variables that provide the values of these texts."""
-    found: dict[str, None] = {}
+    variables: dict[str, None] = {}
     for match in (match for text in texts for match in re.finditer(REFERENCE, text)):
         name = match["variable"]
         if name is not None and (match["default"] is None or environ.get(name)):
-            found[name] = None  # a secret of the world has its own entry; a default is not a secret
-    return found
+            variables[name] = None  # a secret of the world has its own entry; a default is not a secret
+    return variables
 
 
 def _is_short(name: str, environ: Mapping[str, str]) -> bool:
@@ -176,9 +176,9 @@ def url_fault(text: str) -> str:
 class SettledValues:
     """The values of references by path; a stored run provides the values that it used."""
 
-    def __init__(self, environ: Mapping[str, str], kept: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str], stored: Mapping[str, str] | None = None) -> None:
         self._environ = environ
-        self._kept = kept
+        self._kept = stored
         self.found: dict[str, str] = {}
         self.unset: dict[str, tuple[str, ...]] = {}
         """The unset variables by path."""

@@ -16,18 +16,18 @@ def requires_contract(spec: Spec) -> list[Problem]:
     """What a contract run requires: rules, scenarios and something to ask."""
     rules = spec.invariants
     first = (rules[0].position if rules else spec.agent.position) or _START
-    found = []
+    problems = []
     if not rules:
-        found.append(_wanted("contract.invariants", "no rules", "add contract: with name and invariants", first))
+        problems.append(_wanted("contract.invariants", "no rules", "add contract: with name and invariants", first))
     if not spec.scenarios:
         hint = "add chaos_matrix: with - name: no-chaos, or use --profile"
-        found.append(_wanted("chaos_matrix", "no scenarios", hint, first))
+        problems.append(_wanted("chaos_matrix", "no scenarios", hint, first))
     silent = next((rule for rule in rules if not rule.probes), None)
     if not spec.tasks and (silent is not None or not rules):
         what = f"nothing to ask for the rule {silent.id}, which has no probes" if silent else "nothing to ask"
         hint = f"add golden_prompts: or task:, or probes to {silent.id if silent else 'every rule'}"
-        found.append(_wanted("golden_prompts", what, hint, (silent and silent.position) or first))
-    return found
+        problems.append(_wanted("golden_prompts", what, hint, (silent and silent.position) or first))
+    return problems
 
 
 def _wanted(path: str, message: str, hint: str, at: Position) -> Problem:

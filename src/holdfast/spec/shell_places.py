@@ -53,13 +53,13 @@ def shell_places(command: str) -> Iterator[ShellPlace]:
     """Every `{{ params.x }}` of the command, in order."""
     scan = _ShellScan()
     at = 0
-    for found in re.finditer(NAMED, command):
-        if found["space"] != "params":
+    for match in re.finditer(NAMED, command):
+        if match["space"] != "params":
             continue
-        scan.read(command[at : found.start()])
-        yield ShellPlace(found.start(), found.end(), found["name"], scan.quote, scan.fault)
+        scan.read(command[at : match.start()])
+        yield ShellPlace(match.start(), match.end(), match["name"], scan.quote, scan.fault)
         scan.passed_value()
-        at = found.end()
+        at = match.end()
 
 
 class _ShellScan:

@@ -76,8 +76,8 @@ def _user_problems(reader: Reader, user: UserSection, written: int) -> None:
     if user.script == UserScript() and not reader.failed(f"{path}.script"):
         hint = "write a list of what the user says"
         reader.error(at.get("script"), "the user says nothing", hint=hint, code="empty")
-    said = [("script", text) for text in (*lines.texts, *(rule.say for rule in lines.rules))]
-    for key, text in (("script", user.script_file), ("model", user.model), ("stop", user.stop), *said):
+    texts = [("script", text) for text in (*lines.texts, *(rule.say for rule in lines.rules))]
+    for key, text in (("script", user.script_file), ("model", user.model), ("stop", user.stop), *texts):
         if text is not None and names(text).params:
             message = "{{ params }} are not filled in here"
             reader.error(at.get(key), message, hint="only the goal has them", code="unknown-reference")
@@ -91,7 +91,7 @@ def user_scripts(reader: Reader, file: File, folder: Path) -> None:
         name = user.script_file
         if name is not None and not names(name).any and opens(folder / name):
             try:
-                read_script(folder / name, shown=name)
+                read_script(folder / name, label=name)
             except SpecError as wrong:
                 report_inner(reader, user.at.get("script"), name, wrong.problems, code="bad-script")
 

@@ -48,11 +48,11 @@ def bare_table(sql: str) -> str:
         first = next((piece for piece in statement if piece != "("), "")
         if (first not in _QUERIES and first not in _OTHERS) or _changes_meaning(first, statement):
             return ""
-        found = _own(first, statement)
-        if not found and first in _QUERIES and "with" not in statement:
-            found = _read(statement)
-        if found:
-            return found.strip("`")
+        table = _own(first, statement)
+        if not table and first in _QUERIES and "with" not in statement:
+            table = _read(statement)
+        if table:
+            return table.strip("`")
     return ""
 
 
@@ -121,9 +121,9 @@ def _read(statement: Sequence[str]) -> str:
             scopes[-1] = "select"
         elif (piece == "from" and scopes[-1] == "select") or (piece == "join" and scopes[-1] == "from"):
             scopes[-1] = "from"
-            found = _name(statement[at + 1 : at + 3])
-            if found and statement[at + 2 : at + 3] != ["("]:
-                return found
+            table = _name(statement[at + 1 : at + 3])
+            if table and statement[at + 2 : at + 3] != ["("]:
+                return table
     return ""
 
 

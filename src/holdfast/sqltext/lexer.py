@@ -96,14 +96,14 @@ def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
 
     `opened`: `at` is inside a comment that MySQL executes.
     """
-    found = (_OPENED if opened else _PIECE[dialect]).match(sql, at)
-    assert found is not None  # matches any text
-    kind = found.lastgroup or ""
+    match = (_OPENED if opened else _PIECE[dialect]).match(sql, at)
+    assert match is not None  # matches any text
+    kind = match.lastgroup or ""
     if kind == "nested":
-        return SqlPiece("comment", _comment_end(sql, found.end()))
+        return SqlPiece("comment", _comment_end(sql, match.end()))
     if kind in _QUOTED:
-        return SqlPiece(_QUOTED[kind][0], _quoted_end(sql, found.end(), kind, continues=found[0] in ("e'", "E'")))
-    return SqlPiece(kind, found.end())
+        return SqlPiece(_QUOTED[kind][0], _quoted_end(sql, match.end(), kind, continues=match[0] in ("e'", "E'")))
+    return SqlPiece(kind, match.end())
 
 
 def pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
@@ -134,8 +134,8 @@ def _quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
 
 def _run_end(pattern: re.Pattern[str], sql: str, at: int) -> int:
     """The position where a repeated pattern stops matching."""
-    while (found := pattern.match(sql, at)) is not None and found.end() > at:
-        at = found.end()
+    while (match := pattern.match(sql, at)) is not None and match.end() > at:
+        at = match.end()
     return at
 
 
@@ -154,7 +154,7 @@ def tokens(sql: str, dialect: Dialect) -> Iterator[Token]:
     detail = _DETAIL[dialect]
     for kind, at, end in pieces(sql, dialect):
         if kind == "code":
-            for found in detail.finditer(sql, at, end):
-                yield Token(found.lastgroup, found[0], found.start())  # type: ignore[arg-type]  # a group is a kind
+            for match in detail.finditer(sql, at, end):
+                yield Token(match.lastgroup, match[0], match.start())  # type: ignore[arg-type]  # a group is a kind
         else:
             yield Token(kind, sql[at:end], at)  # type: ignore[arg-type]  # the same

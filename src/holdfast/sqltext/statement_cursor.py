@@ -39,10 +39,10 @@ class StatementCursor:
                 return False
             if self.at < self._code_end:
                 return True
-            found = piece(self.sql, self.dialect, self.at, self._opened)
-            if found.kind != "comment":
+            here = piece(self.sql, self.dialect, self.at, self._opened)
+            if here.kind != "comment":
                 return True
-            self.at = found.end
+            self.at = here.end
 
     def end(self) -> int:
         """The end of the statement that begins here; skips its delimiter."""
@@ -50,35 +50,35 @@ class StatementCursor:
         self._depth = 0
         while self.at < len(self.sql):
             code, end = self._piece()
-            found = self._delimiter(end, program) if code else -1
-            if found >= 0:
-                self.at = found + len(self.delimiter)
-                return found
+            delimiter_end = self._delimiter(end, program) if code else -1
+            if delimiter_end >= 0:
+                self.at = delimiter_end + len(self.delimiter)
+                return delimiter_end
             self.at = end
         return self.at
 
     def _piece(self) -> tuple[bool, int]:
         """Whether code is here, and where it or the other piece ends."""
         if self.at >= self._code_end:
-            found = piece(self.sql, self.dialect, self.at, self._opened)
-            if found.kind != "code":
-                self._opened = found.kind == "open" or (self._opened and found.kind != "close")
-                return False, found.end
-            self._code_end = found.end
+            here = piece(self.sql, self.dialect, self.at, self._opened)
+            if here.kind != "code":
+                self._opened = here.kind == "open" or (self._opened and here.kind != "close")
+                return False, here.end
+            self._code_end = here.end
         return True, self._code_end
 
     def _delimiter(self, end: int, program: bool) -> int:
         """Where the statement ends in this code; -1 if it continues."""
-        found = self.sql.find(self.delimiter, self.at, end)
+        delimiter_at = self.sql.find(self.delimiter, self.at, end)
         if not program:
-            return found
+            return delimiter_at
         at = self.at
         while True:
-            self._count(at, end if found < 0 else found)
-            if found < 0 or not self._depth:
-                return found
-            at = found + 1
-            found = self.sql.find(self.delimiter, at, end)
+            self._count(at, end if delimiter_at < 0 else delimiter_at)
+            if delimiter_at < 0 or not self._depth:
+                return delimiter_at
+            at = delimiter_at + 1
+            delimiter_at = self.sql.find(self.delimiter, at, end)
 
     def _count(self, at: int, end: int) -> None:
         """Count BEGIN, CASE and END of a body."""

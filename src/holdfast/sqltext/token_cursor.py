@@ -48,12 +48,12 @@ class TokenCursor:
 
     def skip(self, *words: str) -> bool:
         """Skip these words, as far as they are here; returns whether the first one was."""
-        found = self.word == words[0]
+        is_here = self.word == words[0]
         for word in words:
             if self.word != word:
                 break
             self.step()
-        return found
+        return is_here
 
     def skip_all(self, words: Collection[str]) -> None:
         """Skip any of these."""

@@ -53,8 +53,8 @@ def transaction_statements(sql: str, dialect: Dialect) -> tuple[TransactionState
 
 
 def _read(sql: str, dialect: Dialect) -> tuple[TransactionStatement, ...]:
-    found = (_statement(text, dialect) for text in statements(sql, dialect))
-    return tuple(statement for statement in found if statement is not None)
+    read = (_statement(text, dialect) for text in statements(sql, dialect))
+    return tuple(statement for statement in read if statement is not None)
 
 
 _remembered = lru_cache(512)(_read)
@@ -95,16 +95,16 @@ def _kind(verb: str, more: list[str], dialect: Dialect) -> TransactionKind:
 
 def _autocommit(cursor: TokenCursor) -> bool | None:
     """The value to which a MySQL SET sets autocommit; a user variable may have the same name."""
-    found, before = None, ("", "")
+    setting, before = None, ("", "")
     while not cursor.over:
         word = cursor.word
         cursor.step()
         if word == "autocommit" and (before[1] != "@" or before[0] == "@"):
             cursor.skip(":")
             if cursor.skip("="):
-                found = cursor.token.text.strip("'\"").upper() in ("1", "ON", "TRUE")
+                setting = cursor.token.text.strip("'\"").upper() in ("1", "ON", "TRUE")
         before = (before[1], word)
-    return found
+    return setting
 
 
 def _shown(text: str, dialect: Dialect) -> str:

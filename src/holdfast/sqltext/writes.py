@@ -47,10 +47,10 @@ class Write(Struct, frozen=True):
 
 def writes_of(statement: str, dialect: Dialect) -> tuple[Write, ...]:
     """Everything that one statement writes, as far as its text shows; each table once per operation."""
-    found: dict[tuple[str, str], Write] = {}
+    writes: dict[tuple[str, str], Write] = {}
     for write in _found(TokenCursor(statement, dialect)):
-        found.setdefault((write.op, write.table), write)
-    return tuple(found.values())
+        writes.setdefault((write.op, write.table), write)
+    return tuple(writes.values())
 
 
 def _found(cursor: TokenCursor) -> Iterator[Write]:

@@ -24,45 +24,45 @@ _events = decoder(AuditEvent)
 _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-def settle_audit(run: RunDir, seen: Observation) -> Observation:
+def settle_audit(run: RunDir, observation: Observation) -> Observation:
     """The observation to store: its complete audit log is in the file, and only its length is here."""
-    if not seen.audit or not is_id(seen.trial):
-        return seen
-    data = b"".join(encode(event) + b"\n" for event in seen.audit)
+    if not observation.audit or not is_id(observation.trial):
+        return observation
+    data = b"".join(encode(event) + b"\n" for event in observation.audit)
     folder = run.path / "audit"
     folder.mkdir(mode=0o700, exist_ok=True)
-    fd = os.open(_file(folder, seen.trial), _AFRESH, 0o600)
+    fd = os.open(_file(folder, observation.trial), _AFRESH, 0o600)
     try:
         write_all(fd, data)
     finally:
         os.close(fd)
     digest = blake2b(data, digest_size=SIZE).hexdigest()
-    return replace(seen, audit=(), audited=len(seen.audit), audited_digest=digest)
+    return replace(observation, audit=(), audited=len(observation.audit), audited_digest=digest)
 
 
-def whole(run: RunDir, seen: Observation) -> Observation:
+def whole(run: RunDir, observation: Observation) -> Observation:
     """The observation with its trace and audit log; an incomplete one may not be judged."""
-    return _with_audit(run, with_trace(run, seen)) if seen.events or seen.audited else seen
+    return _with_audit(run, with_trace(run, observation)) if observation.events or observation.audited else observation
 
 
-def _with_audit(run: RunDir, seen: Observation) -> Observation:
-    if not seen.audited:
-        return seen
+def _with_audit(run: RunDir, observation: Observation) -> Observation:
+    if not observation.audited:
+        return observation
     try:
-        events = tuple(map(_events.decode, _lines(run, seen)))
+        events = tuple(map(_events.decode, _lines(run, observation)))
     except (OSError, ValueError, RecursionError):
         events = ()
-    if len(events) != seen.audited:
-        return replace(seen, audited=0, audited_digest="", error=seen.error or LOST)
-    return replace(seen, audit=events, audited=0, audited_digest="")
+    if len(events) != observation.audited:
+        return replace(observation, audited=0, audited_digest="", error=observation.error or LOST)
+    return replace(observation, audit=events, audited=0, audited_digest="")
 
 
-def _lines(run: RunDir, seen: Observation) -> list[bytes]:
+def _lines(run: RunDir, observation: Observation) -> list[bytes]:
     """The lines of the trial's audit file; none if the file was changed."""
-    if not is_id(seen.trial):
+    if not is_id(observation.trial):
         return []
-    lines = list(islice(read_lines(_file(run.path / "audit", seen.trial)), seen.audited + 1))
-    return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == seen.audited_digest else []
+    lines = list(islice(read_lines(_file(run.path / "audit", observation.trial)), observation.audited + 1))
+    return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == observation.audited_digest else []
 
 
 def _file(folder: Path, trial: str) -> Path:

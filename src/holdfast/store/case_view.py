@@ -63,10 +63,10 @@ class StoredReplicas(Sequence[ReplicaRow]):
         return map(self._row, self._replicas)
 
     def _row(self, replica: Replica) -> ReplicaRow:
-        found = self._files.trial(replica.trial)
-        prompt = interpolate(found.trial.task.prompt, found.trial.params)
-        verdicts = tuple(map(self._proven, found.verdicts))
-        return ReplicaRow(replica, prompt, found.seen, verdicts, self._files.again(replica.trial))
+        traced = self._files.trial(replica.trial)
+        prompt = interpolate(traced.trial.task.prompt, traced.trial.params)
+        verdicts = tuple(map(self._proven, traced.verdicts))
+        return ReplicaRow(replica, prompt, traced.seen, verdicts, self._files.again(replica.trial))
 
     def _proven(self, verdict: Verdict) -> Verdict:
         """The verdict in its case: a rule that passed without meeting its fault is unproven, as in its cell."""

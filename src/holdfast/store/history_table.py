@@ -30,9 +30,9 @@ def connected(path: Path) -> sqlite3.Connection:
     _make(path)
     db = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
     try:
-        found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise sqlite3.DatabaseError(str(found).splitlines()[0])
+        answer = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if answer != "ok":
+            raise sqlite3.DatabaseError(str(answer).splitlines()[0])
         with transaction(db):
             schema = db.execute("PRAGMA user_version").fetchone()[0]
             if schema > history_table.SCHEMA:
@@ -167,9 +167,9 @@ def stamps(db: sqlite3.Connection) -> dict[str, str]:
 
 def rows(db: sqlite3.Connection, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
     """Every run, newest first; with the cells of the named runs, or of all."""
-    found = [_run(row) for row in db.execute(f"SELECT {_quoted(_RUN)} FROM runs")]  # noqa: S608  # our own names
-    wanted = {run.id for run in found} if cells_of is None else set(cells_of)
-    made = [replace(run, cells=_cells(db, run.id)) if run.id in wanted else run for run in found]
+    runs = [_run(row) for row in db.execute(f"SELECT {_quoted(_RUN)} FROM runs")]  # noqa: S608  # our own names
+    wanted = {run.id for run in runs} if cells_of is None else set(cells_of)
+    made = [replace(run, cells=_cells(db, run.id)) if run.id in wanted else run for run in runs]
     return sorted(made, key=lambda run: run.order, reverse=True)
 
 
@@ -182,9 +182,9 @@ def _run(row: tuple[object, ...]) -> PastRun:
 
 def _cells(db: sqlite3.Connection, run: str) -> tuple[PastCell, ...]:
     names = ", ".join(PastCell.__struct_fields__)
-    found = db.execute(f"SELECT {names} FROM cells WHERE run = ? ORDER BY rule, scenario", [run])  # noqa: S608
+    cells = db.execute(f"SELECT {names} FROM cells WHERE run = ? ORDER BY rule, scenario", [run])  # noqa: S608
     fields = PastCell.__struct_fields__
-    return tuple(convert(dict(zip(fields, row, strict=True)), PastCell, strict=False) for row in found)
+    return tuple(convert(dict(zip(fields, row, strict=True)), PastCell, strict=False) for row in cells)
 
 
 def _storable(value: object) -> object:

@@ -37,9 +37,9 @@ class TrialNumbers:
         """The id's number; a new one if it has none."""
         key = _key(id)
         if key is None:
-            found = self._odd.setdefault(id, self._count)
-            if found < self._count:
-                return found
+            known = self._odd.setdefault(id, self._count)
+            if known < self._count:
+                return known
         else:
             at = self._slot(key)
             if self._keys[at]:
@@ -57,15 +57,15 @@ class TrialNumbers:
             return self._odd.get(id)
         keys, mask = self._keys, self._mask  # the same as _slot, inlined because it runs twice per trial
         at = key & mask
-        while (found := keys[at]) and found != key:
+        while (stored := keys[at]) and stored != key:
             at = (at + 1) & mask
-        return self._numbers[at] if found else None
+        return self._numbers[at] if stored else None
 
     def _slot(self, key: int) -> int:
         """The slot of a key, or a free one: ids are digests, so their last bits are as good as a hash."""
         keys, mask = self._keys, self._mask
         at = key & mask
-        while (found := keys[at]) and found != key:
+        while (stored := keys[at]) and stored != key:
             at = (at + 1) & mask
         return at
 
@@ -127,11 +127,11 @@ class Chains:
 
     def of(self, owner: int) -> list[int]:
         """The owner's verdicts, in order."""
-        found, at = [], self._last[owner]
+        numbers, at = [], self._last[owner]
         while at != NONE:
-            found.append(at)
+            numbers.append(at)
             at = self._before[at]
-        return found[::-1]
+        return numbers[::-1]
 
 
 class RunIndex:
@@ -208,13 +208,13 @@ class RunIndex:
     def _read_observations(self, files: Sequence[Path]) -> None:
         broken = bytearray(len(self._begun))
         for which, path in enumerate(files):
-            for start, seen in records(path, self._glance, _seen.decode_lines):
-                number = self._numbers.find(seen.trial)
+            for start, observation in records(path, self._glance, _seen.decode_lines):
+                number = self._numbers.find(observation.trial)
                 if number is None:
                     continue
-                if self._seen_at[number] == _NOWHERE or broken[number] or not seen.error:
+                if self._seen_at[number] == _NOWHERE or broken[number] or not observation.error:
                     self._seen_at[number], self._seen_in[number] = start, which
-                    broken[number] = bool(seen.error)
+                    broken[number] = bool(observation.error)
 
     def _glance(self, line: bytes) -> _Seen | Observation:
         """Read only the trial and the error; the whole record is read only if its error may be a blob."""

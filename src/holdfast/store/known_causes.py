@@ -53,8 +53,8 @@ def known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
     """By rule, those of rules that the spec still has."""
     rules = {rule.id for rule in spec.invariants}
     folder = causes_folder(spec)
-    found = [read_json(path, _files) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
-    return {one.rule: one.causes for one in found if one.rule in rules}
+    files = [read_json(path, _files) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
+    return {one.rule: one.causes for one in files if one.rule in rules}
 
 
 def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Iterable[str]) -> None:
@@ -71,9 +71,9 @@ def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Ite
     if ignore.is_file() and ignore.read_text("utf-8") == "*\n":  # as Holdfast wrote it: git may see the causes
         ignore.write_text(f"*\n!/{HUNTS}/\n!/{HUNTS}/**\n", "utf-8")
     with _locked(folder):
-        kept = known_causes(spec)
-        for rule in {*new, *kept}:
-            merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in kept.get(rule, ())}
+        known = known_causes(spec)
+        for rule in {*new, *known}:
+            merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in known.get(rule, ())}
             merged |= {one.id: one for one in new.get(rule, ())}
             ordered = tuple(sorted(merged.values(), key=lambda one: one.id))
             path = folder / f"{_file_name(rule)}.json"

@@ -103,11 +103,11 @@ class JsonLines:
         os.close(self._fd)
 
     def _put_back(self) -> None:
-        beside = self.path.with_name(self.path.name + ".new")
-        beside.unlink(missing_ok=True)
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        temporary = self.path.with_name(self.path.name + ".new")
+        temporary.unlink(missing_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.writelines(self._own())
-        beside.replace(self.path)
+        temporary.replace(self.path)
 
     def _foreign(self, start: int) -> None:
         """The next write begins here: bytes in between are foreign."""

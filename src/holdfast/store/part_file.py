@@ -34,12 +34,12 @@ def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
     path = run.path / _NAME
     if not path.is_file():
         return spec
-    kept = read_json(path, decoder(PartFile))
+    stored = read_json(path, decoder(PartFile))
     if not own_rules:
-        return replace(spec, tasks=kept.tasks, invariants=kept.invariants, scenarios=kept.scenarios)
+        return replace(spec, tasks=stored.tasks, invariants=stored.invariants, scenarios=stored.scenarios)
     if spec.part == "replay":
         hint = "replay the sessions again: holdfast replay run -c FILE"
         raise UsageError(
             f"run {run.id}: its sessions are judged by the contracts they name", hint=hint, code="run-unusable"
         )
-    return replace(spec, tasks=kept.tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))
+    return replace(spec, tasks=stored.tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))

@@ -41,16 +41,16 @@ def regressions(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()
     was = {(cell.rule, cell.scenario): cell.outcome for cell in before.cells}
     line = [run for run in between if before.order < run.order < after.order and run.is_point and _same(run, after)]
     line = [*sorted(line, key=lambda run: run.order), after]
-    found = []
+    result = []
     for cell in after.cells:
         outcome = was.get((cell.rule, cell.scenario))
         if outcome == "pass" and cell.outcome == "fail":
             first = _first_failing(cell, line)
-            found.append(
+            result.append(
                 Regression(cell.rule, cell.scenario, outcome, cell.outcome, first.commit, first.id, first.dirty)
             )
-    by_rule = {one.scenario for one in found if one.rule != CASES}
-    return tuple(one for one in found if one.rule != CASES or one.scenario not in by_rule)
+    by_rule = {one.scenario for one in result if one.rule != CASES}
+    return tuple(one for one in result if one.rule != CASES or one.scenario not in by_rule)
 
 
 def _same(run: PastRun, other: PastRun) -> bool:

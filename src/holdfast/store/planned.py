@@ -49,20 +49,20 @@ class Planned:
 
     def _head(self, trial: Trial) -> bytes:
         name = trial.scenario.name
-        found = self._heads.get(name)
-        if found is None:
-            found = self._heads[name] = ids.head("contract", self._scenarios[name])
-        return found
+        known = self._heads.get(name)
+        if known is None:
+            known = self._heads[name] = ids.head("contract", self._scenarios[name])
+        return known
 
     def _middle(self, task: Task, params: int) -> bytes:
-        found = self._middles.get((task, params))
-        if found is None:
-            found = b"%b,%b," % (canonical(task), canonical(self._plan.spec.params[params]))
-            self._middles[task, params] = found
-        return found
+        known = self._middles.get((task, params))
+        if known is None:
+            known = b"%b,%b," % (canonical(task), canonical(self._plan.spec.params[params]))
+            self._middles[task, params] = known
+        return known
 
     def _tail(self, trial: Trial) -> bytes:
-        found = self._tails.get(trial.invariant)
-        if found is None:
-            found = self._tails[trial.invariant] = ids.tail(trial.invariant, self._agent, self._plan.spec.seed)
-        return found
+        known = self._tails.get(trial.invariant)
+        if known is None:
+            known = self._tails[trial.invariant] = ids.tail(trial.invariant, self._agent, self._plan.spec.seed)
+        return known

@@ -43,8 +43,8 @@ class StoredAdvice:
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.evidence()
-        found = records(self._path, _consulted.decode, _consulted.decode_lines)
-        self._places = {(one.trial, one.invariant): start for start, one in found}  # the last of several counts
+        placed = records(self._path, _consulted.decode, _consulted.decode_lines)
+        self._places = {(one.trial, one.invariant): start for start, one in placed}  # the last of several counts
 
     def get(self, trial: str, rule: str) -> Evidence | None:
         """The answer for a rule of a trial; None if there is none."""
@@ -140,18 +140,18 @@ class RunRecord:
         if self._traces is not None:
             self._traces.write(trial, event, changed=changed)
 
-    def observation(self, seen: Observation) -> None:
+    def observation(self, observation: Observation) -> None:
         """Write an observation: the kernel has it when this returns. UnicodeEncodeError: it cannot be stored."""
-        if seen.audit:
-            seen = settle_audit(self._run, seen)
+        if observation.audit:
+            observation = settle_audit(self._run, observation)
         if self._traces is not None:
-            seen = self._traces.settle(seen)
-        self._observations.write_lines(pack(seen, self._blobs) + b"\n", 1)
+            observation = self._traces.settle(observation)
+        self._observations.write_lines(pack(observation, self._blobs) + b"\n", 1)
 
-    def consulted(self, said: Consulted) -> None:
+    def consulted(self, consulted: Consulted) -> None:
         """Write a model's answer before a verdict depends on it."""
         assert self._evidence is not None
-        self._evidence.write(encode(said))
+        self._evidence.write(encode(consulted))
 
     def hold(self, verdicts: Sequence[Verdict]) -> bool:
         """Queue verdicts to be written with others; returns whether they are the first to wait for `flush`."""
@@ -172,11 +172,11 @@ class RunRecord:
         """The files' seals by name, and notes on those that other programs wrote to; no agent is running."""
         try:
             self.flush()
-            found = {lines.path.name: lines.seal() for lines in self._files}
+            seals = {lines.path.name: lines.seal() for lines in self._files}
         except OSError as broken:  # a full disk: the file stays, without a seal
             return {}, (RunWarning("seal-failed", f"the run's files could not be sealed: {broken.strerror}"),)
-        return {name: seal for name, (seal, _) in found.items()}, tuple(
-            RunWarning("seal-broken", said) for _, said in found.values() if said
+        return {name: seal for name, (seal, _) in seals.items()}, tuple(
+            RunWarning("seal-broken", note) for _, note in seals.values() if note
         )
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ def read_trial(line: bytes) -> TrialRecord:
 
 def observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
     """Every stored observation; without traces and audit logs if they are not needed."""
-    return (seen for _, seen in StoredObservations(run).all(traces=traces))
+    return (observation for _, observation in StoredObservations(run).all(traces=traces))
 
 
 class StoredObservations:
@@ -237,8 +237,8 @@ class StoredObservations:
     def all(self, *, traces: bool = True) -> Iterator[tuple[int, Observation]]:
         """In the order in which they were stored."""
         for number, path in enumerate(self._files):
-            for start, seen in records(path, lambda line: unpack(line, self._blobs), unpack_lines):
-                yield start * len(self._files) + number, self.whole(seen) if traces else seen
+            for start, observation in records(path, lambda line: unpack(line, self._blobs), unpack_lines):
+                yield start * len(self._files) + number, self.whole(observation) if traces else observation
 
     def at(self, place: int) -> Observation:
         """The complete observation at a position."""
@@ -247,9 +247,9 @@ class StoredObservations:
             self._open[number] = LineReader(self._files[number])
         return self.whole(unpack(self._open[number].line(start), self._blobs))
 
-    def whole(self, seen: Observation) -> Observation:
+    def whole(self, observation: Observation) -> Observation:
         """The observation with its trace and its audit log."""
-        return whole(self._run, seen)
+        return whole(self._run, observation)
 
     def close(self) -> None:
         for reader in self._open.values():

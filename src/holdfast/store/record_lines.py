@@ -31,9 +31,9 @@ def records(
     number = 1
     for start, lines in _blocks(path):
         starts = accumulate(map(len, lines), initial=start)
-        found = _at_once(lines, decode_lines)
-        if found is not None:
-            yield from zip(starts, found, strict=False)  # starts has one more entry: where the next block begins
+        decoded = _at_once(lines, decode_lines)
+        if decoded is not None:
+            yield from zip(starts, decoded, strict=False)  # starts has one more entry: where the next block begins
         else:
             yield from zip(starts, _one_by_one(lines, decode, path, number), strict=False)
         number += len(lines)
@@ -68,10 +68,10 @@ def _at_once(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -
     if not ours:
         return None
     try:
-        found = decode_lines(block)
+        decoded = decode_lines(block)
     except UNREADABLE:
         return None
-    return found if len(found) == len(lines) else None
+    return decoded if len(decoded) == len(lines) else None
 
 
 def _one_by_one(lines: list[bytes], decode: Callable[[bytes], T], path: Path, number: int) -> Iterator[T]:

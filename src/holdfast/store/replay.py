@@ -42,13 +42,13 @@ class GivenVerdicts:
 
     def of(self, trial: int) -> dict[str, Verdict]:
         """The verdicts on a trial by rule; the last of several counts."""
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
         at = self._last[trial]
         while at >= 0:
             assert self._lines is not None
-            found.append(_verdicts.decode(self._lines.line(self._starts[at])))
+            verdicts.append(_verdicts.decode(self._lines.line(self._starts[at])))
             at = self._before[at]
-        return {verdict.invariant: verdict for verdict in reversed(found)}
+        return {verdict.invariant: verdict for verdict in reversed(verdicts)}
 
     def close(self) -> None:
         if self._lines is not None:
@@ -112,28 +112,28 @@ class _Reading:
 
     def go(self) -> None:
         """Add every observed trial."""
-        for at, seen in self._seen.all():
-            if seen.trial in self._asked:
-                self._control(self._asked[seen.trial], seen)
+        for at, observation in self._seen.all():
+            if observation.trial in self._asked:
+                self._control(self._asked[observation.trial], observation)
                 continue
-            place = self._ids.find(seen.trial)
+            place = self._ids.find(observation.trial)
             if place is None or not self._begun[place] or self._done[place]:
                 continue
-            if seen.error:
+            if observation.error:
                 self._broken[place] = at
             else:
                 self._broken[place] = -1  # a repetition succeeded
-                self._add(place, at, seen)
+                self._add(place, at, observation)
 
     def add_broken(self) -> None:
         """Add the trials with only harness errors."""
         for id, control in self._broken_controls.items():
             self._keep(self._asked[id], control)
         for at in sorted(at for at in self._broken if at >= 0):
-            seen = self._seen.at(at)
-            place = self._ids.find(seen.trial)
+            observation = self._seen.at(at)
+            place = self._ids.find(observation.trial)
             assert place is not None
-            self._add(place, at, seen)
+            self._add(place, at, observation)
 
     def stored(self) -> StoredRun:
         """What there is."""
@@ -150,29 +150,29 @@ class _Reading:
     def _later(self) -> Iterator[tuple[Trial, Observation]]:
         with closing(self._seen):
             for at in self._unjudged:
-                seen = self._seen.at(at)
-                place = self._ids.find(seen.trial)
+                observation = self._seen.at(at)
+                place = self._ids.find(observation.trial)
                 assert place is not None
-                yield self._plan.trials[place], seen
+                yield self._plan.trials[place], observation
 
-    def _control(self, trial: Trial, seen: Observation) -> None:
-        if seen.error:
-            self._broken_controls[trial.id] = seen
+    def _control(self, trial: Trial, observation: Observation) -> None:
+        if observation.error:
+            self._broken_controls[trial.id] = observation
             return
         self._broken_controls.pop(trial.id, None)
-        self._keep(trial, seen)
+        self._keep(trial, observation)
 
-    def _keep(self, trial: Trial, seen: Observation) -> None:
+    def _keep(self, trial: Trial, observation: Observation) -> None:
         if trial.id not in self._controls:
-            self._tally.saw(trial, seen)
-        if not seen.masked:  # an unmasked observation must be compared with an unmasked control: it runs again
-            self._controls[trial.id] = seen
+            self._tally.saw(trial, observation)
+        if not observation.masked:  # an unmasked observation must be compared with an unmasked control: it runs again
+            self._controls[trial.id] = observation
 
-    def _add(self, place: int, at: int, seen: Observation) -> None:
+    def _add(self, place: int, at: int, observation: Observation) -> None:
         trial = self._plan.trials[place]
         self._done[place] = True
         rules, verdicts = self._plan.rules(trial), self._given.of(place)
         if any(rule.id not in verdicts for rule in rules):
             self._unjudged.append(at)
             return
-        self._tally.take(trial, seen, [verdicts[rule.id] for rule in rules])
+        self._tally.take(trial, observation, [verdicts[rule.id] for rule in rules])

@@ -54,12 +54,12 @@ def is_damaged(path: Path) -> bool:
     if not path.name.isdigit() or is_run(path):
         return False
     try:
-        found = os.listdir(path)
+        names = os.listdir(path)
     except PermissionError:
         return True
     except OSError:
         return False
-    return any(name in _FILES or name.startswith(("observations-", "verdicts-")) for name in found) and not is_written(
+    return any(name in _FILES or name.startswith(("observations-", "verdicts-")) for name in names) and not is_written(
         path
     )
 

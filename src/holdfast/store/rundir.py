@@ -240,8 +240,8 @@ class RunDir:
         data = path.read_bytes()
         number = _decoded(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
         if number != RUN_DIRECTORY:  # checked before its other keys, which may differ
-            said = too_new(f"run {self.id}", number, RUN_DIRECTORY)
-            raise UserError(said, hint="use the version of Holdfast that wrote it", code="run-too-new")
+            problem = too_new(f"run {self.id}", number, RUN_DIRECTORY)
+            raise UserError(problem, hint="use the version of Holdfast that wrote it", code="run-too-new")
         return _decoded(decoder(Manifest).decode, data, str(path), _MEND_FILE)
 
     def ended(self) -> RunEnd | None:
@@ -266,8 +266,8 @@ class RunDir:
 
     def verdict_files(self) -> list[Path]:
         """All files of verdicts, newest last."""
-        found = (path for path in self.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
-        return sorted(found, key=number_of)
+        files = (path for path in self.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
+        return sorted(files, key=number_of)
 
     def observation_files(self) -> list[Path]:
         return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())

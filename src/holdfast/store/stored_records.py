@@ -30,26 +30,26 @@ class RecordsInMemory:
     UserError if a line is not Holdfast's, or has large values in other files.
     """
 
-    def __init__(self, run: RunDir, plan: Plan, given: Path) -> None:
+    def __init__(self, run: RunDir, plan: Plan, verdict_file: Path) -> None:
         self._run = run
         scenarios = known_scenarios(run, plan.spec.scenarios)
         self._trials = {one.id: one.trial(scenarios) for one in trials(run) if one.task.turns}
         self._seen: dict[str, Observation] = {}
         """Each trial's last observation without a harness error, otherwise the last one."""
         for file in run.observation_files():
-            for _, seen in records(file, _small, unpack_lines):
-                before = self._seen.get(seen.trial)
-                if before is None or before.error or not seen.error:
-                    self._seen[seen.trial] = seen
-        self._verdicts = [verdict for verdict in verdicts(given) if verdict.trial in self._trials]
+            for _, observation in records(file, _small, unpack_lines):
+                before = self._seen.get(observation.trial)
+                if before is None or before.error or not observation.error:
+                    self._seen[observation.trial] = observation
+        self._verdicts = [verdict for verdict in verdicts(verdict_file) if verdict.trial in self._trials]
         self._cells = self._by_cell(plan)
 
     def judged_in_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
         """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
         for id, verdict in self._cells.get(cell, {}).items():
-            seen = self._seen.get(id)
-            if seen is not None:
-                yield self._trials[id], whole(self._run, seen), verdict
+            observed = self._seen.get(id)
+            if observed is not None:
+                yield self._trials[id], whole(self._run, observed), verdict
 
     def traced(self) -> Iterator[TracedTrial]:
         """Every observed trial with its verdicts, in the order in which they were begun."""
@@ -57,8 +57,8 @@ class RecordsInMemory:
 
     def traced_trial(self, id: str) -> TracedTrial:
         """One observed trial with its verdicts; KeyError if it is missing."""
-        given = self._by_trial.get(id, {})
-        return TracedTrial(self._trials[id], whole(self._run, self._seen[id]), tuple(given.values()))
+        verdicts = self._by_trial.get(id, {})
+        return TracedTrial(self._trials[id], whole(self._run, self._seen[id]), tuple(verdicts.values()))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -77,10 +77,10 @@ class RecordsInMemory:
     @cached_property
     def _by_trial(self) -> dict[str, dict[str, Verdict]]:
         """By trial and rule: the last of several counts."""
-        given: dict[str, dict[str, Verdict]] = {}
+        by_trial: dict[str, dict[str, Verdict]] = {}
         for verdict in self._verdicts:
-            given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
-        return given
+            by_trial.setdefault(verdict.trial, {})[verdict.invariant] = verdict
+        return by_trial
 
 
 def _small(line: bytes) -> Observation:
@@ -130,9 +130,9 @@ class StoredRecords:
         """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
         index = self._index
         last = {index.judged[number]: number for number in index.by_cell.of(cell)}
-        seen = [(trial, verdict) for trial, verdict in last.items() if index.was_seen(trial)]
-        given = self._given([verdict for _, verdict in seen])
-        return ((*self._trial(trial), verdict) for (trial, _), verdict in zip(seen, given, strict=True))
+        observed = [(trial, verdict) for trial, verdict in last.items() if index.was_seen(trial)]
+        verdicts = self._given([verdict for _, verdict in observed])
+        return ((*self._trial(trial), verdict) for (trial, _), verdict in zip(observed, verdicts, strict=True))
 
     def traced(self) -> Iterator[TracedTrial]:
         """Every observed trial with its verdicts, in the order in which they were begun."""
@@ -159,17 +159,17 @@ class StoredRecords:
 
     def _traced(self, number: int) -> TracedTrial:
         """The last of several verdicts by one rule counts."""
-        given = {verdict.invariant: verdict for verdict in self._given(self._index.by_trial.of(number))}
-        return TracedTrial(*self._trial(number), tuple(given.values()))
+        verdicts = {verdict.invariant: verdict for verdict in self._given(self._index.by_trial.of(number))}
+        return TracedTrial(*self._trial(number), tuple(verdicts.values()))
 
     def _given(self, numbers: Iterable[int]) -> Iterator[Verdict]:
         places = self._index.verdicts
         return (self._record(self._verdict_file, places[number], _verdicts.decode) for number in numbers)
 
     def _trial(self, number: int) -> tuple[Trial, Observation]:
-        found = self._kept.get(number)
-        if found is not None:
-            return found
+        known = self._kept.get(number)
+        if known is not None:
+            return known
         record = self._record(self._trial_file, self._index.trial(number), _trials.decode)
         trial = record.trial(self._scenarios)
         line = self._line(*self._index.observation(number))

@@ -66,26 +66,26 @@ class Traces:
         written.add(fd, event)
         written.changed = written.changed or changed
 
-    def settle(self, seen: Observation) -> Observation:
+    def settle(self, observation: Observation) -> Observation:
         """The observation to store: its complete trace is in the file, and only its length is here.
 
         A repeated trial has events of an earlier attempt in its file: it is then rewritten. It is also rewritten if an
         event could not be written as it came, which raises UnicodeEncodeError until the observation can be stored.
         """
-        traced = self._let_go(seen.trial)
-        self._settled[seen.trial] = None
+        traced = self._let_go(observation.trial)
+        self._settled[observation.trial] = None
         if len(self._settled) > SETTLED_KEPT:
             del self._settled[next(iter(self._settled))]
-        if not is_id(seen.trial) or not seen.trace:
-            return seen
-        if traced.changed or traced.events != len(seen.trace) or seen.attempts > 1:
-            fd, traced = self._create(seen.trial), TraceSeal()
+        if not is_id(observation.trial) or not observation.trace:
+            return observation
+        if traced.changed or traced.events != len(observation.trace) or observation.attempts > 1:
+            fd, traced = self._create(observation.trial), TraceSeal()
             try:
-                for event in seen.trace:
+                for event in observation.trace:
                     traced.add(fd, event)
             finally:
                 os.close(fd)
-        return replace(seen, trace=(), events=traced.events, events_digest=traced.digest.hexdigest())
+        return replace(observation, trace=(), events=traced.events, events_digest=traced.digest.hexdigest())
 
     def close(self) -> None:
         for trial in list(self._open):
@@ -113,22 +113,22 @@ def trace_file(folder: Path, trial: str) -> Path:
     return folder / f"{trial}.jsonl"
 
 
-def with_trace(run: RunDir, seen: Observation) -> Observation:
+def with_trace(run: RunDir, observation: Observation) -> Observation:
     """The observation with its trace; one without its complete trace may not be judged."""
-    if not seen.events:
-        return seen
+    if not observation.events:
+        return observation
     try:
-        events = tuple(sorted(map(_events.decode, _lines(run, seen)), key=lambda event: event.ts))
+        events = tuple(sorted(map(_events.decode, _lines(run, observation)), key=lambda event: event.ts))
     except (OSError, ValueError, RecursionError):
         events = ()
-    if len(events) != seen.events:
-        return replace(seen, events=0, events_digest="", error=seen.error or LOST)
-    return replace(seen, trace=events, events=0, events_digest="")
+    if len(events) != observation.events:
+        return replace(observation, events=0, events_digest="", error=observation.error or LOST)
+    return replace(observation, trace=events, events=0, events_digest="")
 
 
-def _lines(run: RunDir, seen: Observation) -> list[bytes]:
+def _lines(run: RunDir, observation: Observation) -> list[bytes]:
     """The lines of the trial's trace file; none if the file was changed."""
-    if not is_id(seen.trial):
+    if not is_id(observation.trial):
         return []
-    lines = list(islice(read_lines(trace_file(run.path / "traces", seen.trial)), seen.events + 1))
-    return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == seen.events_digest else []
+    lines = list(islice(read_lines(trace_file(run.path / "traces", observation.trial)), observation.events + 1))
+    return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == observation.events_digest else []

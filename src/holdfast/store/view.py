@@ -129,14 +129,14 @@ class Files:
         place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
         rows = []
         deciding, tasks = self._deciding(place), self._plan.tasks(cell.invariant)
-        for trial, seen, verdict in self._records.judged_in_cell(place):
+        for trial, observation, verdict in self._records.judged_in_cell(place):
             try:
                 task = tasks.index(trial.task)
             except ValueError:  # another program wrote the line
                 continue
             if self._planned is None or self._planned.holds(trial):
                 aside = bool(deciding) and not deciding >> task & 1
-                rows.append((task, self._row(trial, seen, verdict, aside=aside)))
+                rows.append((task, self._row(trial, observation, verdict, aside=aside)))
         rows.sort(key=lambda row: (row[0], row[1].replica))
         return [row for _, row in rows]
 
@@ -162,22 +162,22 @@ class Files:
             self._opened = open_records(self._run, self._plan, self._verdicts)
         return self._opened
 
-    def _row(self, trial: Trial, seen: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
-        turns = seen.turns
+    def _row(self, trial: Trial, observation: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
+        turns = observation.turns
         at = min(verdict.turn, len(turns) - 1) if verdict.turn > 0 and turns else 0
         turn = turns[at] if turns else None
         return TrialRow(
             id=trial.id,
             prompt=interpolate(trial.task.prompt, trial.params),
             answer=turn.text if turn else None,
-            ending="error" if seen.error else seen.ending,
+            ending="error" if observation.error else observation.ending,
             latency_ms=sum([t.latency_ms for t in turns]),
             outcome=verdict.outcome,
             reason=verdict.reason,
             score=verdict.score,
-            detail=seen.error or _detail(turns),
+            detail=observation.error or _detail(turns),
             replica=trial.replica,
-            faults=seen.ledger,
+            faults=observation.ledger,
             turns=turns,
             turn=at,
             marks=verdict.marks,
@@ -185,10 +185,10 @@ class Files:
             code=verdict.code,
             key=verdict.key,
             ended_by=verdict.ended_by,
-            output=seen.output,
-            notes=seen.notes,
-            calls_made=seen.calls_made,
-            trace=seen.trace,
+            output=observation.output,
+            notes=observation.notes,
+            calls_made=observation.calls_made,
+            trace=observation.trace,
             again=self._again(trial, verdict),
             aside=aside,
         )

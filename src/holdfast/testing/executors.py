@@ -94,26 +94,26 @@ async def check_executor(open_executor: OpenExecutor, folder: Path) -> dict[str,
 async def every_trial_is_given_once(open_executor: OpenExecutor, folder: Path) -> None:
     """Each trial is given once with its own observation; without trials nothing comes, and more can follow later."""
     spec = _spec(folder, "one", "two", "three", "four")
-    asked = plan(spec).trials
+    trials = plan(spec).trials
     async with open_executor(spec) as executor:
         assert executor.concurrency >= 1
         assert all(isinstance(note, RunNote) for note in executor.notes)
         assert await _executed(executor, ()) == []
-        for part in (asked[:5], asked[5:]):
+        for part in (trials[:5], trials[5:]):
             ended = await _executed(executor, part)
             assert Counter(trial.id for trial, _ in ended) == Counter(trial.id for trial in part)
-            assert all(seen.trial == trial.id for trial, seen in ended), "an observation of another trial"
+            assert all(observation.trial == trial.id for trial, observation in ended), "an observation of another trial"
 
 
 @_check
 async def it_comes_to_what_it_comes_to_here(open_executor: OpenExecutor, folder: Path) -> None:
     """The same answers, endings and faults as in this process, whatever the agent does."""
     spec = _spec(folder, "one", "two", "large", "crashes", "Ünïcode 🐚")
-    asked = plan(spec).trials
+    trials = plan(spec).trials
     async with _here(spec) as local:
-        here = _facts(await _executed(local, asked))
+        here = _facts(await _executed(local, trials))
     async with open_executor(spec) as executor:
-        there = _facts(await _executed(executor, asked))
+        there = _facts(await _executed(executor, trials))
     assert there == here
     assert any(facts[1] for facts in here.values()), "no fault was met"
 
@@ -122,19 +122,19 @@ async def it_comes_to_what_it_comes_to_here(open_executor: OpenExecutor, folder:
 async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, folder: Path) -> None:
     """A feed may be endless, and a caller that stops has not requested all of it."""
     spec = _spec(folder, "one")
-    first, taken = plan(spec).trials[0], 0
+    first, drawn = plan(spec).trials[0], 0
 
     def endless() -> Iterator[Trial]:
-        nonlocal taken
-        for taken in count(1):
-            yield replace(first, id=f"{taken:012x}")
+        nonlocal drawn
+        for drawn in count(1):
+            yield replace(first, id=f"{drawn:012x}")
 
     async with open_executor(spec) as executor:
         most = _AHEAD * executor.concurrency
         async with aclosing(executor.execute(endless())) as ended:
             await anext(ended)
             await anext(ended)
-        assert taken <= most, f"{taken} trials were started, and two were requested"
+        assert drawn <= most, f"{drawn} trials were started, and two were requested"
 
 
 @_check
@@ -143,15 +143,15 @@ async def what_is_stored_is_given(open_executor: OpenExecutor, folder: Path) -> 
     spec = _spec(folder, "one", "two", "three")
     stored: list[str] = []
 
-    def store(trial: Trial, seen: Observation) -> Observation:
-        assert seen.trial == trial.id
+    def store(trial: Trial, observation: Observation) -> Observation:
+        assert observation.trial == trial.id
         stored.append(trial.id)
-        return replace(seen, error="as stored")
+        return replace(observation, error="as stored")
 
     async with open_executor(spec) as executor:
-        async for trial, seen in executor.execute(plan(spec).trials, store=store):
+        async for trial, observation in executor.execute(plan(spec).trials, store=store):
             assert trial.id in stored, "given before it was stored"
-            assert seen.error == "as stored", "not what was stored"
+            assert observation.error == "as stored", "not what was stored"
     assert Counter(stored) == Counter(trial.id for trial in plan(spec).trials)
 
 
@@ -160,16 +160,16 @@ async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) 
     """A full disk: the error is raised unchanged, and no agent continues."""
     spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
 
-    def store(trial: Trial, seen: Observation) -> Observation:
+    def store(trial: Trial, observation: Observation) -> Observation:
         raise OSError("no space left")
 
     async with open_executor(spec) as executor:
-        said = ""
+        message = ""
         try:
             await _executed(executor, plan(spec).trials, store=store)
         except OSError as full:
-            said = str(full)
-        assert said == "no space left", f"what the store raised came out as {said!r}"
+            message = str(full)
+        assert message == "no space left", f"what the store raised came out as {message!r}"
         await _nothing_ends(folder)
 
 
@@ -205,11 +205,11 @@ async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> 
     def on_fault(trial: Trial, fault: FaultMet) -> None:
         met[trial.id] += 1
 
-    told: dict[str, Any] = {"started": lambda trial: begun.append(trial.id), "on_fault": on_fault}
+    listeners: dict[str, Any] = {"started": lambda trial: begun.append(trial.id), "on_fault": on_fault}
     async with open_executor(spec) as executor:
-        async for trial, seen in executor.execute(plan(spec).trials, **told):
+        async for trial, observation in executor.execute(plan(spec).trials, **listeners):
             assert trial.id in begun, "given before it was begun"
-            assert met[trial.id] == len(seen.ledger), "its faults were not reported"
+            assert met[trial.id] == len(observation.ledger), "its faults were not reported"
     assert Counter(begun) == Counter(trial.id for trial in plan(spec).trials)
     assert met.total(), "no fault was met"
 
@@ -222,7 +222,7 @@ async def our_failure_is_an_error_of_its_trial(open_executor: OpenExecutor, fold
     bad = replace(good[0], id="bad000000000", params={"region": "nowhere"})
     async with open_executor(spec) as executor:
         ended = await _executed(executor, [*good[:3], bad, *good[3:]])
-    assert [seen.trial for _, seen in ended if seen.error] == [bad.id]
+    assert [observation.trial for _, observation in ended if observation.error] == [bad.id]
     assert len(ended) == len(good) + 1
 
 
@@ -251,11 +251,11 @@ async def _executed(executor: Executor, trials: Iterable[Trial], **more: Any) ->
 def _facts(ended: Iterable[tuple[Trial, Observation]]) -> dict[str, tuple[Any, ...]]:
     """What does not depend on the clock."""
 
-    def of(seen: Observation) -> tuple[Any, ...]:
-        turns = [(turn.text, turn.ending) for turn in seen.turns]
-        return turns, [(met.target, met.mode, met.call) for met in seen.ledger], seen.error
+    def of(observation: Observation) -> tuple[Any, ...]:
+        turns = [(turn.text, turn.ending) for turn in observation.turns]
+        return turns, [(met.target, met.mode, met.call) for met in observation.ledger], observation.error
 
-    return {trial.id: of(seen) for trial, seen in ended}
+    return {trial.id: of(observation) for trial, observation in ended}
 
 
 def _marks(folder: Path) -> list[str]:

@@ -95,8 +95,8 @@ async def start_listening(place: Sandbox, *, accepts: bool) -> tuple[Started, in
 
 async def read(place: Sandbox, path: str) -> bytes:
     """A file of the workspace; None if there is none."""
-    found = place.find(path)
-    return b"" if found is None else found.read_bytes()
+    file = place.find(path)
+    return b"" if file is None else file.read_bytes()
 
 
 async def until(true: Callable[[], bool]) -> bool:
@@ -121,11 +121,11 @@ def enforces(backend: SandboxBackend, feature: str) -> bool:
 
 def sleeping(mark: str) -> list[int]:
     """Processes of this machine that run `sleep MARK`."""
-    found = []
+    processes = []
     for name in os.listdir("/proc"):
         try:
             if name.isdigit() and Path(f"/proc/{name}/cmdline").read_bytes() == f"sleep\0{mark}\0".encode():
-                found.append(int(name))
+                processes.append(int(name))
         except OSError:
             continue
-    return found
+    return processes

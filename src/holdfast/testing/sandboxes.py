@@ -57,10 +57,10 @@ async def check_backend(backend: SandboxBackend, folder: Path) -> dict[str, str]
 async def isolation_is_told(backend: SandboxBackend, folder: Path) -> None:
     """Every feature says whether it is enforced, and why not."""
     async with open_sandbox(backend) as place:
-        for told in (backend.isolation, place.isolation):
-            assert told, "a backend says what it enforces"
-            assert len({one.feature for one in told}) == len(told), "one feature twice"
-            assert all(one.enforced or one.why for one in told), "not enforced, and no reason"
+        for isolation in (backend.isolation, place.isolation):
+            assert isolation, "a backend says what it enforces"
+            assert len({one.feature for one in isolation}) == len(isolation), "one feature twice"
+            assert all(one.enforced or one.why for one in isolation), "not enforced, and no reason"
 
 
 @_check
@@ -190,9 +190,9 @@ async def changes_count_from_the_snapshot(backend: SandboxBackend, folder: Path)
         script = "rm gone d/gone; echo more >> changed; echo n > d-new; mkdir -p n/e; echo 2 > early; touch touched"
         await place.run(["sh", "-c", script], ENV)
         await place.freeze()
-        found = [(one.path, one.op) for one in place.changes()]
+        changes = [(one.path, one.op) for one in place.changes()]
     paths = {"changed": "modified", "d-new": "created", "d/gone": "deleted"}
-    assert found == [*{**paths, "early": "modified", "gone": "deleted", "n/e": "created"}.items()], found
+    assert changes == [*{**paths, "early": "modified", "gone": "deleted", "n/e": "created"}.items()], changes
 
 
 @_check
@@ -224,17 +224,17 @@ async def paths_never_lead_out(backend: SandboxBackend, folder: Path) -> None:
         assert (await place.run(["sh", "-c", script], ENV)).exit_code == 0
         await place.freeze()
         for path in ("file", "d/in", "absolute", "./d/../file"):
-            found = place.find(path)
-            assert found is not None, path
-            assert found.read_text() == "in\n", path
+            file = place.find(path)
+            assert file is not None, path
+            assert file.read_text() == "in\n", path
         assert not [path for path in ("nothing", "file/below", "dangling") if place.find(path) is not None]
         assert place.find(".") is not None
         for path in ("out/passwd", "up", "self", "pipe", "secret", "../x", "/etc/passwd", "d/../../x"):
             try:
-                found = place.find(path)
+                file = place.find(path)
             except OutsideError:
                 continue
-            raise AssertionError(f"{path} gave {found}")
+            raise AssertionError(f"{path} gave {file}")
 
 
 @_check

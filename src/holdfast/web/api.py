@@ -121,14 +121,14 @@ class Api:
         run = self._project.opened.folder(id)
         row = self._row(id)
         if run.manifest().parts:
-            found = stored_overall(run)
-            whole = overall_document(found) if found is not None else {**UNDECIDED, "complete": False}
-            failed = [self._failed(part) for part in found.parts if part.exit_code and part.run] if found else []
+            overall = stored_overall(run)
+            whole = overall_document(overall) if overall is not None else {**UNDECIDED, "complete": False}
+            failed = [self._failed(part) for part in overall.parts if part.exit_code and part.run] if overall else []
             return as_json({"run": row, **whole, "failed": failed, "parts": row["parts"]})
 
         def shown(opened: OpenedRun) -> dict[str, Any]:
-            found = {"run": row, **run_document(opened.outcome.run)}
-            return {**found, **UNDECIDED} if opened.live is not None else found
+            document = {"run": row, **run_document(opened.outcome.run)}
+            return {**document, **UNDECIDED} if opened.live is not None else document
 
         return as_json(self._project.opened.use(id, shown))
 
@@ -138,11 +138,11 @@ class Api:
 
     def _row(self, id: str) -> dict[str, Any]:
         known = self._project.list.known()
-        found = known.by_id.get(id)
-        if found is None or not found.ended:  # it may have ended since the list was made
-            found = past_run(self._project.opened.folder(id))
+        past = known.by_id.get(id)
+        if past is None or not past.ended:  # it may have ended since the list was made
+            past = past_run(self._project.opened.folder(id))
         notes = self._project.notes.all()
-        row = run_row(found, self._project.runs, notes)
+        row = run_row(past, self._project.runs, notes)
         row["parts"] = [run_row(part, self._project.runs, notes) for part in known.parts(id)]
         return row
 
@@ -160,8 +160,8 @@ class Api:
         limit, notes = query.number("limit", 100, 500), project.notes.all()
         if run:
             folder = project.opened.folder(run)
-            kept = {key: note for key, note in notes.items() if key.partition("/trial/")[0] == run}
-            return search(folder.parts or (folder,), text, limit=limit, notes=kept)
+            own_notes = {key: note for key, note in notes.items() if key.partition("/trial/")[0] == run}
+            return search(folder.parts or (folder,), text, limit=limit, notes=own_notes)
         ids = (past.id for past in project.list.known().runs if past.part != SEVERAL)
         return search((RunDir(run_folder(project.runs, id)) for id in ids), text, limit=limit, notes=notes)
 
@@ -188,13 +188,13 @@ class Api:
         def shown(opened: OpenedRun) -> dict[str, Any]:
             files = opened.outcome.cells.files
             try:
-                found = files.trial(trial)
+                document = files.trial(trial)
             except KeyError:
                 trial_now = opened.live.begun(trial) if opened.live is not None else None
                 if opened.live is not None and trial_now is not None:
                     return unended_document(trial_now, opened.live.calls(trial), files.again(trial))
                 raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
-            return trial_document(opened.outcome.run, found, files.again(trial))
+            return trial_document(opened.outcome.run, document, files.again(trial))
 
         return as_json(self._project.opened.use(id, shown))
 

@@ -25,26 +25,26 @@ _Place = tuple[str, str, str]
 def compare_document(opened: OpenedRuns, a: str, b: str, environ: Mapping[str, str]) -> dict[str, Any]:
     """What changed from `a` to `b`; if nothing can be paired, a note says so, and the cells are still shown."""
     before, after = opened.folder(a), opened.folder(b)
-    told, found = "", None
+    problem, comparison = "", None
     try:
-        found = compare_runs(before, after, environ=environ)
+        comparison = compare_runs(before, after, environ=environ)
     except UserError as refused:
-        told = f"{refused}: {refused.hint}" if refused.hint else str(refused)
+        problem = f"{refused}: {refused.hint}" if refused.hint else str(refused)
     then, now = _outcomes(opened, before, after), _outcomes(opened, after, before)
-    return {**_rules(found, told), **_cells(then, now)}
+    return {**_rules(comparison, problem), **_cells(then, now)}
 
 
-def _rules(found: Comparison | None, told: str) -> dict[str, Any]:
-    if found is None:
-        return {"note": told, "summary": "", "notes": [], "left_out": [], "rules": []}
+def _rules(comparison: Comparison | None, problem: str) -> dict[str, Any]:
+    if comparison is None:
+        return {"note": problem, "summary": "", "notes": [], "left_out": [], "rules": []}
     return {
         "note": "",
-        "summary": summary(found),
-        "notes": found.notes,
-        "left_out": found.left_out,
-        "only_before": found.only_before,
-        "only_after": found.only_after,
-        "rules": [_rule(one) for one in found.rules],
+        "summary": summary(comparison),
+        "notes": comparison.notes,
+        "left_out": comparison.left_out,
+        "only_before": comparison.only_before,
+        "only_after": comparison.only_after,
+        "rules": [_rule(one) for one in comparison.rules],
     }
 
 
@@ -84,10 +84,10 @@ def _cells(then: Mapping[_Place, str], now: Mapping[_Place, str]) -> dict[str, A
 def _outcomes(opened: OpenedRuns, run: RunDir, other: RunDir) -> dict[_Place, str]:
     """The outcome of every cell. A cell has a part only if both runs have several."""
     both = bool(run.parts and other.parts)
-    found: dict[_Place, str] = {}
+    outcomes: dict[_Place, str] = {}
     for one in _compared(run, other):
-        found |= opened.use(one.id, partial(_of_run, part=one.path.name if both else ""))
-    return found
+        outcomes |= opened.use(one.id, partial(_of_run, part=one.path.name if both else ""))
+    return outcomes
 
 
 def _compared(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
@@ -100,8 +100,8 @@ def _compared(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
 
 def _of_run(opened: OpenedRun, *, part: str) -> dict[_Place, str]:
     run = opened.outcome.run
-    found: dict[_Place, str] = {
+    outcomes: dict[_Place, str] = {
         (part, row.cell.invariant, wording.column(row.cell)): row.cell.outcome for row in run.cells
     }
-    found |= {(part, CASES, cases.head(row.case)): cases.outcome(row.case) for row in run.cases}
-    return found
+    outcomes |= {(part, CASES, cases.head(row.case)): cases.outcome(row.case) for row in run.cases}
+    return outcomes

@@ -130,13 +130,13 @@ class EventHub:
             news, progress = live.news(), live.progress()
         part = now.path.name if now.id != run.id else ""
         now_at = event("progress", {"state": "running", "part": part, **progress})
-        told = self._unless_told(id, now_at)
+        changed = self._unless_told(id, now_at)
         if part:
-            return told
+            return changed
         if news.cells:
-            told.append(event("cells", {"changed": [_cell(cell) for cell in news.cells]}))
-        told += [event("trial", one) for one in news.trials]
-        return told
+            changed.append(event("cells", {"changed": [_cell(cell) for cell in news.cells]}))
+        changed += [event("trial", one) for one in news.trials]
+        return changed
 
 
 def _part_under_way(run: RunDir) -> RunDir | None:

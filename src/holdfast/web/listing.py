@@ -43,7 +43,7 @@ def verdict_of(run: PastRun) -> str:
 
 def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:
     """The row of the run in the list."""
-    state, kept = state_of(run, runs), notes.get(run.id)
+    state, note = state_of(run, runs), notes.get(run.id)
     return {
         "id": run.id,
         "part": run.part,
@@ -67,8 +67,8 @@ def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str
         "commit": run.short_commit,
         "branch": run.branch,
         "note": UNENDED["killed"] if state == "killed" else run.note,
-        "mark": kept.mark if kept else "",
-        "has_note": bool(kept and kept.note),
+        "mark": note.mark if note else "",
+        "has_note": bool(note and note.note),
     }
 
 
@@ -82,17 +82,17 @@ def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
     known = project.list.known()
     whole = known.whole
     notes = project.notes.all()
-    found = list(filter(_wanted(query, notes), whole))
+    matching = list(filter(_wanted(query, notes), whole))
     offset, limit = query.number("offset", 0, 10**9), query.number("limit", LIMIT, MOST)
     rows = []
-    for run in found[offset : offset + limit]:
+    for run in matching[offset : offset + limit]:
         row = run_row(run, project.runs, notes)
         row["parts"] = [run_row(part, project.runs, notes) for part in known.parts(run.id)]
         rows.append(row)
     return {
         "project": project.name,
         "total": len(whole),
-        "matching": len(found),
+        "matching": len(matching),
         "indexing": known.left,
         "trouble": known.trouble,
         "specs": sorted({run.spec for run in whole if run.spec}),
@@ -104,13 +104,14 @@ def trend(project: Project, query: AddressQuery) -> dict[str, Any]:
     """The history of one file, by default the newest run's, as in `holdfast trend`: by part, oldest run first."""
     runs = project.list.known().runs
     spec = query.text("spec") or next((run.spec for run in runs if run.spec), "")
-    found = trends(runs, spec, POINTS)
-    last = [(one.runs[-1].order[0], "/" not in one.runs[-1].id, one.part) for one in found if one.runs]
+    every_trend = trends(runs, spec, POINTS)
+    last = [(one.runs[-1].order[0], "/" not in one.runs[-1].id, one.part) for one in every_trend if one.runs]
     return {
         "spec": spec,
         "newest": max(last)[2] if last else "",
         "parts": [
-            {"part": one.part, "left_out": one.left_out, "points": [_point(run) for run in one.runs]} for one in found
+            {"part": one.part, "left_out": one.left_out, "points": [_point(run) for run in one.runs]}
+            for one in every_trend
         ],
     }
 
@@ -141,7 +142,7 @@ def _wanted(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[Pas
     if mark:
         tests.append(lambda run: run.id in notes and notes[run.id].mark == mark)
     if text:
-        tests.append(lambda run: any(text in said.casefold() for said in _said(run)))
+        tests.append(lambda run: any(text in words.casefold() for words in _said(run)))
     return lambda run: all(test(run) for test in tests)
 
 

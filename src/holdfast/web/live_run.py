@@ -82,13 +82,13 @@ class LiveRun:
     def outcome(self) -> RunOutcome:
         """The run so far."""
         ended = RunEnd(False, self._elapsed())
-        found = conclude(self._run, self._spec, self._plan, self._tally, self._manifest.options, ended=ended)
-        return replace(found, run=replace(found.run, running=True))
+        concluded = conclude(self._run, self._spec, self._plan, self._tally, self._manifest.options, ended=ended)
+        return replace(concluded, run=replace(concluded.run, running=True))
 
     def progress(self) -> dict[str, Any]:
         """The progress in numbers."""
         spending = (self._tally.spending, self._tally.control_spending)
-        known = [found.cost_usd for found in (one.result() for one in spending) if found and found.cost_usd is not None]
+        known = [spent.cost_usd for spent in (one.result() for one in spending) if spent and spent.cost_usd is not None]
         return {
             "done": self._done,
             "total": len(self._plan.trials),
@@ -161,23 +161,23 @@ class LiveRun:
             return False
 
     def _see(self, line: bytes) -> None:
-        seen = _decoded(lambda data: unpack(data, self._run.path / "blobs"), line)
-        if seen is None:
+        observation = _decoded(lambda data: unpack(data, self._run.path / "blobs"), line)
+        if observation is None:
             return
-        if seen.trial in self._broken:
+        if observation.trial in self._broken:
             raise _RunAgain
-        trial = self._pending.get(seen.trial)
-        if trial is None or (seen.error and not self._keep_errors):
+        trial = self._pending.get(observation.trial)
+        if trial is None or (observation.error and not self._keep_errors):
             return
-        seen = whole(self._run, seen)
+        observation = whole(self._run, observation)
         if trial.kind == "control":
-            self._tally.saw(trial, seen)
+            self._tally.saw(trial, observation)
             self._pending.pop(trial.id)
             self._taken.add(trial.id)
             return
         if trial.id not in self._seen:
             self._done += 1
-        self._seen[trial.id] = seen
+        self._seen[trial.id] = observation
         if not self._plan.rules(trial):
             self._take(trial.id)
 
@@ -187,16 +187,16 @@ class LiveRun:
             self._given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
 
     def _take(self, id: str) -> None:
-        trial, seen, given = self._pending[id], self._seen[id], self._given.get(id, {})
+        trial, observation, by_rule = self._pending[id], self._seen[id], self._given.get(id, {})
         rules = self._plan.rules(trial)
-        if any(rule.id not in given for rule in rules):
+        if any(rule.id not in by_rule for rule in rules):
             return  # the others follow
-        verdicts = [given[rule.id] for rule in rules]
-        self._tally.take(trial, seen, verdicts)
+        verdicts = [by_rule[rule.id] for rule in rules]
+        self._tally.take(trial, observation, verdicts)
         number = self._plan.params_index(trial.params)
         self._changed |= {self._plan.position(rule.id, trial.scenario.name, number): None for rule in rules}
         self._taken.add(id)
-        if seen.error:
+        if observation.error:
             self._broken.add(id)
         self._failed += any(one.outcome == "fail" for one in verdicts)
         self._ended.append(_told(trial, verdicts))
@@ -208,7 +208,7 @@ class LiveRun:
         """Trials that have made a call and have not ended; one without a call cannot be distinguished from a waiting
         one.
         """
-        shown = 0
+        count = 0
         for id, trial in self._pending.items():
             if id in self._seen or not is_id(id):
                 continue
@@ -216,10 +216,10 @@ class LiveRun:
             if calls:
                 last = calls[-1]
                 where = wording.head(trial.scenario.name, trial.params)
-                said = f"{last.plane} {last.tool}".strip()
-                yield {"trial": id, "scenario": where, "calls": len(calls), "last_call": said}
-                shown += 1
-                if shown == UNDER_WAY:
+                call = f"{last.plane} {last.tool}".strip()
+                yield {"trial": id, "scenario": where, "calls": len(calls), "last_call": call}
+                count += 1
+                if count == UNDER_WAY:
                     return
 
     def calls(self, id: str) -> list[TraceEvent]:
@@ -228,8 +228,8 @@ class LiveRun:
             lines = list(read_lines(trace_file(self._run.path / "traces", id)))
         except OSError:
             return []
-        found = (_decoded(_events.decode, line) for line in lines)
-        return sorted((event for event in found if event is not None), key=lambda event: event.ts)
+        events = (_decoded(_events.decode, line) for line in lines)
+        return sorted((event for event in events if event is not None), key=lambda event: event.ts)
 
     def _elapsed(self) -> float:
         try:

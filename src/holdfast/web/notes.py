@@ -116,27 +116,27 @@ class Notes:
         stamp = (about.st_ino, about.st_size, about.st_mtime_ns)
         if stamp == self._stamp:
             return
-        kept: dict[str, KeptNote] = {}
+        notes: dict[str, KeptNote] = {}
         count = 0
         for line in self._path.read_bytes().split(b"\n")[:-1]:
             count += 1
             try:
-                found = _lines.decode(line)
+                note = _lines.decode(line)
             except (MsgspecError, ValueError, RecursionError):
                 continue  # another program wrote it, or it was torn
-            kept.pop(found.key, None)
-            if found.mark or found.note:
-                kept[found.key] = KeptNote(found.mark, found.note, found.at)
-        self._stamp, self._kept, self._count = stamp, kept, count
+            notes.pop(note.key, None)
+            if note.mark or note.note:
+                notes[note.key] = KeptNote(note.mark, note.note, note.at)
+        self._stamp, self._kept, self._count = stamp, notes, count
 
     def _rewrite(self) -> None:
         """Write only the current notes, in one step."""
-        beside = self._path.with_name(FILE + ".new")
-        beside.unlink(missing_ok=True)
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        temporary = self._path.with_name(FILE + ".new")
+        temporary.unlink(missing_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             for key, note in self._kept.items():
                 file.write(encode(_NoteLine(key, note.mark, note.note, note.at)) + b"\n")
-        beside.replace(self._path)
+        temporary.replace(self._path)
         self._stamp = None
 
     @contextmanager

@@ -60,9 +60,9 @@ def _open(address: str) -> None:
     import webbrowser
 
     with suppress(webbrowser.Error):
-        found = webbrowser.get()
-        in_terminal = isinstance(found, webbrowser.GenericBrowser) and not isinstance(
-            found, webbrowser.BackgroundBrowser
+        browser = webbrowser.get()
+        in_terminal = isinstance(browser, webbrowser.GenericBrowser) and not isinstance(
+            browser, webbrowser.BackgroundBrowser
         )
         if not in_terminal or os.environ.get("BROWSER"):
-            found.open(address)
+            browser.open(address)

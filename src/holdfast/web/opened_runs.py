@@ -122,11 +122,11 @@ class OpenedRuns:
 
 def stamp_of(run: RunDir) -> tuple[object, ...]:
     """A fingerprint of a run: the sizes and times of its files."""
-    found: list[object] = []
+    stamp: list[object] = []
     for path in (run.path / "ended.json", *run.record_files()):
         try:
             about = os.stat(path)
-            found.append((path.name, about.st_ino, about.st_size, about.st_mtime_ns))
+            stamp.append((path.name, about.st_ino, about.st_size, about.st_mtime_ns))
         except OSError:
-            found.append((path.name, None))
-    return tuple(found)
+            stamp.append((path.name, None))
+    return tuple(stamp)

@@ -102,8 +102,8 @@ class RunList:
     def _keep(self) -> None:
         while not self._over:
             try:
-                with history(self._folder, self._tell, self._step) as found:
-                    self._follow(found)
+                with history(self._folder, self._tell, self._step) as index:
+                    self._follow(index)
             except _Over:
                 return
             except Exception as broken:  # whatever it is, the page shows it together with the last known runs
@@ -114,12 +114,12 @@ class RunList:
                 self._wake.wait(SCAN_S)
                 self._wake.clear()
 
-    def _follow(self, found: History) -> None:
+    def _follow(self, history: History) -> None:
         """Follow until the viewer ends, or a missing folder of runs appears."""
-        self._publish(tuple(found.runs()))
+        self._publish(tuple(history.runs()))
         self._done.set()
         there = self._folder.is_dir()
-        scanned_at, seen = time.monotonic(), self._glance()
+        scanned_at, glance = time.monotonic(), self._glance()
         every = SCAN_S
         while not self._over and there == self._folder.is_dir():
             woken = self._wake.wait(GLANCE_S)
@@ -128,13 +128,13 @@ class RunList:
             if self._over or began - self._asked_at > _LOOKED_S:
                 continue
             now = self._glance()
-            if not woken and now == seen and began - scanned_at < every:
+            if not woken and now == glance and began - scanned_at < every:
                 continue
-            if found.update(self._step):
-                self._publish(tuple(found.runs()))
-            self._tell_changed(sorted({id for id, _ in now[1] ^ seen[1]}))
+            if history.update(self._step):
+                self._publish(tuple(history.runs()))
+            self._tell_changed(sorted({id for id, _ in now[1] ^ glance[1]}))
             scanned_at = time.monotonic()
-            every, seen = max(SCAN_S, 20 * (scanned_at - began)), self._glance()
+            every, glance = max(SCAN_S, 20 * (scanned_at - began)), self._glance()
 
     def _glance(self) -> tuple[int, frozenset[tuple[str, str]]]:
         """A fingerprint that changes when a run begins, ends or is killed."""
@@ -150,13 +150,13 @@ class RunList:
         ends = [os.path.isfile(path / name) for name in ("ended.json", "overall.json")]
         return f"{is_written(path)}{ends}{len(parts_of(path)) if run.part == SEVERAL else 0}"
 
-    def _step(self, found: History, left: int | None) -> None:
+    def _step(self, history: History, left: int | None) -> None:
         """Publish what is known while the rest is read."""
         if self._over:
             raise _Over
         began = time.monotonic()
         if not self._first.is_set() or (left and began > self._publish_at):
-            self._publish(tuple(found.runs()), left)
+            self._publish(tuple(history.runs()), left)
             took = time.monotonic() - began
             self._publish_at = began + max(_PUBLISH_S, 10 * took)  # the rest of the time is for reading
 

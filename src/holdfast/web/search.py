@@ -72,9 +72,9 @@ class Needle:
         if len(folded) != len(text):
             at, end = _unfolded(text, at), _unfolded(text, end)
         start = max(0, at - AROUND)
-        shown = ("…" if start else "") + text[start : end + AROUND] + ("…" if end + AROUND < len(text) else "")
+        context = ("…" if start else "") + text[start : end + AROUND] + ("…" if end + AROUND < len(text) else "")
         begin = at - start + (1 if start else 0)
-        return shown, utf16_span(shown, begin, begin + end - at)
+        return context, utf16_span(context, begin, begin + end - at)
 
 
 def _unfolded(text: str, at: int) -> int:
@@ -104,18 +104,18 @@ def search(
             left += 1
             continue
         searched += 1
-        found = _Limited(_in_run(run, needle), min(PER_RUN, limit - len(hits)), clock, until)
-        hits += _placed(run, list(found))
-        left += found.stopped
-        cut = cut or found.cut
+        results = _Limited(_in_run(run, needle), min(PER_RUN, limit - len(hits)), clock, until)
+        hits += _placed(run, list(results))
+        left += results.stopped
+        cut = cut or results.cut
     return {"hits": hits, "searched": searched, "not_searched": left, "more": cut or left > 0}
 
 
 class _Limited:
     """Limits the number of results and the time."""
 
-    def __init__(self, found: Iterator[FoundText | None], most: int, clock: Callable[[], float], until: float) -> None:
-        self._found, self._most, self._clock, self._until = found, most, clock, until
+    def __init__(self, hits: Iterator[FoundText | None], most: int, clock: Callable[[], float], until: float) -> None:
+        self._found, self._most, self._clock, self._until = hits, most, clock, until
         self.stopped = False
         """The time was over first."""
         self.cut = False
@@ -152,27 +152,27 @@ def _in_verdict(line: bytes, needle: Needle) -> FoundText | None:
         verdict = _verdicts.decode(line)
     except _BROKEN:
         return None
-    found = needle.excerpt(verdict.reason)
-    return FoundText(verdict.trial, verdict.invariant, "reason", *found) if found else None
+    excerpt = needle.excerpt(verdict.reason)
+    return FoundText(verdict.trial, verdict.invariant, "reason", *excerpt) if excerpt else None
 
 
 def _in_observation(line: bytes, blobs: Path, needle: Needle) -> Iterator[FoundText | None]:
     yield None
     try:
-        seen: Observation = unpack(line, blobs)
+        observation: Observation = unpack(line, blobs)
     except _BROKEN:
         return
-    for turn in seen.turns:
+    for turn in observation.turns:
         for where, text in (("answer", turn.text), ("prompt", turn.asked)):
-            found = needle.excerpt(text) if text else None
-            if found:
-                yield FoundText(seen.trial, "", where, *found)
+            excerpt = needle.excerpt(text) if text else None
+            if excerpt:
+                yield FoundText(observation.trial, "", where, *excerpt)
 
 
 def _in_notes(notes: Mapping[str, KeptNote], needle: Needle) -> Iterator[dict[str, Any]]:
-    for key, kept in notes.items():
-        found = needle.excerpt(kept.note)
-        if found:
+    for key, note in notes.items():
+        excerpt = needle.excerpt(note.note)
+        if excerpt:
             run, _, trial = key.partition("/trial/")
             yield {
                 "run": run,
@@ -180,14 +180,14 @@ def _in_notes(notes: Mapping[str, KeptNote], needle: Needle) -> Iterator[dict[st
                 "rule": "",
                 "column": "",
                 "where": "note",
-                "text": found[0],
-                "at": found[1],
+                "text": excerpt[0],
+                "at": excerpt[1],
             }
 
 
-def _placed(run: RunDir, found: list[FoundText]) -> list[dict[str, Any]]:
-    columns = _columns(run, {one.trial for one in found})
-    return [{"run": run.id, "column": columns.get(one.trial, ""), **one._asdict()} for one in found]
+def _placed(run: RunDir, hits: list[FoundText]) -> list[dict[str, Any]]:
+    columns = _columns(run, {one.trial for one in hits})
+    return [{"run": run.id, "column": columns.get(one.trial, ""), **one._asdict()} for one in hits]
 
 
 def _columns(run: RunDir, trials: set[str]) -> dict[str, str]:

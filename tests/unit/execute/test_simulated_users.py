@@ -85,7 +85,7 @@ def by_model(**settings: object) -> Task:
 )
 def test_a_script_is_lines_or_a_list(tmp_path: Path, name: str, text: str, script: UserScript) -> None:
     (tmp_path / name).write_text(text)
-    assert read_script(tmp_path / name, shown=name) == script
+    assert read_script(tmp_path / name, label=name) == script
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_script_is_lines_or_a_list(tmp_path: Path, name: str, text: str, scrip
 def test_what_is_wrong_in_a_script_is_told_with_its_place(tmp_path: Path, text: str, line: int, message: str) -> None:
     (tmp_path / "u.yaml").write_text(text)
     with pytest.raises(SpecError) as raised:
-        read_script(tmp_path / "u.yaml", shown="u.yaml")
+        read_script(tmp_path / "u.yaml", label="u.yaml")
     assert message in raised.value.problems[0].message
     assert line == 0 or raised.value.problems[0].line >= line
 

@@ -52,7 +52,7 @@ def test_the_worst_verdict_of_a_part_decides(codes: tuple[int, int], code: int) 
 
 
 def test_what_else_was_found_decides_too(golden: Golden) -> None:
-    found = overall_score([CONTRACT], found=[(VIOLATED, "rule x is worse")])
+    found = overall_score([CONTRACT], findings=[(VIOLATED, "rule x is worse")])
     assert found.exit_code == 1
     golden(found.reasons)
 

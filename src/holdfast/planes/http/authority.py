@@ -33,13 +33,13 @@ class Authority:
     clients that add to their own roots: the additions of the user and Holdfast. Only their owner can read both.
     """
 
-    def __init__(self, folder: Path, given: bytes | None = None, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, folder: Path, existing: bytes | None = None, environ: Mapping[str, str] = os.environ) -> None:
         from cryptography.hazmat.primitives.asymmetric import ec
 
         self._folder = folder
-        self._key = _read_key(given) if given else ec.generate_private_key(ec.SECP256R1())
+        self._key = _read_key(existing) if existing else ec.generate_private_key(ec.SECP256R1())
         self._leaf_key = ec.generate_private_key(ec.SECP256R1())
-        self._certificate = _read(given) if given else _signed(_ca(self._key.public_key()), self._key)
+        self._certificate = _read(existing) if existing else _signed(_ca(self._key.public_key()), self._key)
         self._leaves: OrderedDict[str, ssl.SSLContext] = OrderedDict()
         own = _pem(self._certificate)
         self.own_file = _kept(folder / "holdfast-ca.pem", b"".join((*named(environ, (ADDED,)), own)))

@@ -100,8 +100,8 @@ class ConnectRequest:
 
     def _call(self) -> Call:
         origin = self._origin
-        given = {"method": "CONNECT", "url": str(origin), "host": origin.host, "port": origin.port}
-        return Call("http", str(origin), given, self._event().n)
+        arguments = {"method": "CONNECT", "url": str(origin), "host": origin.host, "port": origin.port}
+        return Call("http", str(origin), arguments, self._event().n)
 
     def _event(self) -> RequestTrace:
         """Records the connection itself; only if the requests inside are not observed."""
@@ -111,9 +111,9 @@ class ConnectRequest:
 
     # -- forwarding ------------------------------------------------------------------------------
     async def _pass_by(self) -> None:
-        seen = self._event()
+        trace = self._event()
         wire = await self._rules.connector.dial(self._origin, tls=False)
-        seen.status = 200
+        trace.status = 200
         self._rules.note_model(self.context, self._origin)
         await join(await self._exchange.take_over(), wire)
 
@@ -153,10 +153,10 @@ class ConnectRequest:
     # -- failures --------------------------------------------------------------------------------
     def _mistrusted(self, broken: OSError | None) -> None:
         """Records that nothing inside this connection was observed; a fault that waited for it was not met."""
-        seen = self._event()
+        trace = self._event()
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
-        seen.trouble = "certificate_refused"
-        seen.output = f"the client left during the TLS handshake{why}"
+        trace.trouble = "certificate_refused"
+        trace.output = f"the client left during the TLS handshake{why}"
         self.context.sink.note(
             f"a client rejected our certificate for {self._origin.host}{why}: its requests were not observed. "
             f"Programs trust it if they read {', '.join(TRUST_VARIABLES)}"
@@ -167,23 +167,23 @@ class ConnectRequest:
         )
 
     async def _fail(self, failed: Failed) -> None:
-        seen, exchange = self._event(), self._exchange
+        trace, exchange = self._event(), self._exchange
         try:
             if failed.kind != "tls":
-                await send_failure(exchange, failed, seen)
+                await send_failure(exchange, failed, trace)
                 return
             exchange.ensure_there()
-            seen.trouble, seen.output = "tls_error", str(failed)
+            trace.trouble, trace.output = "tls_error", str(failed)
             self._unheard = True
             await _break_handshake(await exchange.take_over())
             self._unheard = False
         except ConnectionError:
-            seen.trouble = "client_gone"
-            seen.unfelt("the client had left")
+            trace.trouble = "client_gone"
+            trace.unfelt("the client had left")
 
     async def _turn_away(self, status: int, trouble: str, why: str) -> None:
-        seen = self._event()
-        seen.status, seen.trouble, seen.output = status, trouble, why
+        trace = self._event()
+        trace.status, trace.trouble, trace.output = status, trouble, why
         if not self._exchange.answered:
             await self._exchange.respond(status, _TEXT, f"Holdfast: {why}\n".encode(errors="replace"))
 

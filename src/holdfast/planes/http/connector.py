@@ -40,16 +40,16 @@ class Connector:
     async def addresses(self, origin: Origin) -> list[str]:
         """The addresses to connect to, in order."""
         key, now = (origin.host, origin.port), get_running_loop().time()
-        until, found = self._known.get(key, (0.0, []))
+        until, cached = self._known.get(key, (0.0, []))
         if until < now:
             try:
-                found = await self._policy.addresses(*key)
+                cached = await self._policy.addresses(*key)
             except (socket.gaierror, UnicodeError) as unknown:
                 raise UpstreamFailed("dns", f"the name {origin.host} cannot be resolved: {unknown}") from unknown
             if len(self._known) >= KEPT:
                 self._known.clear()
-            self._known[key] = now + KEPT_S, found
-        return found
+            self._known[key] = now + KEPT_S, cached
+        return cached
 
     async def ask(
         self, want: Wanted, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None

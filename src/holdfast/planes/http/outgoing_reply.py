@@ -57,7 +57,7 @@ class _Outgoing:
 
 
 async def send(
-    exchange: Exchange, reply: Reply, answered: UpstreamAnswer | None, seen: RequestTrace, sleep: Sleep
+    exchange: Exchange, reply: Reply, answered: UpstreamAnswer | None, trace: RequestTrace, sleep: Sleep
 ) -> None:
     """Sends a reply: unchanged as it arrived, or its new value in the original content type.
 
@@ -65,21 +65,21 @@ async def send(
     """
     exchange.ensure_there()
     if _bare(exchange.head.method, answered):
-        seen.unfelt("the reply has no body")
+        trace.unfelt("the reply has no body")
         reply = Reply("" if answered is None else answered.value) if not isinstance(reply, ReplayedReply) else reply
     out = _outgoing(reply, answered)
     if answered is not None and answered.rest is not out.rest:  # the rest of the body is not needed
         answered.incoming.abort()
-    seen.status, shown, delivery = out.status, reply.value, reply.delivery
-    seen.output = shown if isinstance(shown, str) else as_json(shown)
+    trace.status, value, delivery = out.status, reply.value, reply.delivery
+    trace.output = value if isinstance(value, str) else as_json(value)
     if out.rest is None:
         delivery, idle = felt(delivery, len(out.body))
         if idle:
-            seen.unfelt("the reply is too small for it", idle)
+            trace.unfelt("the reply is too small for it", idle)
     if out.rest is None and delivery == Delivery(size=delivery.size):
         await exchange.respond(out.status, out.headers, out.body)
     else:
-        await _send_paced(exchange, out, delivery, seen, sleep)
+        await _send_paced(exchange, out, delivery, trace, sleep)
 
 
 def received(reply: Reply, answered: UpstreamAnswer | None) -> Received:
@@ -111,8 +111,8 @@ def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
         length = length_of(incoming.headers) if answered.rest is not None else len(answered.data)
         return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
     body = write(reply.value, incoming.get("content-type"))
-    kept = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
-    return _Outgoing(incoming.status, kept, body, len(body))
+    remaining = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
+    return _Outgoing(incoming.status, remaining, body, len(body))
 
 
 def _kind(reply: Reply) -> str:
@@ -127,7 +127,9 @@ def _is_words(body: Any) -> bool:
     return isinstance(body, str) and isinstance(read(_JSON, body.encode(errors="replace")), str)
 
 
-async def _send_paced(exchange: Exchange, out: _Outgoing, delivery: Delivery, seen: RequestTrace, sleep: Sleep) -> None:
+async def _send_paced(
+    exchange: Exchange, out: _Outgoing, delivery: Delivery, trace: RequestTrace, sleep: Sleep
+) -> None:
     if delivery.close_ms:
         exchange.keep_alive = False
     pacing = PacedDelivery(delivery)
@@ -139,10 +141,10 @@ async def _send_paced(exchange: Exchange, out: _Outgoing, delivery: Delivery, se
                 await sleep(wait_ms)
                 await exchange.write(piece)
         except ConnectionError:
-            seen.broke_off(out.body[: pacing.sent])
+            trace.broke_off(out.body[: pacing.sent])
             raise
         if pacing.cut_off:
-            seen.trouble = "connection_lost"
+            trace.trouble = "connection_lost"
             exchange.connection.close()
             return
     await sleep(delivery.close_ms)
@@ -156,31 +158,31 @@ async def _body(out: _Outgoing) -> AsyncIterator[bytes]:
             yield chunk
 
 
-async def send_failure(exchange: Exchange, failed: Failed, seen: RequestTrace) -> None:
+async def send_failure(exchange: Exchange, failed: Failed, trace: RequestTrace) -> None:
     """Sends a failure as an HTTP client observes it: a status, a lost connection, or nothing at all.
 
     Raises ConnectionResetError if the client has left.
     """
     exchange.ensure_there()
-    seen.output = str(failed)
+    trace.output = str(failed)
     if isinstance(failed, TimedOut):
-        seen.trouble = "timeout"
+        trace.trouble = "timeout"
         if failed.kind == "hang":
             await exchange.connection.leaving()
         exchange.cut()
     elif isinstance(failed, Dropped):
-        seen.trouble = "connection_lost"
+        trace.trouble = "connection_lost"
         exchange.cut(reset=failed.kind != "closed")
     else:
-        await _send_status(exchange, failed, seen)
+        await _send_status(exchange, failed, trace)
 
 
-async def _send_status(exchange: Exchange, failed: Failed, seen: RequestTrace) -> None:
-    seen.status = failed.status or 500
+async def _send_status(exchange: Exchange, failed: Failed, trace: RequestTrace) -> None:
+    trace.status = failed.status or 500
     headers = [("content-type", _TEXT if _is_words(failed.body) else _JSON)]
     if failed.retry_after_s is not None:
         headers.append(("retry-after", str(ceil(failed.retry_after_s))))
-    body = failed.body if failed.body is not None else {"error": {"code": seen.status, "message": str(failed)}}
+    body = failed.body if failed.body is not None else {"error": {"code": trace.status, "message": str(failed)}}
     text = body.encode(errors="replace") if isinstance(body, str) else msgspec.json.encode(body)
-    seen.output = text.decode()
-    await exchange.respond(seen.status, headers, text)
+    trace.output = text.decode()
+    await exchange.respond(trace.status, headers, text)

@@ -136,9 +136,9 @@ class ProxiedRequest:
             headers = [
                 (name, _readable(value) if name.lower() == b"accept-encoding" else value) for name, value in headers
             ]
-        told = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         self._seen.asking()
-        incoming = await self._rules.connector.ask(self._want, told, self._body)
+        incoming = await self._rules.connector.ask(self._want, pairs, self._body)
         if not self._exchange.connection.gone:  # otherwise upstream was silent until the client left
             self._seen.heard()
             self.context.sink.mark_answered(str(self._want.origin))

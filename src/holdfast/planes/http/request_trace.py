@@ -32,11 +32,11 @@ class RequestTrace:
     """Reads along, and reports once to the trace."""
 
     def __init__(
-        self, context: TrialContext, want: Wanted, head: RequestHead, needed: Callable[[str], bool] = bool
+        self, context: TrialContext, want: Wanted, head: RequestHead, is_declared: Callable[[str], bool] = bool
     ) -> None:
-        """`needed`: whether the spec names the URL; if nothing answers there, the agent is not to blame."""
+        """`is_declared`: whether the spec names the URL; if nothing answers there, the agent is not to blame."""
         self._context = context
-        self._needed = needed
+        self._needed = is_declared
         self._want = want
         self._head = head
         self.n = context.injector.count("http", want.url)
@@ -128,7 +128,7 @@ class RequestTrace:
         begun = self.status is not None or bool(self.trouble)
         context, want = self._context, self._want
         output, reply = self._output()
-        told = TraceEvent(
+        event = TraceEvent(
             ts=self._began,
             event_type="http_call",
             tool=encodable(f"{want.method} {want.url}"),
@@ -150,7 +150,7 @@ class RequestTrace:
             reply=reply,
             to_service=(want.origin.host, want.origin.port) in context.services,
         )
-        context.sink.add(told)
+        context.sink.add(event)
 
     def _waited_ms(self) -> float:
         """How long upstream had been silent when the client left, if that may be upstream's fault."""
@@ -161,28 +161,28 @@ class RequestTrace:
     def _output(self) -> tuple[str, str]:
         """What the client received, shortened, and the complete text if it was shortened."""
         if self.output is not None:
-            shown = encodable(shorten(self.output, TEXT_KEPT))
-            return shown, "" if shown == self.output else write_reply(self.output)
+            short = encodable(shorten(self.output, TEXT_KEPT))
+            return short, "" if short == self.output else write_reply(self.output)
         encoding, body = self._encoding, bytes(self._reply)
         plain = unpacked(encoding, body, REPLY_KEPT)
         if plain is None:
             return f"({encoding})", write_lost("packed")
-        shown = _kept(plain)
+        short = _kept(plain)
         if REPLY_KEPT in (len(body), len(plain)):
-            return shown, write_lost("too-long")
+            return short, write_lost("too-long")
         try:
             text = plain.decode()
         except UnicodeDecodeError:
-            return shown, write_lost("not-text")
-        return shown, "" if shown == text else write_reply(text)
+            return short, write_lost("not-text")
+        return short, "" if short == text else write_reply(text)
 
     def _idempotency(self) -> str:
-        given = self._head.get("idempotency-key")
-        if given is None and self._input:
+        value = self._head.get("idempotency-key")
+        if value is None and self._input:
             body = read(self._head.get("content-type"), bytes(self._input))
-            found = body.get("idempotency_key") if isinstance(body, dict) else None
-            given = None if found is None else describe(found)
-        return encodable(shorten(given or ""))
+            known = body.get("idempotency_key") if isinstance(body, dict) else None
+            value = None if known is None else describe(known)
+        return encodable(shorten(value or ""))
 
 
 def _kept(body: bytes) -> str:

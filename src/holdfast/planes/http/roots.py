@@ -26,8 +26,8 @@ def all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
 
 def named(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[bytes]:
     """The certificates in the files that a user's variables name."""
-    found = (_certificates(Path(environ[name])) for name in variables if environ.get(name))
-    return [data for data in found if data]
+    known = (_certificates(Path(environ[name])) for name in variables if environ.get(name))
+    return [data for data in known if data]
 
 
 def system_roots() -> bytes:
@@ -46,12 +46,12 @@ def trusted(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
 
 def _certificates(place: Path) -> bytes:
     try:
-        found = place.read_bytes()
+        data = place.read_bytes()
     except OSError:
         return b""
-    if b"BEGIN CERTIFICATE" not in found:
+    if b"BEGIN CERTIFICATE" not in data:
         return b""
-    return found if found.endswith(b"\n") else found + b"\n"
+    return data if data.endswith(b"\n") else data + b"\n"
 
 
 def _places() -> Iterator[Path]:

@@ -40,6 +40,6 @@ def _hosts() -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Hosts by kind; and hosts of models with what they speak."""
     import tomllib  # only if the agent bypasses the gateway
 
-    found = tomllib.loads((Path(__file__).parent / "side_hosts.toml").read_text(encoding="utf-8"))
-    models = found.pop("model")
-    return {kind.replace("_", "-"): tuple(hosts) for kind, hosts in found.items()}, models
+    table = tomllib.loads((Path(__file__).parent / "side_hosts.toml").read_text(encoding="utf-8"))
+    models = table.pop("model")
+    return {kind.replace("_", "-"): tuple(hosts) for kind, hosts in table.items()}, models

@@ -64,8 +64,8 @@ def unpacked(encoding: str | None, body: bytes, limit: int) -> bytes | None:
 
 def accepted(offered: str) -> str:
     """An `accept-encoding` reduced to the encodings that can be decoded."""
-    kept = [part.strip() for part in offered.split(",") if part.partition(";")[0].strip().lower() in READABLE]
-    return ", ".join(kept) or "identity"
+    readable_parts = [part.strip() for part in offered.split(",") if part.partition(";")[0].strip().lower() in READABLE]
+    return ", ".join(readable_parts) or "identity"
 
 
 @lru_cache(256)

@@ -104,8 +104,8 @@ class FaultedCall:
             return
         # A fault that planted a text is met only if some of that text arrived. Of these, a fault is met if the reply
         # would have been another one without it.
-        shown = text_of_end(arrived, self._receives)
-        left = [firing for firing in self.fired if firing.left_something_in(shown)]
+        text = text_of_end(arrived, self._receives)
+        left = [firing for firing in self.fired if firing.left_something_in(text)]
         met = [firing for firing in left if await self._explains(firing, arrived, call)]
         # The reply differs from the faultless one and no single fault explains it, because each alone would have been
         # enough (two equal faults, say): then the outermost is met.
@@ -114,11 +114,11 @@ class FaultedCall:
         self._lose(_ERASED, met)
         for firing in met:
             firing.stand()
-            firing.arrived_as(shown)
+            firing.arrived_as(text)
 
-    def _lose(self, why: str, kept: Sequence[Firing] = ()) -> None:
+    def _lose(self, why: str, met_firings: Sequence[Firing] = ()) -> None:
         for firing in self.fired:
-            if firing not in kept and not firing.delayed:
+            if firing not in met_firings and not firing.delayed:
                 firing.lose(why)
 
     def _is_calm(self, arrived: CallEnd, call: Call) -> bool:

@@ -114,8 +114,8 @@ class Firing:
         came = self._came
         # the fault made a new reply from its value: keep the rest of the original
         if came is not None and reply is not came:
-            kept = came.delivery if reply.delivery is AS_IT_IS else reply.delivery
-            reply = replace(came, value=reply.value, delivery=kept)
+            delivery = came.delivery if reply.delivery is AS_IT_IS else reply.delivery
+            reply = replace(came, value=reply.value, delivery=delivery)
         self.outcome, self._planted = reply, ctx.planted
         resent = reply.delivery != (AS_IT_IS if came is None else came.delivery)
         unchanged = not resent and self._unchanged(reply.value)
@@ -136,17 +136,17 @@ class Firing:
         if self._entry is not None and self._entry.effect != "met":
             self._change(replace(self._entry, effect="met", note=_SHOWS))
 
-    def left_something_in(self, shown: str) -> bool:
+    def left_something_in(self, text: str) -> bool:
         """Whether part of its planted text arrived; true for a fault that plants nothing."""
         if not self._planted:
             return True
-        return came_through(self._planted, shown)
+        return came_through(self._planted, text)
 
-    def arrived_as(self, shown: str) -> None:
+    def arrived_as(self, text: str) -> None:
         """Keeps only the canaries that arrived."""
         entry = self._entry
         if entry is not None and entry.canaries:
-            left = tuple(word for word in entry.canaries if word in shown)
+            left = tuple(word for word in entry.canaries if word in text)
             if left != entry.canaries:
                 self._change(replace(entry, canaries=left))
 
@@ -201,11 +201,11 @@ class Firing:
 
     def _new_canaries(self, value: Any) -> tuple[str, ...]:
         """The canaries that the fault added to the reply."""
-        shown = witness(value)
-        if MARK not in shown:
+        text = witness(value)
+        if MARK not in text:
             return ()
         before = witness(self._value) if isinstance(self._value, Completion) else self._witness
-        return tuple(word for word in canaries(shown) if word not in before)
+        return tuple(word for word in canaries(text) if word not in before)
 
     def _broke(self, why: str) -> HarnessError:
         return HarnessError(f"fault {self.injection.mode} broke: {why}", code="fault-broken")
@@ -260,9 +260,9 @@ def _failure(failed: Failed) -> str:
     return f"{type(failed).__name__.lower()}: {status}{words}"
 
 
-def came_through(payload: str, shown: str) -> bool:
+def came_through(payload: str, text: str) -> bool:
     """Whether a canary of the payload, or a piece of its text, arrived."""
-    return any(piece in shown for piece in _pieces(payload))
+    return any(piece in text for piece in _pieces(payload))
 
 
 def _pieces(payload: str) -> list[str]:

@@ -56,14 +56,14 @@ class InputAttack:
 
 def settled(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
     """The changed ledger entries of several attacks on one text, once the text that the agent reads is known."""
-    felt = [attack for attack in attacks if read != text and _without(attack, attacks, text) != read]
+    met_attacks = [attack for attack in attacks if read != text and _without(attack, attacks, text) != read]
     acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
-    if not felt and read != text:
-        felt = acted[-1:]
+    if not met_attacks and read != text:
+        met_attacks = acted[-1:]
     now = []
     for attack, entry in zip(attacks, entries, strict=True):
         left = tuple(word for word in entry.canaries if word in read)
-        if entry.effect == "met" and attack not in felt:
+        if entry.effect == "met" and attack not in met_attacks:
             now.append(replace(entry, effect="erased", note=ERASED, canaries=()))
         elif left != entry.canaries:
             now.append(replace(entry, canaries=left))

@@ -81,14 +81,14 @@ def neutral(reply: Completion, *, streamed: bool) -> Completion:
 
 def _visible(reply: Completion) -> list[Delta]:
     """The deltas up to the end of the connection, without those of an omitted message."""
-    kept: list[Delta] = []
+    deltas: list[Delta] = []
     for delta in reply.deltas:
         hidden = isinstance(delta, Text | ToolCall | Hollow) or (isinstance(delta, Finish) and reply.lacks == "choices")
         if not (reply.lacks and hidden):
-            kept.append(delta)
+            deltas.append(delta)
         if isinstance(delta, Cut | Trouble):
             break
-    return kept
+    return deltas
 
 
 def _whole(deltas: list[Delta]) -> list[Delta]:

@@ -27,17 +27,17 @@ def load_exception(path: str) -> type[BaseException]:
     from holdfast.planes.recorded_value import load_class
 
     try:
-        found = load_class(path)
+        loaded = load_class(path)
     except Exception as broken:
         raise HarnessError(
             f"raises: {path} cannot be imported: {type(broken).__name__}: {broken}", code="exception-unusable"
         ) from broken
-    if not (isinstance(found, type) and issubclass(found, BaseException)):
+    if not (isinstance(loaded, type) and issubclass(loaded, BaseException)):
         raise HarnessError(f"raises: {path} is not an exception class", code="exception-unusable")
     try:
-        found("a message")
+        loaded("a message")
     except Exception as broken:
         raise HarnessError(
             f"raises: {path} cannot be created from a message alone: {broken}", code="exception-unusable"
         ) from broken
-    return found
+    return loaded

@@ -191,17 +191,17 @@ class Weather:
     def facing(self, plane: str, target: str) -> list[ActiveInjection]:
         """The injections that can act on a call to this target, in list order."""
         key = (plane, target_key(target))
-        found = self._by_target.get(key)
-        if found is None:
+        known = self._by_target.get(key)
+        if known is None:
             with self.lock:  # one set of counters, even if several threads ask first
                 if self._placed is None:
                     self._placed = [
                         ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
                     ]
-                found = [p for p in self._placed if _faces(p.injection, p.traits, plane, target) and p.at_step(plane)]
+                known = [p for p in self._placed if _faces(p.injection, p.traits, plane, target) and p.at_step(plane)]
                 if len(self._by_target) < TARGETS_KEPT:
-                    self._by_target[key] = found
-        return found
+                    self._by_target[key] = known
+        return known
 
     @property
     def unmatched(self) -> dict[int, str]:
@@ -277,7 +277,7 @@ class Weather:
 
         attacks: list[InputAttack] = []
         entries: list[FaultMet] = []
-        asked = text
+        prompt = text
         for placed in facing:
             placed.seen += 1
             key = f"input:{placed.seen}"
@@ -289,7 +289,7 @@ class Weather:
                 entries.append(attack.entry(before, text, placed.seen))
                 self.record(entries[-1])
         now = {entry.index: entry for entry in entries}
-        for entry in settled(attacks, entries, asked, text) if len(attacks) > 1 else ():
+        for entry in settled(attacks, entries, prompt, text) if len(attacks) > 1 else ():
             now[entry.index] = entry
             self.amend(entry)
         for entry in now.values():

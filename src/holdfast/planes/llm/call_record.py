@@ -98,8 +98,8 @@ def _offers_tools(query: Query) -> bool:
 
 def _last(query: Query) -> str:
     """The latest message to the model."""
-    asked = query.asked
-    if asked is None or not asked.messages:
+    request = query.asked
+    if request is None or not request.messages:
         return ""
-    last = asked.messages[-1]
+    last = request.messages[-1]
     return "\n".join([result.text for result in last.results]) or last.text if last.results else last.text

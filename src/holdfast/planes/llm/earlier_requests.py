@@ -61,10 +61,10 @@ class Attempts:
 
 def _repetition(header: Get, before: _Failures) -> int:
     """The possible retry number after these failures. A header cannot claim more retries than there were failures."""
-    told = header(_COUNT)
-    if told is not None and told.isdecimal():
-        return min(int(told[:9]), before.count)
-    if told is None and header(_STAINLESS) is not None:
+    count = header(_COUNT)
+    if count is not None and count.isdecimal():
+        return min(int(count[:9]), before.count)
+    if count is None and header(_STAINLESS) is not None:
         return before.count
     once = before.lost and before.count == 1
     return 1 if once and "google-genai-sdk" in (header("x-goog-api-client") or "") else 0
@@ -88,29 +88,29 @@ class Continued:
     def __init__(self) -> None:
         self._kept: dict[str, _Known] = {}
 
-    def keep(self, calls: tuple[ToolCall, ...], text: str, asked: ModelRequest) -> None:
+    def keep(self, calls: tuple[ToolCall, ...], text: str, request: ModelRequest) -> None:
         """The model answered a request with these calls, together with this text."""
         if not calls:
             return
-        before = asked.messages if _size(asked.messages) <= CHARACTERS_KEPT else ()
-        said = (*before, ChatMessage("assistant", text[:CHARACTERS_KEPT], calls))
+        before = request.messages if _size(request.messages) <= CHARACTERS_KEPT else ()
+        messages = (*before, ChatMessage("assistant", text[:CHARACTERS_KEPT], calls))
         for call in [call for call in calls if call.id]:
             self._kept.pop(call.id, None)
-            self._kept[call.id] = _Known(call, said)
+            self._kept[call.id] = _Known(call, messages)
         while len(self._kept) > CALLS_KEPT:
             del self._kept[next(iter(self._kept))]
 
-    def whole(self, asked: ModelRequest) -> ModelRequest:
+    def whole(self, request: ModelRequest) -> ModelRequest:
         """The request with its preceding conversation, if it continues with the results of known calls."""
-        if not asked.goes_on:
-            return asked
-        known = next((self._kept[r.key] for r in asked.results if r.key in self._kept), None)
+        if not request.goes_on:
+            return request
+        known = next((self._kept[r.key] for r in request.results if r.key in self._kept), None)
         if known is None:
-            return asked
-        told = [message for message in asked.messages if message.role == "system"]
-        before = [message for message in known.said if not told or message.role != "system"]
-        own = [self._named(message) for message in asked.messages if message.role != "system"]
-        return replace(asked, messages=(*told, *before, *own))
+            return request
+        system = [message for message in request.messages if message.role == "system"]
+        before = [message for message in known.said if not system or message.role != "system"]
+        own = [self._named(message) for message in request.messages if message.role != "system"]
+        return replace(request, messages=(*system, *before, *own))
 
     def _named(self, message: ChatMessage) -> ChatMessage:
         return replace(message, results=tuple(map(self._of_tool, message.results))) if message.results else message

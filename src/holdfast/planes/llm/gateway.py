@@ -90,9 +90,10 @@ class TrialGateway:
             await self._pass_by(exchange, query, route)
         else:
             codec = route.codec
-            asked, told = codec.read_request(path, data), digest(body)
+            request, body_digest = codec.read_request(path, data), digest(body)
             await self._complete(
-                exchange, Query(provider, method, path, headers, body, trial, data, codec, asked, base_url, told)
+                exchange,
+                Query(provider, method, path, headers, body, trial, data, codec, request, base_url, body_digest),
             )
 
     async def _pass_by(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
@@ -112,11 +113,11 @@ class TrialGateway:
 
     def _take(self, model_call: ModelCall) -> None:
         """Records the tool calls in a fetched reply, once it is complete; the agent may fetch it several times."""
-        given = model_call.given
-        if model_call.beyond(given):
+        reply = model_call.given
+        if model_call.beyond(reply):
             self._results.missed()
-        elif given is not None and given.finish:
-            self._results.fetched((*given.tool_calls, *given.other_calls))
+        elif reply is not None and reply.finish:
+            self._results.fetched((*reply.tool_calls, *reply.other_calls))
 
     async def _switch(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
         """Handles a websocket: if the path also supports HTTP, its client is sent there; otherwise it passes unread."""
@@ -167,11 +168,11 @@ class TrialGateway:
         self._declared.discard(model_call)
 
     def _model_call(self, exchange: Exchange, query: Query, retry: int, carries: tuple[ChangedCall, ...]) -> ModelCall:
-        context, asked = self._context, query.asked
-        assert asked is not None
+        context, request = self._context, query.asked
+        assert request is not None
         injector = context.injector
-        faulty = self._gateway.on_calls and injector.affects(PLANE, asked.model)
-        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, injector.count(PLANE, asked.model))
+        faulty = self._gateway.on_calls and injector.affects(PLANE, request.model)
+        call = Call(PLANE, request.model, _arguments(request) if faulty else {}, injector.count(PLANE, request.model))
         if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
             self._alone = False
             injector.mark_concurrent()
@@ -186,13 +187,13 @@ class TrialGateway:
         """Records the tool calls that the model requested, once per reply."""
         if model_call in self._declared:
             return
-        given = model_call.given
-        if model_call.beyond(given):
+        reply = model_call.given
+        if model_call.beyond(reply):
             self._results.missed()
-        if given is None or given.lacks:
+        if reply is None or reply.lacks:
             return
         self._declared.add(model_call)
-        calls, text = (*given.tool_calls, *given.other_calls), given.text
+        calls, text = (*reply.tool_calls, *reply.other_calls), reply.text
         if calls:
             self._continued.keep(calls, text, model_call.asked)
             self._results.declared(calls, model_call.asked)
@@ -220,22 +221,22 @@ class TrialGateway:
 
         Also returns the calls of those results that no model has read yet.
         """
-        asked, codec = query.asked, query.codec
-        assert asked is not None
+        request, codec = query.asked, query.codec
+        assert request is not None
         assert codec is not None
-        changed = await self._changed(asked, query.digest) if asked.results else {}
+        changed = await self._changed(request, query.digest) if request.results else {}
         if not changed:
-            return replace(query, asked=self._continued.whole(asked)) if asked.goes_on else query, ()
+            return replace(query, asked=self._continued.whole(request)) if request.goes_on else query, ()
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.replace_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
-        asked = self._continued.whole(codec.read_request(query.path, data))
+        request = self._continued.whole(codec.read_request(query.path, data))
         body = dump(data)
-        query = replace(query, body=body, data=data, asked=asked, digest=digest(body))
+        query = replace(query, body=body, data=data, asked=request, digest=digest(body))
         return query, self._results.unread(changed.values())
 
-    async def _changed(self, asked: ModelRequest, key: str) -> dict[str, KnownResult]:
+    async def _changed(self, request: ModelRequest, key: str) -> dict[str, KnownResult]:
         try:
-            return await self._results.settle(asked, again=self._attempts.failed(key), late=self._catch_up)
+            return await self._results.settle(request, again=self._attempts.failed(key), late=self._catch_up)
         except HarnessError as broken:  # a bug in a fault: the trial is a harness error, and the agent continues
             self._context.sink.add_error(str(broken), broken.code)
             return {}
@@ -247,11 +248,11 @@ async def end_over_limit(exchange: Exchange) -> None:
     await exchange.respond(403, body=b"agent.limits: this trial is over\n")
 
 
-def _arguments(asked: ModelRequest) -> dict[str, Any]:
+def _arguments(request: ModelRequest) -> dict[str, Any]:
     """The arguments that the `match` of a model fault can name."""
     return {
-        "model": asked.model,
-        "prompt": asked.prompt,
-        "stream": asked.stream,
-        "tools": [t.name for t in asked.tools],
+        "model": request.model,
+        "prompt": request.prompt,
+        "stream": request.stream,
+        "tools": [t.name for t in request.tools],
     }

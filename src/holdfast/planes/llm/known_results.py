@@ -68,26 +68,26 @@ class KnownResults:
         while len(self._kept) > MARKS_KEPT:
             del self._kept[next(iter(self._kept))]
 
-    def recall(self, found: Sequence[ResultPosition], *, own: bool = False) -> list[KnownResult | None]:
+    def recall(self, positions: Sequence[ResultPosition], *, own: bool = False) -> list[KnownResult | None]:
         """The decisions for the results of a request, even if the agent has shortened the conversation.
 
         `own`: the request is known to continue a conversation of this trial.
         """
-        marks = [_marks(at) for at in found]
-        known: list[KnownResult | None] = [None] * len(found)
-        taken: set[int] = set()
+        marks = [_marks(at) for at in positions]
+        known: list[KnownResult | None] = [None] * len(positions)
+        used: set[int] = set()
         # Level by level, so that the surest marks of all results are used before any weaker mark: a weak mark of one
         # result must not take what belongs to another. Each call has one result, so nothing is given out twice.
         for level in range(max(map(len, marks), default=0)):
-            for n, at in enumerate(found):
+            for n, at in enumerate(positions):
                 if known[n] is not None or (at.fresh and level >= _BY_KEY) or level >= len(marks[n]):
                     continue
                 settled = self._kept.get(marks[n][level])
-                if settled is None or id(settled) in taken or not _trusted(settled, at, level, own):
+                if settled is None or id(settled) in used or not _trusted(settled, at, level, own):
                     continue
                 known[n] = settled
                 if settled.asked_for:
-                    taken.add(id(settled))
+                    used.add(id(settled))
         return known
 
 
@@ -155,33 +155,33 @@ def placed(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
     """Every result of a conversation, in order."""
     if not any(message.results for message in messages):
         return []
-    told = blake2b(digest_size=_SIZE)
-    before = told.digest()
-    found: list[tuple[ToolResult, bytes, int]] = []
+    hasher = blake2b(digest_size=_SIZE)
+    before = hasher.digest()
+    results: list[tuple[ToolResult, bytes, int]] = []
     answered = spoken = -1
     for at, message in enumerate(messages):
         if message.role == "assistant":
-            before, answered = told.digest(), at
+            before, answered = hasher.digest(), at
         spoken = spoken if message.role == "tool" else at
-        found += [(result, before, at) for result in message.results]
-        _tell(told, message)
+        results += [(result, before, at) for result in message.results]
+        _tell(hasher, message)
     made = {call.id for message in messages for call in message.tool_calls}
-    keys = {result.key for result, _, _ in found}
+    keys = {result.key for result, _, _ in results}
     heard = _heard(messages)
     return [
         ResultPosition(
             r, before, at > answered, at > spoken, r.key not in made, r.key.rpartition("+")[0] in keys, at, heard
         )
-        for r, before, at in found
+        for r, before, at in results
     ]
 
 
 def said(messages: Iterable[ChatMessage]) -> bytes:
     """Digest of a complete conversation: the `before` of the calls that the model requests next."""
-    told = blake2b(digest_size=_SIZE)
+    hasher = blake2b(digest_size=_SIZE)
     for message in messages:
-        _tell(told, message)
-    return told.digest()
+        _tell(hasher, message)
+    return hasher.digest()
 
 
 def first_and_last(messages: Sequence[ChatMessage]) -> tuple[bytes, bytes]:
@@ -204,12 +204,12 @@ def _heard(messages: Sequence[ChatMessage]) -> dict[bytes, int]:
     return heard
 
 
-def _tell(told: blake2b, message: ChatMessage) -> None:
+def _tell(hasher: blake2b, message: ChatMessage) -> None:
     if message.role == "tool":
         return
-    told.update(f"\0{message.role}\0{message.text}".encode("utf-8", "surrogatepass"))
+    hasher.update(f"\0{message.role}\0{message.text}".encode("utf-8", "surrogatepass"))
     for call in message.tool_calls:
-        told.update(f"\1{call.id}\1{call.name}\1{call.arguments}".encode("utf-8", "surrogatepass"))
+        hasher.update(f"\1{call.id}\1{call.name}\1{call.arguments}".encode("utf-8", "surrogatepass"))
 
 
 _SAME_ID, _SAME_ARGUMENTS, _SAME_NAME = range(3)
@@ -260,7 +260,11 @@ class OpenToolCall(Struct, frozen=True):
 
 
 def answers(
-    found: Sequence[ResultPosition], known: Sequence[KnownResult | None], calls: Iterable[OpenToolCall], *, again: bool
+    positions: Sequence[ResultPosition],
+    known: Sequence[KnownResult | None],
+    calls: Iterable[OpenToolCall],
+    *,
+    again: bool,
 ) -> dict[int, OpenToolCall]:
     """The call that each result answers, by the result's index: best matching pairs first.
 
@@ -269,18 +273,18 @@ def answers(
     every known result stays as it is.
     """
     opened, fits = list(calls), []
-    for n, (at, before) in enumerate(zip(found, known, strict=True)):
+    for n, (at, before) in enumerate(zip(positions, known, strict=True)):
         if before is not None and (again or not at.fresh):
             continue
         for m, one in enumerate(opened):
             if (fit := one.fit(at)) is not None and _may(fit, before):
                 fits.append((before is not None, *fit, n, m))
     pairs: dict[int, OpenToolCall] = {}
-    taken: set[int] = set()
+    used: set[int] = set()
     for *_, n, m in sorted(fits):
-        if n not in pairs and m not in taken:
+        if n not in pairs and m not in used:
             pairs[n] = opened[m]
-            taken.add(m)
+            used.add(m)
     return pairs
 
 
@@ -292,7 +296,7 @@ def _may(fit: tuple[int, bool, bool], before: KnownResult | None) -> bool:
 def by_name(text: str) -> dict[str, Any]:
     """The arguments of a call by name."""
     try:
-        found = msgspec.json.decode(text or "{}")
+        arguments = msgspec.json.decode(text or "{}")
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return {"arguments": text}
-    return found if isinstance(found, dict) else {"arguments": found}
+    return arguments if isinstance(arguments, dict) else {"arguments": arguments}

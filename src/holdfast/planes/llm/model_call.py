@@ -117,11 +117,11 @@ class ModelCall:
             return None
         return came if codec is None else codec.delivered(came)
 
-    def beyond(self, given: Completion | None) -> bool:
+    def beyond(self, completion: Completion | None) -> bool:
         """Whether the agent received a reply that may contain more than Holdfast read."""
         status = self.record.status
         well = self._exchange.answered and status is not None and status < 300
-        return well and (given is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
+        return well and (completion is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
 
     async def pass_by(self, router: Router, route: ApiRoute | None) -> None:
         """Forwards a request that is not a completion unchanged, whatever the weather."""

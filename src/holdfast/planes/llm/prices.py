@@ -25,16 +25,16 @@ def usage_in(body: bytes) -> Usage | None:
     reply = obj(parse(body))
     if not reply:
         return None
-    told: Any = reply.get("usage")
-    if isinstance(told, dict):
-        given, made = _first(told, _INPUT), _first(told, _OUTPUT)
+    usage: Any = reply.get("usage")
+    if isinstance(usage, dict):
+        input, made = _first(usage, _INPUT), _first(usage, _OUTPUT)
     else:
-        given, made = _number(reply.get("prompt_eval_count")), _number(reply.get("eval_count"))
-    return None if given is None and made is None else Usage(given or 0, made or 0)
+        input, made = _number(reply.get("prompt_eval_count")), _number(reply.get("eval_count"))
+    return None if input is None and made is None else Usage(input or 0, made or 0)
 
 
-def _first(told: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((n for name in names if (n := _number(told.get(name))) is not None), None)
+def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((n for name in names if (n := _number(usage.get(name))) is not None), None)
 
 
 def _number(value: Any) -> int | None:
@@ -60,8 +60,8 @@ def estimate(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | 
     cached = min(usage.cached_input, usage.input_tokens)
     written = min(usage.cache_written, usage.input_tokens - cached)
     plain = usage.input_tokens - cached - written
-    given = plain * price.input + cached * price.cached + written * price.written
-    return (given + usage.output_tokens * price.output) / 1_000_000
+    input_cost = plain * price.input + cached * price.cached + written * price.written
+    return (input_cost + usage.output_tokens * price.output) / 1_000_000
 
 
 def _price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
@@ -69,8 +69,8 @@ def _price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
     key = entry_for(own, model)
     entry = own[key] if key is not None else ModelSpec()
     if entry.input_usd is not None or entry.output_usd is not None:
-        given = entry.input_usd or 0.0
-        return Price(given, entry.output_usd or 0.0, given, given)
+        input_price = entry.input_usd or 0.0
+        return Price(input_price, entry.output_usd or 0.0, input_price, input_price)
     return listed(entry.name or model)
 
 
@@ -90,6 +90,6 @@ def _list() -> dict[str, Price]:
     return {name: _read(*map(float, prices)) for name, prices in written["models"].items()}
 
 
-def _read(given: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
+def _read(input: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
     """A line of the list. Without a price for cached input, cached input costs as much as any other."""
-    return Price(given, made, given if cached is None else cached, given if written is None else written)
+    return Price(input, made, input if cached is None else cached, input if written is None else written)

@@ -57,20 +57,20 @@ class PassingReply:
 
     async def _stream(self, exchange: Exchange, record: CallRecord, must_be_there: bool) -> None:
         wire = self.answered.wire
-        self.kept = kept = bytearray()
+        self.kept = passed = bytearray()
         chunks = wire.chunks()
         if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
-            kept += await anext(chunks, b"")
+            passed += await anext(chunks, b"")
         if must_be_there:
             exchange.ensure_there()
         await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
-        if kept:
-            await exchange.write(bytes(kept))
+        if passed:
+            await exchange.write(bytes(passed))
         record.waits()
         async for data in chunks:
             record.since = None  # now the client may be the slow side
-            if len(kept) < KEPT:
-                kept += data
+            if len(passed) < KEPT:
+                passed += data
             await exchange.write(data)
             record.waits()
         record.since = None
@@ -143,16 +143,16 @@ class ProviderReply:
     def failed(self, answered: PassedReply, body: bytes) -> None:
         """Reports that this is not a model's reply."""
         status = answered.wire.status
-        said = shorten(body.decode("utf-8", "replace").strip(), 200)
+        message = shorten(body.decode("utf-8", "replace").strip(), 200)
         odd = self.foreign(answered.wire, body)
         self._record.trouble = f"http_{status}" if status >= 300 else "upstream"
         if odd:
             where = answered.url or answered.origin
-            self.broke(f"{where} answered {status} with {odd}, which is not a model's reply: {said}")
+            self.broke(f"{where} answered {status} with {odd}, which is not a model's reply: {message}")
         elif answered.stand_in:
             self.broke(f"{answered.origin}: {error_message(body)}")
         elif is_provider_failure(status, self._query, billed=answered.billed):
-            self.broke(f"{answered.origin} answered {status}, which was not injected: {said}")
+            self.broke(f"{answered.origin} answered {status}, which was not injected: {message}")
 
     def broke(self, why: str) -> None:
         """Reports a failure that no fault caused to the trial."""

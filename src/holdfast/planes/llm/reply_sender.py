@@ -52,12 +52,12 @@ async def send_completion(
 
     `like` is the provider's reply that it replaces: an OriginalStream, or decoded JSON.
     """
-    codec, asked = query.codec, query.asked
+    codec, request = query.codec, query.asked
     assert codec is not None
-    assert asked is not None
-    if not asked.stream:
-        return await _send_unstreamed(exchange, codec, completion, codec.body(completion, asked, like), sleep)
-    frames = codec.frames(completion, asked, like if isinstance(like, OriginalStream) else NOTHING)
+    assert request is not None
+    if not request.stream:
+        return await _send_unstreamed(exchange, codec, completion, codec.body(completion, request, like), sleep)
+    frames = codec.frames(completion, request, like if isinstance(like, OriginalStream) else NOTHING)
     if completion.odd:
         frames = odd_frames(frames, Random(digest(f"{query.trial}:{n}".encode())))
     await exchange.start(200, (("content-type", codec.stream_type),))
@@ -203,7 +203,7 @@ def _cut(data: bytes, rng: Random) -> Iterator[bytes]:
     """The bytes in pieces: split inside a multi-byte character if there is one, otherwise anywhere."""
     if not data:
         return
-    inside = [found.start() for found in islice(_CONTINUED.finditer(data, 1), 1_000)]
+    inside = [match.start() for match in islice(_CONTINUED.finditer(data, 1), 1_000)]
     places = set(rng.sample(inside, min(2, len(inside))))
     places |= {rng.randrange(1, len(data)) for _ in range(2) if len(data) > 1}
     start = 0

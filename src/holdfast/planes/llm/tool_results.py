@@ -69,11 +69,11 @@ class ToolResults:
         self._unread: dict[ChangedCall, None] = {}
         """Calls whose results faults changed and that no model has read yet."""
 
-    def declared(self, calls: tuple[ToolCall, ...], asked: ModelRequest, *, sure: bool = True) -> None:
+    def declared(self, calls: tuple[ToolCall, ...], request: ModelRequest, *, sure: bool = True) -> None:
         """The model answered a request with these calls; not `sure`: they may only look like calls."""
         if not calls:
             return
-        before, (first, last) = said(asked.messages), first_and_last(asked.messages)
+        before, (first, last) = said(request.messages), first_and_last(request.messages)
         for call in calls:
             self._open.append(OpenToolCall(call, self._context.sink.now(), before, first, last, sure))
             self._named.pop(call.id, None)
@@ -92,26 +92,26 @@ class ToolResults:
         self._unmatched.missed = True
 
     async def settle(
-        self, asked: ModelRequest, *, again: bool = False, late: Callable[[], None] = _nothing
+        self, request: ModelRequest, *, again: bool = False, late: Callable[[], None] = _nothing
     ) -> dict[str, KnownResult]:
         """The results that differ from the tools' own, by key. `again`: a retry of a failed request.
 
         `late` records the calls of replies still in progress, if a result has no call otherwise.
         """
         changed: dict[str, KnownResult] = {}
-        found = placed(asked.messages)
-        if not found:
+        positions = placed(request.messages)
+        if not positions:
             return changed
-        met = self._matched(found, again=again)
+        met = self._matched(positions, again=again)
         if any(settled is None and call is None for _, settled, call in met):
             late()
-            met = self._matched(found, again=again)
+            met = self._matched(positions, again=again)
         for _, _, call in met:
             if call is not None:
                 self._open.remove(call)
         for at, settled, call in met:
             if settled is None and call is None:
-                self._unmatched.take(at, asked.tools, self._context.sink.now())
+                self._unmatched.take(at, request.tools, self._context.sink.now())
             settled = await self._settle(at, settled, call)
             if settled.text is not None:
                 changed[at.result.key] = settled
@@ -127,10 +127,10 @@ class ToolResults:
             self._unread.pop(call, None)
 
     def _matched(
-        self, found: list[ResultPosition], *, again: bool
+        self, positions: list[ResultPosition], *, again: bool
     ) -> list[tuple[ResultPosition, KnownResult | None, OpenToolCall | None]]:
         """Each result with its earlier decision, or with the call that it answers."""
-        whole = [self._whole(at) for at in found]
+        whole = [self._whole(at) for at in positions]
         known = self._settled.recall(whole)
         calls = answers(whole, known, self._open, again=again)
         is_call = [n in calls or (one is not None and one.asked_for) for n, one in enumerate(known)]

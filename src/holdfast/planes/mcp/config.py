@@ -37,15 +37,15 @@ def filling(environ: Mapping[str, str]) -> Fill:
     """Resolves `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
 
     def filled(text: str, server: str) -> str:
-        def value(found: re.Match[str]) -> str:
-            name, default = found[1], found[2]
-            given = environ.get(name, default)
-            if given is None:
+        def value(match: re.Match[str]) -> str:
+            name, default = match[1], match[2]
+            resolved = environ.get(name, default)
+            if resolved is None:
                 raise UserError(
                     f"mcp_config: the server {server!r} needs the variable {name}, which is not set",
                     code="mcp-config-invalid",
                 )
-            return given
+            return resolved
 
         return _REFERENCE.sub(value, text)
 
@@ -61,7 +61,7 @@ def variables(config: Mapping[str, Any]) -> list[str]:
     """The variables that headers and environments of servers refer to: they usually hold keys."""
     entries = [entry for name in _SECTIONS for entry in _values(config.get(name)) if isinstance(entry, dict)]
     texts = [str(text) for entry in entries for key in ("headers", "env") for text in _values(entry.get(key))]
-    return list(dict.fromkeys(found[1] for text in texts for found in _REFERENCE.finditer(text)))
+    return list(dict.fromkeys(match[1] for text in texts for match in _REFERENCE.finditer(text)))
 
 
 def _values(part: Any) -> list[Any]:
@@ -91,18 +91,18 @@ def rewrite(
     """
     changed = dict(config)
     servers: dict[str, Target] = {}
-    seen: set[str] = set()
+    used: set[str] = set()
     for section in [section for section in _SECTIONS if section in config]:
         entries = _map(config[section], section)
-        twice = next((name for name in entries if name in seen), None)
+        twice = next((name for name in entries if name in used), None)
         if twice is not None:
             raise UserError(f"mcp_config: the server {twice!r} is there twice", code="mcp-config-invalid")
-        seen.update(entries)
+        used.update(entries)
         changed[section] = {
             name: _entry(name, _map(entry, f"{section}.{name}"), relay, environ, base_url, fill, servers)
             for name, entry in entries.items()
         }
-    if not seen:
+    if not used:
         raise UserError(
             "mcp_config names no servers",
             code="mcp-config-invalid",
@@ -158,8 +158,8 @@ def _entry(
         raise UserError(f"mcp_config: the url of server {name!r} is not an http address", code="mcp-config-invalid")
     headers = _map(entry.get("headers", {}), f"{name}.headers")
     servers[name] = Target(fill(url, name), {key: fill(str(value), name) for key, value in headers.items()})
-    kept = {key: value for key, value in entry.items() if key != "headers"}
-    return {**kept, where: f"{base_url.rstrip('/')}/{quote(name, safe='')}"}
+    rest = {key: value for key, value in entry.items() if key != "headers"}
+    return {**rest, where: f"{base_url.rstrip('/')}/{quote(name, safe='')}"}
 
 
 def _over_stdio(name: str, entry: dict[str, Any], relay: Sequence[str], environ: Mapping[str, str]) -> dict[str, Any]:

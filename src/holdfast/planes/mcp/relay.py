@@ -66,8 +66,8 @@ def parse(argv: list[str]) -> tuple[str, list[str]]:
     """The server's name and its command. The `--` may be left out."""
     name = ""
     while argv and argv[0].startswith("--name"):
-        _, equals, given = argv[0].partition("=")
-        name, argv = (given, argv[1:]) if equals else ("".join(argv[1:2]), argv[2:])
+        _, equals, value = argv[0].partition("=")
+        name, argv = (value, argv[1:]) if equals else ("".join(argv[1:2]), argv[2:])
     return name, argv[1:] if argv[:1] == ["--"] else argv
 
 
@@ -92,8 +92,8 @@ def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
     greeting, _, rest = head.partition(b"\r\n\r\n")
     status = greeting.split(None, 2)[1:2]
     if status != [b"200"]:
-        told = b"".join(status).decode("ascii", "replace")
-        raise ValueError(f"the harness refused it ({told}): no trial is under way")
+        line = b"".join(status).decode("ascii", "replace")
+        raise ValueError(f"the harness refused it ({line}): no trial is under way")
     return connection, rest
 
 

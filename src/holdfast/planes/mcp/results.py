@@ -220,16 +220,16 @@ def _as_before(result: Result, value: Any) -> list[Any]:
     if blocks and not at:
         return blocks
     parts = value if isinstance(value, list) and len(at) != 1 else [value]
-    said = [block for part in parts for block in written(part)]
+    new_blocks = [block for part in parts for block in written(part)]
     first = at[0] if at else 0
-    return [*blocks[:first], *said, *(block for block in blocks[first:] if not _is_text(block))]
+    return [*blocks[:first], *new_blocks, *(block for block in blocks[first:] if not _is_text(block))]
 
 
 def _replaced(blocks: list[dict[str, Any]], value: Any) -> list[Any]:
     """The first text gets the value, other texts are removed, everything else stays."""
     first = next(i for i, block in enumerate(blocks) if _is_text(block))
-    kept = [(i, block) for i, block in enumerate(blocks) if i == first or not _is_text(block)]
-    return [{**block, "text": _text(value)} if i == first else block for i, block in kept]
+    remaining = [(i, block) for i, block in enumerate(blocks) if i == first or not _is_text(block)]
+    return [{**block, "text": _text(value)} if i == first else block for i, block in remaining]
 
 
 def _text(value: Any) -> str:

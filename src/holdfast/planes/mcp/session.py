@@ -155,8 +155,10 @@ class McpSession:
 
     async def _called(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         name = request.params["name"]
-        given = request.params.get("arguments")
-        call = Call("mcp", name, given if isinstance(given, dict) else {}, self._context.injector.count("mcp", name))
+        arguments = request.params.get("arguments")
+        call = Call(
+            "mcp", name, arguments if isinstance(arguments, dict) else {}, self._context.injector.count("mcp", name)
+        )
         self._visit.knows(name)
         sighting = McpCallTrace(self._context, self._server, call)
         if self._visit.open and self._context.injector.affects("mcp", name):
@@ -239,7 +241,7 @@ class McpSession:
         if answer.message.error is not UNSET or not isinstance(tools, list):
             return ClientOutcome(line=answer.raw, changed=False)
         calls: list[Call] = []
-        left = [kept for tool in tools for kept in await self._tool(tool, calls)]
+        left = [listed_tool for tool in tools for listed_tool in await self._tool(tool, calls)]
         if witness(left) == witness(tools):
             return ClientOutcome(line=answer.raw, changed=False)
         return ClientOutcome(line=rpc.result(request.id, {**result, "tools": left}), calls=tuple(calls))

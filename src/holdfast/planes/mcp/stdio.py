@@ -119,12 +119,12 @@ class Pipe:
                     return
         await self._send(b"C", line)
 
-    def _client_left(self, told: bytes) -> None:
+    def _client_left(self, report: bytes) -> None:
         """The client no longer reads: its pipe accepted this many lines, and none after them."""
         self._unread = True
-        taken = int(told) if told.isdigit() and len(told) < _DIGITS else 0
+        accepted = int(report) if report.isdigit() and len(report) < _DIGITS else 0
         for n, outcome in self._latest:
-            if n > taken:
+            if n > accepted:
                 self._session.undelivered(outcome)
 
     def _cancel(self, message: RpcMessage) -> None:
@@ -180,22 +180,22 @@ class Pipe:
         self._lines += len(lines) if mark == b"C" else 0
         await self._connection.write(b"".join([mark + line + b"\n" for line in lines]))
 
-    async def _server_ended(self, told: bytes) -> None:
+    async def _server_ended(self, report: bytes) -> None:
         """Sends the remaining answers. If the server failed before its first output, that is not the agent's fault."""
         for waiting in list(self._waiting.values()):
             for future in [one for one in waiting if not one.done()]:
                 future.set_exception(ServerGone())
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
-        if not self._answered and not self._ending and (why := _failure(self._server, told)):
+        if not self._answered and not self._ending and (why := _failure(self._server, report)):
             self._context.sink.add_error(
                 f"{why}: fix its command in the agent's MCP configuration", "mcp-config-invalid"
             )
 
 
-def _failure(server: str, told: bytes) -> str:
-    """Why a server ended unexpectedly; empty if it was stopped from outside. `told` is the relay's report."""
-    code, _, what = told.decode("utf-8", "replace").partition(" ")
+def _failure(server: str, report: bytes) -> str:
+    """Why a server ended unexpectedly; empty if it was stopped from outside. `report` is the relay's report."""
+    code, _, what = report.decode("utf-8", "replace").partition(" ")
     if not code.removeprefix("-").isdigit() or int(code) in _ASKED:
         return ""
     if int(code) == UNUSABLE and " cannot be started: " in what:

@@ -88,8 +88,8 @@ class McpCallTrace:
             return
         self._told = True
         call, context = self._call, self._context
-        given, shown = canonical(dict(call.arguments)).decode(), _kept(output)
-        reply = "" if whole is None and shown == output else write_reply(output if whole is None else whole)
+        arguments, text = canonical(dict(call.arguments)).decode(), _kept(output)
+        reply = "" if whole is None and text == output else write_reply(output if whole is None else whole)
         event = TraceEvent(
             ts=self._began,
             event_type="mcp_call",
@@ -100,14 +100,14 @@ class McpCallTrace:
             duration_ms=(context.sink.now() - self._began) * 1000,
             status=status,
             error_type=trouble,
-            input=_kept(given),
-            output=shown,
+            input=_kept(arguments),
+            output=text,
             write=True,
             digest=digest(
                 f"{self._server}\n{call.target}\n{arguments_digest(call.arguments)}".encode(errors="replace")
             ),
             fault=context.injector.modes_met(call.plane, call.target, call.n),
-            canaries=cut_off(given),
+            canaries=cut_off(arguments),
             reply=reply,
         )
         context.sink.add(event)

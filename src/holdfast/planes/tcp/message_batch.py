@@ -24,9 +24,9 @@ class ClientFrames:
         while len(self._data) - self._at < size:
             if not await self._more():
                 break
-        taken = bytes(self._data[self._at : self._at + size])
-        self._at += len(taken)
-        return taken
+        data = bytes(self._data[self._at : self._at + size])
+        self._at += len(data)
+        return data
 
     async def some(self, most: int) -> bytes:
         """The available bytes, up to this many; b"" at the end of the input."""

@@ -35,8 +35,8 @@ class MysqlStatements:
 
     def prepare(self, payload: bytes) -> Callable[[int], None]:
         """Remembers a statement; returns the object that will receive its number."""
-        found = transaction_statements(wire.text_of(payload), "mysql")
-        self._last = found[0] if found else _UNKNOWN
+        statements = transaction_statements(wire.text_of(payload), "mysql")
+        self._last = statements[0] if statements else _UNKNOWN
         return partial(self._number, self._last)
 
     def close(self, payload: bytes) -> None:
@@ -143,7 +143,7 @@ class MysqlReplies(WireReplies):
 
     def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
-        kept: list[bytes] = []
+        pieces: list[bytes] = []
         while at + wire.HEAD <= size:
             step = wire.HEAD + (data[at] | data[at + 1] << 8 | data[at + 2] << 16)
             if data[at + 3] == 1 and self._waiting:
@@ -151,21 +151,21 @@ class MysqlReplies(WireReplies):
                 if looked_at > size:
                     break
                 if not self._reply(data[at + wire.HEAD : looked_at]):
-                    kept.append(data[start:at])
+                    pieces.append(data[start:at])
                     start = at + step
             at += step
-        return at, start, kept
+        return at, start, pieces
 
     def _reply(self, payload: bytes) -> bool:
         """The first packet of an answer."""
-        asked = self._waiting.popleft()
+        question = self._waiting.popleft()
         self.last = wire.told(payload)
-        if asked.named is not None and payload[:1] == b"\0":
-            asked.named(int.from_bytes(payload[1:5], "little"))
-        elif asked.command == wire.QUERY and not self._waiting and not asked.ours:
+        if question.named is not None and payload[:1] == b"\0":
+            question.named(int.from_bytes(payload[1:5], "little"))
+        elif question.command == wire.QUERY and not self._waiting and not question.ours:
             state = wire.status(payload)
             if state is not None:
                 self._transactions.autocommit = bool(state & wire.AUTOCOMMIT)
                 self._transactions.told(open=bool(state & wire.IN_TRANSACTION))
         self._moved.set()
-        return not asked.ours
+        return not question.ours

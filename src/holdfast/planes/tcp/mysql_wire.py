@@ -65,8 +65,8 @@ def status(payload: bytes) -> int | None:
     if payload[:1] != b"\0":
         return None
     at = _after(payload, _after(payload, 1))
-    found = payload[at : at + 2]
-    return int.from_bytes(found, "little") if len(found) == 2 else None
+    raw = payload[at : at + 2]
+    return int.from_bytes(raw, "little") if len(raw) == 2 else None
 
 
 def told(payload: bytes) -> str:

@@ -40,7 +40,7 @@ class NamePlane:
     """Answers for the names of one trial: `names` maps each to its service and address."""
 
     def __init__(self, names: Mapping[str, tuple[str, str]], context: TrialContext) -> None:
-        self._names = {name.lower(): found for name, found in names.items()}
+        self._names = {name.lower(): target for name, target in names.items()}
         self._context = context
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()

@@ -46,8 +46,8 @@ class PostgresStatements:
             return (self._portals.get(portal, _UNKNOWN),)
         if kind == b"P":
             name, text = words(body, 2)
-            found = transaction_statements(text, "postgres")
-            _keep(self._prepared, name, found[0] if found else _UNKNOWN)
+            statements = transaction_statements(text, "postgres")
+            _keep(self._prepared, name, statements[0] if statements else _UNKNOWN)
         elif kind == b"B":
             portal, name = words(body, 2)
             _keep(self._portals, portal, self._prepared.get(name, _UNKNOWN))

@@ -62,17 +62,17 @@ class PostgresReplies(WireReplies):
 
     def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
-        kept: list[bytes] = []
+        pieces: list[bytes] = []
         while at + 5 <= size:
             step = 1 + _length(data, at + 1)[0]
             if data[at] not in _UNREAD and step <= _LONG:
                 if at + step > size:
                     break
                 if not self._reply(data[at : at + 1], data[at + 5 : at + step]):
-                    kept.append(data[start:at])
+                    pieces.append(data[start:at])
                     start = at + step
             at += step
-        return at, start, kept
+        return at, start, pieces
 
     def _reply(self, kind: bytes, body: bytes) -> bool:
         waiting = self._waiting

@@ -63,8 +63,8 @@ class ServiceConnection:
     async def _carry(self) -> None:
         service = self._service
         if service.faced:
-            given = {"port": self._port, "since_ms": service.context.sink.now() * 1000}
-            call = Call("service", service.name, given, self._n)
+            arguments = {"port": self._port, "since_ms": service.context.sink.now() * 1000}
+            call = Call("service", service.name, arguments, self._n)
             with service.connecting():
                 reply = await service.context.injector.inject(call, self._reach, self._wait)
             self._delivery = reply.delivery
@@ -279,8 +279,8 @@ class ConnectionFaults:
 
 def _arguments(due: TransactionStep) -> dict[str, object]:
     """The arguments for a schedule's `match` and for faults."""
-    said = due.statement
-    return {"verb": said.verb, "table": said.table, "statement": said.text, "ends": due.ends}
+    statement = due.statement
+    return {"verb": statement.verb, "table": statement.table, "statement": statement.text, "ends": due.ends}
 
 
 async def _begun(call: Call) -> Reply:

@@ -51,14 +51,14 @@ class PlainSink:
 
 
 class PacedSink:
-    """Passes bytes on according to a delivery; adds to `felt` the parts that had an effect on a receiver that is
+    """Passes bytes on according to a delivery; adds to `observed` the parts that had an effect on a receiver that is
     still there."""
 
-    def __init__(self, end: ConnectionEnd, delivery: Delivery, felt: set[DeliveryPart], sleep: Sleep) -> None:
+    def __init__(self, end: ConnectionEnd, delivery: Delivery, observed: set[DeliveryPart], sleep: Sleep) -> None:
         self._end = end
         self._delivery = delivery
         self._pacing = PacedDelivery(delivery)
-        self._felt = felt
+        self._felt = observed
         self._sleep = sleep
         self._sent = 0
 
@@ -103,7 +103,7 @@ class DelayedSink:
         inner: ByteSink,
         end: ConnectionEnd,
         lags: Sequence[Lag],
-        felt: set[DeliveryPart],
+        observed: set[DeliveryPart],
         sleep: Sleep,
         *,
         steady_ms: float = 0.0,
@@ -111,7 +111,7 @@ class DelayedSink:
         self._inner = inner
         self._end = end
         self._lags = [(lag, Random(lag.seed)) for lag in lags]
-        self._felt = felt
+        self._felt = observed
         self._sleep = sleep
         self._steady_ms = steady_ms
         self._queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(LATE_KEPT)

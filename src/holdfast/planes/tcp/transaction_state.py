@@ -37,13 +37,13 @@ class TransactionState:
         self._taken: set[Step] = set()
         self._wrote: TransactionStatement | None = None
 
-    def meet(self, said: Sequence[TransactionStatement], *, commits: bool = True) -> list[TransactionStep]:
+    def meet(self, statements: Sequence[TransactionStatement], *, commits: bool = True) -> list[TransactionStep]:
         """The steps of a message with these statements, each at most once per transaction.
 
         Does not include `commits`: a write outside a block is committed later, by `sync`.
         """
         dues: dict[Step, TransactionStep] = {}
-        for statement in said:
+        for statement in statements:
             for due in self._steps(statement, commits):
                 dues.setdefault(due.step, due)
         ends = not self.open

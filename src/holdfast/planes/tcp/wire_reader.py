@@ -154,12 +154,12 @@ class WireReplies(ABC):
             return data
         if self._part:
             data, self._part = self._part + data, b""
-        at, start, kept = self._messages(data)
+        at, start, pieces = self._messages(data)
         self._passing = max(0, at - len(data))
         self._part = data[at:]
         if not start and not self._part:
             return data
-        return b"".join((*kept, data[start : min(at, len(data))]))
+        return b"".join((*pieces, data[start : min(at, len(data))]))
 
     @abstractmethod
     def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
@@ -225,8 +225,8 @@ class WireReader(ABC):
         """Forwards the server's messages until it ends."""
         try:
             while data := await self._server.read():
-                if kept := self._replies.scan(data):
-                    await self._answers.put(kept)
+                if data_for_client := self._replies.scan(data):
+                    await self._answers.put(data_for_client)
             await self._answers.release()
             await self._to_client.finish()
         finally:

@@ -29,25 +29,25 @@ def causes_document(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
         grouping = Causes(run)
         for row in run.cells:
             grouping.add(row)
-    found, of_cases = grouping.sorted(), case_causes(run) if run.by_cases else []
+    every_cause, of_cases = grouping.sorted(), case_causes(run) if run.by_cases else []
     causes = [_case_cause(run, cause) for cause in of_cases[:SHOWN]]
     numbers, room = Numbering(run), CELLS
-    for cause in found[: SHOWN - len(causes)]:
+    for cause in every_cause[: SHOWN - len(causes)]:
         cells = _cells(cause, numbers, max(1, room))
         room -= len(cells)
         causes.append({**_cause(run, cause), "cells": cells})
     return {
         "causes": causes,
-        "total": len(found) + len(of_cases),
+        "total": len(every_cause) + len(of_cases),
         "cells": grouping.total,
     }
 
 
 def failed_part(part: PartResult, run: Run) -> dict[str, Any]:
     """The causes and the matrix of a failed part, for the page of the whole run."""
-    shown = grid(run) if wording.has_matrix(run) else Grid({}, ())
-    names, heads = list(shown.rules)[:ROWS], list(shown.heads)[:COLUMNS]
-    faces = [[shown.face(rule, head) for head in heads] for rule in names]
+    matrix = grid(run) if wording.has_matrix(run) else Grid({}, ())
+    names, heads = list(matrix.rules)[:ROWS], list(matrix.heads)[:COLUMNS]
+    faces = [[matrix.face(rule, head) for head in heads] for rule in names]
     return {
         "part": part.part,
         "run": part.run,
@@ -58,10 +58,10 @@ def failed_part(part: PartResult, run: Run) -> dict[str, Any]:
         "matrix": {
             "heads": heads,
             "rows": [
-                {"rule": rule, "severity": shown.rules[rule], "cells": [(face.outcome, face.text) for face in row]}
+                {"rule": rule, "severity": matrix.rules[rule], "cells": [(face.outcome, face.text) for face in row]}
                 for rule, row in zip(names, faces, strict=True)
             ],
-            "left_out": len(shown.rules) - len(names) + len(shown.heads) - len(heads),
+            "left_out": len(matrix.rules) - len(names) + len(matrix.heads) - len(heads),
         },
     }
 
@@ -101,8 +101,8 @@ def _reason(one: ReplicaRow | None) -> str:
     """The reason of the trial: the case itself only names its rules."""
     if one is None:
         return ""
-    said = [f"{verdict.invariant}: {verdict.reason}" for verdict in cases.unpassed(one)]
-    return "; ".join([*said, *cases.violations(one)])
+    reasons = [f"{verdict.invariant}: {verdict.reason}" for verdict in cases.unpassed(one)]
+    return "; ".join([*reasons, *cases.violations(one)])
 
 
 def _cause(run: Run, cause: Cause) -> dict[str, Any]:

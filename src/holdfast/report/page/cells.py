@@ -45,10 +45,10 @@ class MatrixTable:
     def add(self, cell: Cell) -> None:
         self._places.append(self.place(cell))
         key = (cell.outcome, cell.reason, cell.passes, cell.fails, *_marks(cell))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _facts(cell, self._strings)
-        self._facts.append(found)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _facts(cell, self._strings)
+        self._facts.append(known)
 
     def place(self, cell: Cell) -> tuple[int, int]:
         """Its rule and its column, as indexes into the lists of the run's document."""
@@ -91,7 +91,7 @@ def _facts(cell: Cell, strings: Interned) -> tuple[int, int, int, int]:
 def cell_document(run: Run, row: CellRow) -> dict[str, Any]:
     """One cell with its trials."""
     cell = row.cell
-    shown = list(islice(row.trials, TRIALS))
+    visible = list(islice(row.trials, TRIALS))
     return {
         "cell": {
             "rule": cell.invariant,
@@ -114,7 +114,7 @@ def cell_document(run: Run, row: CellRow) -> dict[str, Any]:
             "next": wording.next_step(run, row) if cell.outcome in ("error", "unproven") else "",
             "where": wording.Places(run).of(cell.invariant),
         },
-        "trials": [_trial(trial) for trial in shown],
+        "trials": [_trial(trial) for trial in visible],
         "left_out": max(0, len(row.trials) - TRIALS),
     }
 

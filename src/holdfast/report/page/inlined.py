@@ -98,8 +98,8 @@ class InlinedRun:
             self.packed.add("run/matrix", {**matrix.document(), "lacks": self._limits.lacks()})
 
     def _add_cell(self, row: CellRow, rule: int, column: int) -> None:
-        cell, kept = row.cell, self._limits.trials(row)
-        trials: Sequence[TrialRow] = tuple(islice(row.trials, kept)) if kept else ()
+        cell, trial_count = row.cell, self._limits.trials(row)
+        trials: Sequence[TrialRow] = tuple(islice(row.trials, trial_count)) if trial_count else ()
         if not trials and cell.outcome in ("pass", "n/a"):
             return  # the matrix contains everything about it
         for trial in trials:
@@ -145,35 +145,35 @@ class InlinedRun:
         bounds = self._bounds(held)
         if isinstance(row, TrialRow):
             # A cell stores its own verdict on the trial: the page combines those of all rules.
-            found = describe_exchange(_seen(row), bounds)
-            found |= {"ending": row.ending, "detail": cut(row.detail, bounds.text), "replica": row.replica or None}
+            document = describe_exchange(_seen(row), bounds)
+            document |= {"ending": row.ending, "detail": cut(row.detail, bounds.text), "replica": row.replica or None}
         else:
-            found = describe_observation(self._run, row.seen, row.verdicts, bounds, places=self._places)
-            found["verdicts"] = [drop_empty(one) for one in found["verdicts"]]
-            found["replica"] = row.replica.replica or None
+            document = describe_observation(self._run, row.seen, row.verdicts, bounds, places=self._places)
+            document["verdicts"] = [drop_empty(one) for one in document["verdicts"]]
+            document["replica"] = row.replica.replica or None
         for name in ("turns", "trace", "faults"):
-            found[name] = [drop_empty(one) for one in found[name]]
-        found["trace_left_out"] = found["trace_left_out"] or None
-        found |= {"id": id, "scenario": place.scenario, "params": wording.params(place.params)}
-        found |= {"column": wording.head(place.scenario, place.params), "again": row.again}
-        size = self.packed.add(f"run/trial/{id}", drop_empty(found))
+            document[name] = [drop_empty(one) for one in document[name]]
+        document["trace_left_out"] = document["trace_left_out"] or None
+        document |= {"id": id, "scenario": place.scenario, "params": wording.params(place.params)}
+        document |= {"column": wording.head(place.scenario, place.params), "again": row.again}
+        size = self.packed.add(f"run/trial/{id}", drop_empty(document))
         self._room[held] -= max(0, size - _BARE)
 
 
-def inline_overall(found: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, Any], Packed]:
+def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, Any], Packed]:
     """The document of a run of several parts, with the failures of each; each part has its own page."""
-    failed = [failed_part(part, runs[part.part]) for part in found.parts if part.exit_code and part.part in runs]
+    failed = [failed_part(part, runs[part.part]) for part in whole.parts if part.exit_code and part.part in runs]
     document = {
         "run": {
-            "id": found.run,
+            "id": whole.run,
             "part": "ci",
-            "spec": found.spec_path,
-            "started": found.started,
-            "duration_s": found.duration_s,
+            "spec": whole.spec_path,
+            "started": whole.started,
+            "duration_s": whole.duration_s,
             "state": "ended",
-            "verdict": overall.verdict(found),
+            "verdict": overall.verdict(whole),
         },
-        **overall_document(found),
+        **overall_document(whole),
         "failed": failed,
     }
     packed = Packed()
@@ -224,10 +224,10 @@ class PageLimits:
         self._at += 1
         self._passed += row.cell.outcome == "pass"
         held = row.cell.outcome in ("pass", "n/a")
-        kept = self._total <= CELLS or (self._sampled if held else self._cells < CELLS)
-        self._cells += kept
-        self._left_cells += not kept and not held
-        return kept
+        included = self._total <= CELLS or (self._sampled if held else self._cells < CELLS)
+        self._cells += included
+        self._left_cells += not included and not held
+        return included
 
     def trials(self, row: CellRow) -> int:
         """How many trials of the current cell are in the page."""
@@ -250,12 +250,12 @@ class PageLimits:
         """Describe what the page leaves out; empty if it has everything."""
         if self._step == 1 and not self._left_trials:
             return ""
-        shown = f"{self._cells} of {plural(self._total, 'cell')} are in the matrix. " if self._total > CELLS else ""
+        text = f"{self._cells} of {plural(self._total, 'cell')} are in the matrix. " if self._total > CELLS else ""
         left = [plural(self._left_cells, "cell")] if self._left_cells else []
         left += [plural(self._left_trials, "trial")] if self._left_trials else []
         lacks = f" There is no room for {' and '.join(left)} more." if left else ""
         return (
-            f"{shown}This page has the trials of the failed cells, and of {self._shown} of the "
+            f"{text}This page has the trials of the failed cells, and of {self._shown} of the "
             f"{plural(self._passed, 'cell')} that passed.{lacks} For all of them, run: "
             f"holdfast report {self._run.id} -o run.json"
         )

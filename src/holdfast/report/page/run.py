@@ -65,30 +65,30 @@ def run_document(run: Run) -> dict[str, Any]:
     }
 
 
-def overall_document(found: Overall) -> dict[str, Any]:
+def overall_document(whole: Overall) -> dict[str, Any]:
     """The same for a run of several parts: each has its own page."""
     return {
-        "name": found.name,
-        "verdict": overall.verdict(found),
-        "reasons": found.reasons,
-        "number": found.score,
+        "name": whole.name,
+        "verdict": overall.verdict(whole),
+        "reasons": whole.reasons,
+        "number": whole.score,
         "low": None,
         "high": None,
-        "min_score": found.min_score,
-        "warnings": [{"code": one.code, "text": one.text} for one in found.warnings if not one.ignored],
-        "notes": found.notes,
-        "seed": str(found.seed),
-        "spec_path": found.spec_path,
+        "min_score": whole.min_score,
+        "warnings": [{"code": one.code, "text": one.text} for one in whole.warnings if not one.ignored],
+        "notes": whole.notes,
+        "seed": str(whole.seed),
+        "spec_path": whole.spec_path,
         "complete": True,
         "rules": [],
         "columns": [],
         "has_matrix": False,
         "cases": [],
-        "weights": [_part(part, found) for part in found.parts],
+        "weights": [_part(part, whole) for part in whole.parts],
     }
 
 
-def _part(part: PartResult, found: Overall) -> dict[str, Any]:
+def _part(part: PartResult, whole: Overall) -> dict[str, Any]:
     return {
         "part": part.part,
         "run": part.run,
@@ -97,7 +97,7 @@ def _part(part: PartResult, found: Overall) -> dict[str, Any]:
         **_interval(part.interval),
         "weight": part.weight,
         "share": part.share,
-        "verdict": overall.word(part, found) if part.ran else "",
+        "verdict": overall.word(part, whole) if part.ran else "",
         "reasons": part.reasons,
         "said": overall.result_words(part) if part.ran else "",
         "skipped": part.skipped,
@@ -106,12 +106,12 @@ def _part(part: PartResult, found: Overall) -> dict[str, Any]:
     }
 
 
-def _interval(found: Interval | None) -> dict[str, Any]:
-    shown = found if found and found.is_shown else None
+def _interval(interval: Interval | None) -> dict[str, Any]:
+    visible = interval if interval and interval.is_shown else None
     return {
-        "low": shown.low if shown else None,
-        "high": shown.high if shown else None,
-        "interval": wording.interval(shown),
+        "low": visible.low if visible else None,
+        "high": visible.high if visible else None,
+        "interval": wording.interval(visible),
     }
 
 
@@ -162,8 +162,8 @@ def _cases(run: Run) -> dict[str, Any]:
         return {"cases": [], "cases_left_out": 0}
     order = {"fail": 0, "error": 1, "pass": 2}
     every: Iterable[Case] = (row.case for row in run.cases)
-    found = sorted(every, key=lambda case: order[case.status]) if len(run.cases) > CASES else list(every)
-    return {"cases": [_case(case) for case in found[:CASES]], "cases_left_out": max(0, len(found) - CASES)}
+    ordered = sorted(every, key=lambda case: order[case.status]) if len(run.cases) > CASES else list(every)
+    return {"cases": [_case(case) for case in ordered[:CASES]], "cases_left_out": max(0, len(ordered) - CASES)}
 
 
 def _case(case: Case) -> dict[str, Any]:

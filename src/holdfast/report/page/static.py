@@ -35,11 +35,11 @@ _SPACE = Markup(" ")
 def tag(name: str, *content: str | None, **attributes: str | bool) -> Markup:
     """An element; attributes that are None or empty are left out, `kind` is its class."""
     attributes = {("class" if key == "kind" else key): value for key, value in attributes.items() if value}
-    given = "".join(
+    attributes_text = "".join(
         f" {key}" if value is True else f' {key}="{escape(str(value))}"' for key, value in attributes.items()
     )
     inner = "".join(one if isinstance(one, Markup) else escape(one_line(one)) for one in content if one)
-    return Markup(f"<{name}{given}>{inner}</{name}>")
+    return Markup(f"<{name}{attributes_text}>{inner}</{name}>")
 
 
 def page_title(document: Mapping[str, Any]) -> str:
@@ -64,8 +64,8 @@ def _joined(*parts: str | None) -> Markup:
 
 
 def _list(name: str, items: Iterable[str | None], kind: str) -> Markup | None:
-    shown = [tag("li", item) for item in items if item]
-    return tag(name, *shown, kind=kind) if shown else None
+    entries = [tag("li", item) for item in items if item]
+    return tag(name, *entries, kind=kind) if entries else None
 
 
 def _head(document: Mapping[str, Any]) -> Iterable[str | None]:
@@ -138,16 +138,16 @@ def _failed_part(part: Mapping[str, Any]) -> Markup:
     return tag("section", tag("h2", part["part"]), _causes(part, part), table, kind="failed-part")
 
 
-def _causes(document: Mapping[str, Any], found: Mapping[str, Any]) -> Markup | None:
-    causes = found.get("causes", ())
+def _causes(document: Mapping[str, Any], causes_document: Mapping[str, Any]) -> Markup | None:
+    causes = causes_document.get("causes", ())
     if not causes:
         return None
-    shown = (_cause(document, cause, number < OPEN) for number, cause in enumerate(causes[:CAUSES]))
-    more = found["total"] - CAUSES
+    blocks = (_cause(document, cause, number < OPEN) for number, cause in enumerate(causes[:CAUSES]))
+    more = causes_document["total"] - CAUSES
     return tag(
         "section",
         tag("h2", "Failures"),
-        _list("ol", shown, "causes"),
+        _list("ol", blocks, "causes"),
         tag("p", f"and {more} more", kind="status") if more > 0 else None,
         kind="did-not-hold",
     )
@@ -190,13 +190,13 @@ def _text(text: str) -> str:
 
 
 def _cases(document: Mapping[str, Any]) -> Markup | None:
-    found = document["cases"]
-    if not found:
+    case_rows = document["cases"]
+    if not case_rows:
         return None
-    more = len(found) + document["cases_left_out"] - CASES
+    more = len(case_rows) + document["cases_left_out"] - CASES
     rows = (
         tag("li", *_case(one), kind="case-row")
-        for one in sorted(found, key=lambda one: one["status"] == "pass")[:CASES]
+        for one in sorted(case_rows, key=lambda one: one["status"] == "pass")[:CASES]
     )
     return tag(
         "section",
@@ -234,13 +234,13 @@ def fragment(run: Run) -> str:
     score = f"· {wording.number(document['number'])} " if document["number"] is not None else ""
     word = document["verdict"]
     title = tag("strong", f"{_SIGNS.get(word, '!')} {word}")
-    found, rules = document["cases"], document["rules"] if document["has_matrix"] else []
-    more = max(0, len(rules) - ROWS) + max(0, len(found) - ROWS)
+    rows, rules = document["cases"], document["rules"] if document["has_matrix"] else []
+    more = max(0, len(rules) - ROWS) + max(0, len(rows) - ROWS)
     return tag(
         "div",
         tag("p", title, _SPACE, tag("bdi", document["name"]), _SPACE, f"{score}· run {run.id}"),
         _list("ul", (tag("bdi", reason) for reason in document["reasons"]), ""),
-        _table(("case", "status", "composite", "because"), map(_case_cells, found[:ROWS])) if found else None,
+        _table(("case", "status", "composite", "because"), map(_case_cells, rows[:ROWS])) if rows else None,
         _matrix(run, document) if rules else None,
         tag("p", f"{more} more not shown; the report has them") if more else None,
         kind="holdfast-run",

@@ -50,15 +50,15 @@ CONTROL = (
 T = TypeVar("T", TraceEvent, AuditEvent)
 
 
-def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
+def trial_document(run: Run, traced: TracedTrial, again: str) -> dict[str, Any]:
     """A trial with an observation."""
-    trial = found.trial
-    failed = trial.kind == "contract" and any(one.outcome == "fail" for one in found.verdicts)
-    seen = describe_observation(run, found.seen, found.verdicts, places=wording.Places(run))
+    trial = traced.trial
+    failed = trial.kind == "contract" and any(one.outcome == "fail" for one in traced.verdicts)
+    described = describe_observation(run, traced.seen, traced.verdicts, places=wording.Places(run))
     return {
         **_about(trial),
-        **seen,
-        "notes": [*_about_control(trial), *seen["notes"]],
+        **described,
+        "notes": [*_about_control(trial), *described["notes"]],
         "again": "" if trial.kind == "control" else again,
         "promote": f"holdfast promote {trial.id} {quote(name_here(Path(run.path)))}" if failed else "",
     }
@@ -79,49 +79,57 @@ def _about(trial: Trial) -> dict[str, Any]:
 
 
 def describe_observation(
-    run: Run, seen: Observation, verdicts: Sequence[Verdict] = (), bounds: Bounds = SERVED, *, places: wording.Places
+    run: Run,
+    observation: Observation,
+    verdicts: Sequence[Verdict] = (),
+    bounds: Bounds = SERVED,
+    *,
+    places: wording.Places,
 ) -> dict[str, Any]:
     """The observation and verdicts of a trial. `places` maps rules to their positions in the spec."""
-    audit = _first(seen.audit, bounds.events, bounds.room)
+    audit = _first(observation.audit, bounds.events, bounds.room)
     return {
-        **describe_exchange(seen, bounds),
+        **describe_exchange(observation, bounds),
         "outcome": _worst(verdicts),
-        "verdicts": [_verdict(one, seen, run, places, bounds) for one in verdicts],
-        "audit": [_audited(event, seen.at, bounds) for event in audit],
-        "audit_left_out": len(seen.audit) - len(audit),
-        "files": file_changes(seen.audit, bounds),
+        "verdicts": [_verdict(one, observation, run, places, bounds) for one in verdicts],
+        "audit": [_audited(event, observation.at, bounds) for event in audit],
+        "audit_left_out": len(observation.audit) - len(audit),
+        "files": file_changes(observation.audit, bounds),
         "forbidden": [
             {"rule": one.rule, "violated": one.violated, "details": one.details, "error": one.error}
-            for one in seen.forbidden
+            for one in observation.forbidden
         ],
         "evidence": {
-            rule: {"data": _evidence(one.data, bounds), "error": one.error} for rule, one in seen.evidence.items()
+            rule: {"data": _evidence(one.data, bounds), "error": one.error}
+            for rule, one in observation.evidence.items()
         },
         "recorded": [
             {"tool": one.tool, "n": one.n, "call": one.call, "known": one.known, "passed": one.passed}
-            for one in seen.recorded[: bounds.events]
+            for one in observation.recorded[: bounds.events]
         ],
-        "simulated": seen.simulated,
-        "concurrent": seen.concurrent,
-        "attempts": seen.attempts,
-        "started": seen.at or None,
-        "duration_ms": round(seen.duration_ms, 1),
+        "simulated": observation.simulated,
+        "concurrent": observation.concurrent,
+        "attempts": observation.attempts,
+        "started": observation.at or None,
+        "duration_ms": round(observation.duration_ms, 1),
     }
 
 
-def describe_exchange(seen: Observation, bounds: Bounds) -> dict[str, Any]:
+def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any]:
     """The agent's questions and answers, with the calls and faults in between."""
-    trace, ledger = _first(seen.trace, bounds.calls, bounds.room), seen.ledger
-    used = spent(seen.trace) if trace else None
+    trace, ledger = _first(observation.trace, bounds.calls, bounds.room), observation.ledger
+    used = spent(observation.trace) if trace else None
     return {
-        "ending": "error" if seen.error else seen.ending,
-        "detail": cut(seen.error or next((turn.detail for turn in seen.turns if turn.detail), ""), bounds.text),
-        "turns": [_turn(turn, bounds.text) for turn in seen.turns[: bounds.events]],
+        "ending": "error" if observation.error else observation.ending,
+        "detail": cut(
+            observation.error or next((turn.detail for turn in observation.turns if turn.detail), ""), bounds.text
+        ),
+        "turns": [_turn(turn, bounds.text) for turn in observation.turns[: bounds.events]],
         "faults": [_fault(one) for one in ledger[: bounds.events]],
         "trace": [call_document(event, bounds.sent) for event in trace],
-        "trace_left_out": len(seen.trace) - len(trace),
-        "output": cut(seen.output, bounds.text),
-        "notes": list(seen.notes),
+        "trace_left_out": len(observation.trace) - len(trace),
+        "output": cut(observation.output, bounds.text),
+        "notes": list(observation.notes),
         "standards": [str(one) for one in standards.of_faults(wording.met(ledger))] if ledger else [],
         "canaries": sorted({word for met in ledger for word in met.canaries}) if ledger else [],
         "spent": asdict(used) if used else None,
@@ -130,16 +138,16 @@ def describe_exchange(seen: Observation, bounds: Bounds) -> dict[str, Any]:
 
 def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
     """A running trial: its prompt and its calls so far."""
-    shown = _first(calls, SERVED.calls, SERVED.room)
-    asked = cut(interpolate(trial.task.prompt, trial.params), SERVED.text)
+    visible = _first(calls, SERVED.calls, SERVED.room)
+    prompt = cut(interpolate(trial.task.prompt, trial.params), SERVED.text)
     return {
         **_about(trial),
         "outcome": "",
         "ending": "under way",
         "detail": "",
-        "turns": [{"asked": asked, "text": None, "ending": "under way", "detail": "", "latency_ms": 0.0}],
-        "trace": [call_document(event) for event in shown],
-        "trace_left_out": len(calls) - len(shown),
+        "turns": [{"asked": prompt, "text": None, "ending": "under way", "detail": "", "latency_ms": 0.0}],
+        "trace": [call_document(event) for event in visible],
+        "trace_left_out": len(calls) - len(visible),
         **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded")},
         **{name: [] for name in ("canaries", "standards")},
         "notes": _about_control(trial),
@@ -203,8 +211,10 @@ def _evidence(data: Any, bounds: Bounds) -> Any:
     return fit_value(data, bounds.evidence) if bounds.evidence else shortened(data)
 
 
-def _verdict(one: Verdict, seen: Observation, run: Run, places: wording.Places, bounds: Bounds) -> dict[str, Any]:
-    judged = (seen.turns[one.turn].text or "") if 0 <= one.turn < len(seen.turns) else ""
+def _verdict(
+    one: Verdict, observation: Observation, run: Run, places: wording.Places, bounds: Bounds
+) -> dict[str, Any]:
+    judged = (observation.turns[one.turn].text or "") if 0 <= one.turn < len(observation.turns) else ""
     rule = next((rule for rule in run.invariants if rule.id == one.invariant), None)
     return {
         "rule": one.invariant,
@@ -277,13 +287,13 @@ def _end(event: AuditEvent) -> dict[str, Any]:
 
 def _first(events: Sequence[T], most: int, room: int) -> list[T]:
     """As many of the first events as fit."""
-    kept: list[T] = []
+    first: list[T] = []
     for event in events[:most]:
         room -= _size(event)
         if room < 0:
             break
-        kept.append(event)
-    return kept
+        first.append(event)
+    return first
 
 
 def _size(event: TraceEvent | AuditEvent) -> int:
@@ -293,8 +303,8 @@ def _size(event: TraceEvent | AuditEvent) -> int:
 
 def file_changes(audit: Iterable[AuditEvent], bounds: Bounds = SERVED) -> list[dict[str, Any]]:
     """Every file that was created, changed or removed, by the audit log."""
-    found = [event for event in audit if event.type == "file_write"]
-    return [_change(event.details, event.texts or FileTexts(), bounds.text) for event in found[:FILES]]
+    writes = [event for event in audit if event.type == "file_write"]
+    return [_change(event.details, event.texts or FileTexts(), bounds.text) for event in writes[:FILES]]
 
 
 def _change(details: dict[str, Any], texts: FileTexts, most: int) -> dict[str, Any]:

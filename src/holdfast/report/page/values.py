@@ -51,8 +51,8 @@ def _short(value: Any, deep: int) -> Any:
     if not deep:
         return "[left out: it lies too deep]"
     if isinstance(value, dict):
-        kept = {str(key): _short(inner, deep - 1) for key, inner in list(value.items())[:ITEMS]}
-        return kept if len(value) <= ITEMS else {**kept, "…": f"[{len(value) - ITEMS} more are left out]"}
+        fields = {str(key): _short(inner, deep - 1) for key, inner in list(value.items())[:ITEMS]}
+        return fields if len(value) <= ITEMS else {**fields, "…": f"[{len(value) - ITEMS} more are left out]"}
     items = [_short(inner, deep - 1) for inner in value[:ITEMS]]
     return items if len(value) <= ITEMS else [*items, f"[{len(value) - ITEMS} more are left out]"]
 
@@ -86,9 +86,9 @@ class Interned:
 
     def of(self, value: str | tuple[Any, ...]) -> int:
         """The index of the value in the table."""
-        found = self._index.get(value)
-        if found is None:
-            found = self._index[value] = len(self.values)
+        known = self._index.get(value)
+        if known is None:
+            known = self._index[value] = len(self.values)
             self.size += len(value)
             self.values.append(encodable(value) if isinstance(value, str) else value)
-        return found
+        return known

@@ -71,8 +71,8 @@ def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
     if unknown:
         what = f"--cached: {unknown}, so Holdfast cannot tell whether its code has changed"
         raise UsageError(what, code="cache-impossible", hint="leave --cached out")
-    for option, given in (("--record", options.record is not None), ("--keep", options.keep)):
-        if given:
+    for option, is_set in (("--record", options.record is not None), ("--keep", options.keep)):
+        if is_set:
             raise UsageError(
                 f"--cached and {option} cannot be combined",
                 code="options-conflict",
@@ -86,8 +86,8 @@ def _unknown(spec: Spec) -> str:
     if agent.in_python:
         module = agent.endpoint.partition(":")[0]
         place = root.joinpath(*module.split("."))
-        beside = os.path.isfile(place.with_suffix(".py")) or os.path.isdir(place)
-        return "" if beside else f"the agent's module {module} is not next to the spec"
+        is_local = os.path.isfile(place.with_suffix(".py")) or os.path.isdir(place)
+        return "" if is_local else f"the agent's module {module} is not next to the spec"
     if not agent.launched:
         return "this agent is already running"
     words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
@@ -109,12 +109,12 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
     """Digest every visible file next to and below the spec, the installed packages and the inherited environment."""
     root = Path(job.spec.path).resolve().parent
     left_out = {path.resolve() for path in but_for}
-    found: list[list[str]] = []
+    entries: list[list[str]] = []
     for folder in (root, *_editable()):
         for path in _files(folder):
             if path not in left_out and not left_out.intersection(path.parents):
-                found.append([str(path.relative_to(folder)), file_digest(path)])
-            if len(found) > MOST_FILES:
+                entries.append([str(path.relative_to(folder)), file_digest(path)])
+            if len(entries) > MOST_FILES:
                 hint = "put the spec into a folder with its agent, or leave --cached out"
                 raise UsageError(
                     f"--cached: there are more than {MOST_FILES} files in {folder}", code="cache-impossible", hint=hint
@@ -122,7 +122,7 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
     found += ([str(path), one] for path, one in sorted(_outside(job, root).items()))
     recording = file_digest(job.options.replay) if job.options.replay else ""
     made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
-    known = [found, recording, made, sys.version, _installed(), _environment(job)]
+    known = [entries, recording, made, sys.version, _installed(), _environment(job)]
     return digest(canonical(known).decode("utf-8", "replace").encode(), 16)
 
 
@@ -191,15 +191,15 @@ def _editable() -> list[Path]:
     from importlib.metadata import distributions
     from urllib.parse import unquote, urlsplit
 
-    found = set()
+    folders = set()
     for one in distributions():
         try:
-            told = decoder(_Installed).decode(one.read_text("direct_url.json") or "{}")
+            installed = decoder(_Installed).decode(one.read_text("direct_url.json") or "{}")
         except ValueError:
             continue
-        if told.url.startswith("file:") and told.dir_info.get("editable"):
-            found.add(Path(unquote(urlsplit(told.url).path)))
-    return sorted(found)
+        if installed.url.startswith("file:") and installed.dir_info.get("editable"):
+            folders.add(Path(unquote(urlsplit(installed.url).path)))
+    return sorted(folders)
 
 
 class _Installed(Struct, frozen=True):

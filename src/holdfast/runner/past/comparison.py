@@ -60,12 +60,12 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
 
     If only one run has several parts, only the matching part is compared.
     """
-    given = (before, after)
+    runs = (before, after)
     if bool(before.parts) != bool(after.parts):
         before, after = _part_of(before, after), _part_of(after, before)
-    taken = [(whole, one) for whole, one in zip(given, (before, after), strict=True) if whole is not one]
-    parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in taken]
-    said = _checked(before, after)
+    reduced = [(whole, one) for whole, one in zip(runs, (before, after), strict=True) if whole is not one]
+    parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in reduced]
+    warnings = _checked(before, after)
     plan = _plan(list(_shared_parts(before, after, environ)))
     earlier, later = (Outcomes(stored_pairs(run), plan) for run in (before, after))
     counts, paired = count_pairs(earlier, later, plan)
@@ -79,14 +79,14 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
         earlier.decided_but(paired, plan),
         later.decided_but(paired, plan),
         (*_left_out(plan), *_in_one_only(earlier, later, before, after)),
-        (*parted, *_notes(before, after), *said),
+        (*parted, *_notes(before, after), *warnings),
     )
 
 
 def _checked(before: RunDir, after: RunDir) -> list[str]:
     """Reject a run whose files are missing or changed; return a note for a run that was never sealed."""
     runs = [one for whole in (before, after) for one in (whole.parts or (whole,))]
-    return [f"run {run.id}: {said}" for run in runs if (said := check(run))]
+    return [f"run {run.id}: {warning}" for run in runs if (warning := check(run))]
 
 
 def _part_of(run: RunDir, other: RunDir) -> RunDir:
@@ -98,13 +98,13 @@ def _part_of(run: RunDir, other: RunDir) -> RunDir:
         return run
     wanted = other.manifest().options.part
     parts = {part.path.name: part for part in run.parts}
-    found = parts.get(wanted) or (parts.get("scenario") if wanted == "contract" else None)
-    if found is None:
+    known = parts.get(wanted) or (parts.get("scenario") if wanted == "contract" else None)
+    if known is None:
         what = f"run {run.id} has no {wanted} part: it has {', '.join(parts)}"
         raise UsageError(
             what, code="runs-incomparable", hint=f"name a run that has one; run {other.id} is of {wanted} alone"
         )
-    return found
+    return known
 
 
 class _Replicas(NamedTuple):
@@ -156,18 +156,18 @@ def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[
 
     Only replicas that both runs have are combined: with more replicas, more prompts would fail.
     """
-    found: dict[_Rule, dict[int, Counter[str]]] = {rule: {} for rule in later.rules}
+    by_prompt: dict[_Rule, dict[int, Counter[str]]] = {rule: {} for rule in later.rules}
     paired: set[int] = set()
     for key, now in later.prompts.items():
         then = earlier.prompts.get(key)
-        if then is None or now.rule not in found:
+        if then is None or now.rule not in by_prompt:
             continue
         both, how = then.outcomes.keys() & now.outcomes.keys(), _how(plan, now.rule).how
         was, is_now = then.combined(how, both), now.combined(how, both)
         if not both or was is None or is_now is None:
             continue
         paired.add(key)
-        found[now.rule].setdefault(now.prompt, Counter())[_PAIRS[was, is_now]] += 1
+        by_prompt[now.rule].setdefault(now.prompt, Counter())[_PAIRS[was, is_now]] += 1
     return [
         PairCounts(
             rule,
@@ -176,7 +176,7 @@ def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[
             _newly_obeyed(earlier, later, part) if rule == RESISTED else (),
             _how(plan, (part, rule)).exact,
         )
-        for (part, rule), prompts in found.items()
+        for (part, rule), prompts in by_prompt.items()
     ], paired
 
 
@@ -185,7 +185,7 @@ _PAIRS = {(True, True): "both", (True, False): "lost", (False, True): "gained", 
 
 def _newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, ...]:
     """Attacks that every replica resisted before and at least one obeys now."""
-    found = {
+    obeyed = {
         key: mutation_name(attack)
         for key, attack in later.attacks.items()
         if later.prompts[key].rule[0] == part
@@ -193,7 +193,7 @@ def _newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, .
         and key in earlier.attacks
         and "fail" not in earlier.prompts[key].outcomes.values()
     }
-    return tuple(found.values())
+    return tuple(obeyed.values())
 
 
 def _plan(parts: Sequence[SharedPart]) -> PairingPlan:

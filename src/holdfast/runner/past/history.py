@@ -35,8 +35,8 @@ SEVERAL = "ci"
 def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
     """Update and return the history of the runs in that folder; `tell` receives warnings about damaged files."""
     try:
-        with opened(runs, past_run, tell, step) as found:
-            yield found
+        with opened(runs, past_run, tell, step) as index:
+            yield index
     except (sqlite3.Error, MsgspecError) as broken:
         file = own_folder_of(runs) / FILE
         raise UserError(
@@ -44,9 +44,9 @@ def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[Hi
         ) from broken
 
 
-def regressed(found: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
+def regressed(history: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
     """The last good run of the same file and part before this one, and what regressed since; None if there is none."""
-    runs = found.runs()
+    runs = history.runs()
     now = next((run for run in runs if run.id == id), None)
     if now is None:
         return None, ()
@@ -54,7 +54,7 @@ def regressed(found: History, id: str) -> tuple[str | None, tuple[Regression, ..
     if good is None:
         return None, ()
     line = [run.id for run in runs if run.spec == now.spec and run.part == now.part]
-    with_cells = {run.id: run for run in found.runs(cells_of=line)}
+    with_cells = {run.id: run for run in history.runs(cells_of=line)}
     return good, regressions(with_cells[good], with_cells[id], [with_cells[one] for one in line])
 
 
@@ -77,14 +77,14 @@ def past_run(run: RunDir) -> PastRun:
 
 def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
     """The history row of a run whose outcome is in memory."""
-    score, shown = outcome.score, outcome.run
+    score, view = outcome.score, outcome.run
     whole = stored_overall(RunDir(run.path.parent.parent)) if "/" in run.id else None
-    cases = [row.case.status for row in shown.cases]
+    cases = [row.case.status for row in view.cases]
     return replace(
         _begun(run, run.manifest()),
-        duration_s=shown.duration_s,
+        duration_s=view.duration_s,
         ended=True,
-        complete=shown.complete,
+        complete=view.complete,
         score=score.value,
         low=score.interval.low if score.interval else None,
         high=score.interval.high if score.interval else None,
@@ -108,8 +108,8 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
 
 def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
     by_head: dict[str, list[Outcome]] = {}
-    for found in outcome.run.cases:
-        by_head.setdefault(head(found.case), []).append(case_outcome(found.case))
+    for case_row in outcome.run.cases:
+        by_head.setdefault(head(case_row.case), []).append(case_outcome(case_row.case))
     order: tuple[Outcome, ...] = ("fail", "error", "unproven", "pass")
     for where, outcomes in by_head.items():
         passes, fails, errors, unproven = (outcomes.count(word) for word in ("pass", "fail", "error", "unproven"))

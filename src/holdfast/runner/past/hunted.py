@@ -32,17 +32,17 @@ def judged_before(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict
 
     scenarios = known_scenarios(run, plan.spec.scenarios)
     begun = {one.id: one.trial(scenarios) for one in trials(run) if one.kind == "contract"}
-    given: dict[str, dict[str, Verdict]] = {}
+    by_trial: dict[str, dict[str, Verdict]] = {}
     for verdict in verdicts(run.verdicts()) if begun else ():
-        given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
+        by_trial.setdefault(verdict.trial, {})[verdict.invariant] = verdict
     judged: dict[str, JudgedTrial] = {}
-    for seen in observations(run) if begun else ():
-        if seen.trial not in begun or (seen.error and not keep_errors):
+    for observation in observations(run) if begun else ():
+        if observation.trial not in begun or (observation.error and not keep_errors):
             continue
-        found = given.get(seen.trial, {})
-        rules = [rule.id for rule in plan.rules(begun[seen.trial])]
-        if all(rule in found for rule in rules):
-            judged[seen.trial] = judged_trial(seen, [found[rule] for rule in rules])
+        known = by_trial.get(observation.trial, {})
+        rules = [rule.id for rule in plan.rules(begun[observation.trial])]
+        if all(rule in known for rule in rules):
+            judged[observation.trial] = judged_trial(observation, [known[rule] for rule in rules])
     return judged
 
 

@@ -20,15 +20,15 @@ from holdfast.store.rundir import RunDir
 from holdfast.world.kept_world import KeptWorld
 
 
-def past(kept: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None]) -> StoredTrial:
+def past(world: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None]) -> StoredTrial:
     """The stored trial. If the run or the spec is gone, only its id is known, and `tell` receives the reason."""
-    run = RunDir(Path(kept.run))
+    run = RunDir(Path(world.run))
     try:
         spec, _ = stored_spec(run, run.manifest(), None, environ)
-        trial = {one.id: one for one in trials(run) if one.id == kept.trial}[kept.trial].trial({})
+        trial = {one.id: one for one in trials(run) if one.id == world.trial}[world.trial].trial({})
     except (UserError, OSError, KeyError) as refused:
         tell(f"its services and secrets are not there: run {run.id} cannot be read: {_why(refused)}")
-        return StoredTrial(Spec(kept.spec, AgentSpec("command")), Trial(kept.trial, "contract", CALM, Task(("",))))
+        return StoredTrial(Spec(world.spec, AgentSpec("command")), Trial(world.trial, "contract", CALM, Task(("",))))
     return StoredTrial(spec, trial, _secrets(spec, environ, tell))
 
 
@@ -36,13 +36,13 @@ def _secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str], None]
     """Resolve each secret again as the run did; commands only run if the spec is in the project folder."""
     root = Path(spec.path).resolve().parent
     trusted = trusts_commands(spec, RunOptions())
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for secret in spec.world.secrets if spec.world else ():
         try:
-            found |= resolve_secrets([secret], environ, root, spec.seed, commands=trusted)
+            values |= resolve_secrets([secret], environ, root, spec.seed, commands=trusted)
         except UserError as refused:
             tell(f"secret {secret.name} is not there: {refused}")
-    return found
+    return values
 
 
 def _why(refused: Exception) -> str:

@@ -68,14 +68,14 @@ def _told(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) 
 
 def _asked(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
     """The cases of its trials, and whether a rule failed or had a harness error."""
-    asked = {trial.id: trial for trial in trials(run)}
-    seen: dict[FailedTask, bool] = {}
-    for found in _last_verdicts(run, rules):
-        trial = asked.get(found.trial)
+    begun = {trial.id: trial for trial in trials(run)}
+    failed: dict[FailedTask, bool] = {}
+    for verdict in _last_verdicts(run, rules):
+        trial = begun.get(verdict.trial)
         if trial is not None:
-            task = failed_task(found.invariant, trial.scenario, trial.task, trial.params)
-            seen[task] = seen.get(task, False) or found.outcome in ("fail", "error")
-    return seen
+            task = failed_task(verdict.invariant, trial.scenario, trial.task, trial.params)
+            failed[task] = failed.get(task, False) or verdict.outcome in ("fail", "error")
+    return failed
 
 
 def _last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
@@ -83,8 +83,8 @@ def _last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
     last: dict[tuple[str, str], Verdict] = {}
     for path in run.verdict_files():
         own = path == run.verdicts()
-        judged = (found for found in verdicts(path) if own or found.invariant in rules)
-        last |= {(found.trial, found.invariant): found for found in judged}
+        judged = (verdict for verdict in verdicts(path) if own or verdict.invariant in rules)
+        last |= {(verdict.trial, verdict.invariant): verdict for verdict in judged}
     return last.values()
 
 
@@ -93,28 +93,28 @@ def failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> dict[Fa
 
     A run of single rules decides no case, but a case with a failed cell is selected again.
     """
-    seen: dict[FailedTask, bool] = {}
+    by_task: dict[FailedTask, bool] = {}
     with closing(look(run, environ=environ)) as outcome:
         cases = [row.case for row in outcome.run.cases]
         for case in cases:
-            asked = [task for task in spec.tasks if task.prompt == case.prompt]
+            tasks = [task for task in spec.tasks if task.prompt == case.prompt]
             failed = case.status != "pass" and not case.unproven_only
-            seen |= _rules_of(spec, case.scenario, asked, case.params, failed=failed)
+            by_task |= _rules_of(spec, case.scenario, tasks, case.params, failed=failed)
         heads = {head(case) for case in cases if case.status == "fail"}
-        _add_cells(seen, spec, outcome.run, Decisive(outcome.run, heads))
-    return seen
+        _add_cells(by_task, spec, outcome.run, Decisive(outcome.run, heads))
+    return by_task
 
 
-def _add_cells(seen: dict[FailedTask, bool], spec: Spec, run: Run, decisive: Decisive) -> None:
+def _add_cells(failed: dict[FailedTask, bool], spec: Spec, run: Run, decisive: Decisive) -> None:
     shared = {rule.id for rule in case_rules(spec)}
     probes = {rule.id: [Task((probe,), "probe") for probe in rule.probes] for rule in spec.invariants}
     for cell in (row.cell for row in run.cells if row.cell.outcome not in ("n/a", "unproven")):
         bad = cell.outcome != "pass" and decisive.counts(cell)
         if cell.invariant not in shared:
             for task in probes.get(cell.invariant) or spec.tasks:
-                seen[failed_task(cell.invariant, cell.scenario, task, cell.params)] = bad
+                failed[failed_task(cell.invariant, cell.scenario, task, cell.params)] = bad
         elif bad:
-            seen.update(_rules_of(spec, cell.scenario, spec.tasks, cell.params, failed=True))
+            failed.update(_rules_of(spec, cell.scenario, spec.tasks, cell.params, failed=True))
 
 
 def _rules_of(

@@ -108,7 +108,7 @@ def _beside(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
 
 def _found(paths: Sequence[Path]) -> list[RunDir]:
     """The shards at the paths: each path is a run, or a folder that contains some."""
-    found: dict[Path, RunDir] = {}
+    runs: dict[Path, RunDir] = {}
     for path in paths:
         below = [path] if (path / "run.json").is_file() else list(_below(path, DEEPEST))
         shards = {place.resolve(): RunDir(place) for place in below if RunDir(place).manifest().options.select.shard}
@@ -116,10 +116,10 @@ def _found(paths: Sequence[Path]) -> list[RunDir]:
             what = "is not a shard" if below == [path] else "holds no shard"
             hint = "a shard is the run directory of a command with --shard I/N: .holdfast/runs/0001"
             raise UsageError(f"{path} {what} of a run", code="shards-missing", hint=hint)
-        for place in shards.keys() & found.keys():
+        for place in shards.keys() & runs.keys():
             raise UsageError(f"{place} is named twice", code="shards-differ", hint="name each shard once")
-        found |= shards
-    return list(found.values())
+        runs |= shards
+    return list(runs.values())
 
 
 def _below(folder: Path, deep: int) -> Iterator[Path]:
@@ -211,7 +211,7 @@ def _lost(shards: Sequence[FoundShard]) -> Iterator[str]:
 def _unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Sequence[FoundShard]]) -> Iterator[str]:
     """Describe the shards that have trials left to run."""
     for one in shards:
-        own = [its for found in by_part.values() for its in found if its.shard == one.shard] if by_part else [one]
+        own = [its for part in by_part.values() for its in part if its.shard == one.shard] if by_part else [one]
         whole = len(own) == max(1, len(by_part))
         if not whole or any(not its.ended.complete or its.ended.unrun for its in own):
             command = "holdfast ci" if by_part else run_command(one.manifest.options.part)
@@ -234,14 +234,14 @@ def _describe(shards: Sequence[FoundShard], run: RunDir) -> None:
 
 def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -> None:
     """Join the shards of one part, or those that are present."""
-    said = [word for one in shards if (word := check(one.run))]
+    warnings = [word for one in shards if (word := check(one.run))]
     _describe(shards, run)
     controls: set[str] = set()
     """Controls of earlier shards: several shards ask for the same calm answers, and the first counts."""
     for one in shards:
         controls |= _add(one, run, controls)
     notes = (f"merged of {len(shards)} shards: {', '.join(map(str, shards))}", *missing)
-    _end(shards, run, notes, said, complete=not missing)
+    _end(shards, run, notes, warnings, complete=not missing)
 
 
 def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
@@ -253,8 +253,8 @@ def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
         _append(run.scenarios(), read_lines(source.scenarios()))
     _append(run.path / planned.name, _of_others(planned, known, lambda line: read_trial(line).id))
     for path in source.observation_files():
-        seen = _of_others(path, known, lambda line: _named.decode(line).trial)
-        _append(run.path / "observations-0.jsonl", seen)
+        lines = _of_others(path, known, lambda line: _named.decode(line).trial)
+        _append(run.path / "observations-0.jsonl", lines)
     _append(run.verdicts(), read_lines(source.verdicts()))
     if source.evidence().is_file():
         _append(run.evidence(), read_lines(source.evidence()))
@@ -284,7 +284,9 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(entry.path, target / entry.name)
 
 
-def _end(shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said: list[str], *, complete: bool) -> None:
+def _end(
+    shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], warnings: list[str], *, complete: bool
+) -> None:
     """Write the end of the joined run, and seal it."""
     ends = [one.ended for one in shards]
     whole = RunEnd(
@@ -294,7 +296,7 @@ def _end(shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said
         (
             *dict.fromkeys(note for end in ends for note in end.notes),
             *(RunNote("merged", text) for text in notes),
-            *(RunNote("unsealed", text) for text in dict.fromkeys(said)),
+            *(RunNote("unsealed", text) for text in dict.fromkeys(warnings)),
         ),
         {path.name: seal for path in run.record_files() if (seal := seal_of(path)) is not None},
         tuple(dict.fromkeys(one for end in ends for one in end.isolation)),

@@ -117,14 +117,14 @@ def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -
     except OSError:
         return
     if not same:
-        shown = shown_path(Path(spec.path))
+        name = shown_path(Path(spec.path))
         yield (
-            f"judged by the rules that the run was made with; {shown} has changed since: "
-            f"holdfast judge {run.id} -c {shlex.quote(shown)} takes its rules as they are now"
+            f"judged by the rules that the run was made with; {name} has changed since: "
+            f"holdfast judge {run.id} -c {shlex.quote(name)} takes its rules as they are now"
         )
 
 
-def _as_it_was(was: RunOptions, given: RunOptions, before: Spec, now: Spec) -> RunOptions:
+def _as_it_was(was: RunOptions, options: RunOptions, before: Spec, now: Spec) -> RunOptions:
     """The selection of the run also applies to its rejudging, unless the user selects something else.
 
     If the file now asks other things, only scenarios are known to mean the same.
@@ -133,7 +133,7 @@ def _as_it_was(was: RunOptions, given: RunOptions, before: Spec, now: Spec) -> R
     if was.select.trials:  # task ids contain the agent and the seed
         same = same and (before.agent, before.seed) == (now.agent, now.seed)
     select = was.select if same else Select(scenarios=was.select.scenarios)
-    return replace(was.taken_up(given), select=select)
+    return replace(was.taken_up(options), select=select)
 
 
 def _what_is_asked(spec: Spec) -> bytes:
@@ -143,19 +143,19 @@ def _what_is_asked(spec: Spec) -> bytes:
     return canonical((rules, names, spec.tasks, spec.params, spec.cell_rules, spec.replicas))
 
 
-def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, given: Iterable[_Given]) -> Path:
+def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: Iterable[_Given]) -> Path:
     """Write all verdicts or none, add them to the tally, and return the file's path."""
     path = run.verdicts(1 + max((number_of(file) for file in run.verdict_files()), default=0))
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)  # left by a rejudging that was killed
     lines = JsonLines(unfinished)
     try:
-        for _, of_trial in groupby(given, key=lambda one: one[0].id):
+        for _, of_trial in groupby(verdicts_on_trials, key=lambda one: one[0].id):
             judged = list(of_trial)
-            trial, seen, _ = judged[0]
+            trial, observation, _ = judged[0]
             verdicts = [verdict for _, _, verdict in judged]
             lines.write_lines(encode_lines(verdicts), len(verdicts))
-            tally.take(trial, seen, verdicts)
+            tally.take(trial, observation, verdicts)
     finally:
         lines.close()
     unfinished.replace(path)
@@ -165,41 +165,43 @@ def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, given: Iterable[_Giv
 def _verdicts(run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials, hear: Hearing) -> Iterator[_Given]:
     """Yield every verdict on every observed trial, trial by trial."""
     judge = Judge(plan.spec, stored=True)
-    with closing(StoredObservations(run)) as found:
-        last = _last_of_each(found, stored)
+    with closing(StoredObservations(run)) as stored_observations:
+        last = _last_of_each(stored_observations, stored)
         controls = {}
         for number, trial in stored:
             if trial.kind == "control" and last[number] >= 0:
-                seen = found.at(last[number])
-                tally.saw(trial, seen)
-                controls[canonical(trial.params), trial.task] = seen
+                observation = stored_observations.at(last[number])
+                tally.saw(trial, observation)
+                controls[canonical(trial.params), trial.task] = observation
 
         def compared(trial: Trial) -> Observation | None:
             return controls.get((canonical(trial.params), trial.task.control)) if controls else None
 
-        for rule, trial, seen in hear(_pairs(plan, stored, found, last), compared):
-            yield trial, seen, judge.judge(rule, trial, seen, compared(trial))
+        for rule, trial, observation in hear(_pairs(plan, stored, stored_observations, last), compared):
+            yield trial, observation, judge.judge(rule, trial, observation, compared(trial))
 
 
-def _last_of_each(found: StoredObservations, stored: StoredTrials) -> array[int]:
+def _last_of_each(stored_observations: StoredObservations, stored: StoredTrials) -> array[int]:
     """The offset of each trial's last observation, by the trial's number; -1 if there is none."""
     last = array("q", [-1]) * len(stored)
-    for at, seen in found.all(traces=False):
-        number = stored.find(seen.trial)
+    for at, observation in stored_observations.all(traces=False):
+        number = stored.find(observation.trial)
         if number is not None:
             last[number] = at
     return last
 
 
-def _pairs(plan: StoredPlan, stored: StoredTrials, found: StoredObservations, last: array[int]) -> Iterator[Pair]:
+def _pairs(
+    plan: StoredPlan, stored: StoredTrials, stored_observations: StoredObservations, last: array[int]
+) -> Iterator[Pair]:
     """Yield every observed trial with every rule that judges it."""
-    for at, seen in found.all(traces=False):  # a trace is read when its trial is judged
-        number = stored.find(seen.trial)
+    for at, observation in stored_observations.all(traces=False):  # a trace is read when its trial is judged
+        number = stored.find(observation.trial)
         if number is None or last[number] != at:
             continue
         trial = stored.at(number)
         rules = plan.judging(trial) if trial.kind == "contract" else ()
-        whole = found.whole(seen) if rules else seen
+        whole = stored_observations.whole(observation) if rules else observation
         for rule in rules:
             yield rule, trial, whole
 
@@ -210,8 +212,8 @@ def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) 
     before: Plan | None = None
     for key in plan.cells:
         params = plan.spec.params[key.params]
-        for task, asked in zip(plan.tasks(key.invariant), plan.asked(key), strict=True):
-            if not asked or plan.judged_on(key, task):
+        for task, expected in zip(plan.tasks(key.invariant), plan.asked(key), strict=True):
+            if not expected or plan.judged_on(key, task):
                 continue
             before = before or planned()
             if not before.asks(key.scenario, params, task):
@@ -272,10 +274,10 @@ async def _all(
 async def _one(
     consultations: Consultations, known: StoredAdvice | None, pair: Pair, control: Observation | None
 ) -> Pair:
-    rule, trial, seen = pair
-    wanted = consultations.wanted((rule,), seen)
+    rule, trial, observation = pair
+    wanted = consultations.wanted((rule,), observation)
     if not wanted:
-        return rule, trial, seen
+        return rule, trial, observation
     before = known.get(trial.id, rule.id) if known is not None else None
-    said = {rule.id: before} if before is not None else await consultations.hear(wanted, trial, seen, control)
-    return rule, trial, replace(seen, evidence={**seen.evidence, **said})
+    answers = {rule.id: before} if before is not None else await consultations.hear(wanted, trial, observation, control)
+    return rule, trial, replace(observation, evidence={**observation.evidence, **answers})

@@ -19,12 +19,12 @@ from holdfast.store.seal_check import check
 def look(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     """The run with its score, from its stored files; an unfinished run as far as it got."""
     manifest = run.manifest()
-    said = check(run)
+    warning = check(run)
     spec, _ = stored_spec(run, manifest, None, environ)
     made = plan(spec, manifest.options.select, sequential=manifest.options.auto)
     tally = Tally(spec, made)
     replay(run, made, tally, keep_errors=True)
     page = run.path / "report.html"
     ended = run.ended() or RunEnd(False, 0.0)
-    ended = replace(ended, notes=(*ended.notes, RunNote("unsealed", said))) if said else ended
+    ended = replace(ended, notes=(*ended.notes, RunNote("unsealed", warning))) if warning else ended
     return conclude(run, spec, made, tally, manifest.options, ended=ended, page=page if page.exists() else None)

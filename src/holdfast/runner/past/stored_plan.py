@@ -92,16 +92,16 @@ class StoredPlan(Plan):
     def _group(self, scenario: str, params: Mapping[str, Any], task: Task) -> int | None:
         """The number of a group; None if this plan does not use it."""
         row, number = self._rows.get(scenario), self._params.get(canonical(params))
-        asked = self._task_numbers.get(task)
-        if row is None or number is None or asked is None:
+        task_number = self._task_numbers.get(task)
+        if row is None or number is None or task_number is None:
             return None
-        return (row * len(self.spec.params) + number) * len(self._every) + asked
+        return (row * len(self.spec.params) + number) * len(self._every) + task_number
 
     def _parts(self, group: int) -> tuple[str, int, Task]:
         """The scenario, the params and the task of a group."""
-        rest, asked = divmod(group, len(self._every))
+        rest, task = divmod(group, len(self._every))
         row, params = divmod(rest, len(self.spec.params))
-        return self.scenarios[row].name, params, self._every[asked]
+        return self.scenarios[row].name, params, self._every[task]
 
     def _asking(self, group: int) -> dict[str, Invariant]:
         """The rules that ask the group's task in its scenario, by id."""

@@ -30,18 +30,18 @@ def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = Non
         ended = [run for run in map(RunDir, reversed(stored_runs(runs))) if _comparable(run, original, but_for)]
         held = (run for run in ended if (overall := stored_overall(run)) and overall.passed)
         return next(held, ended[0] if ended else None)
-    found = RunDir.find(runs, name)
-    manifest = found.manifest()
+    baseline = RunDir.find(runs, name)
+    manifest = baseline.manifest()
     if manifest.original != original and manifest.spec_digest != spec.digest:
-        what = f"--baseline {name}: run {found.id} is from another file, {manifest.spec_path}"
+        what = f"--baseline {name}: run {baseline.id} is from another file, {manifest.spec_path}"
         raise UsageError(what, code="runs-incomparable", hint="name a run of the same file; holdfast runs lists them")
     if not manifest.parts:
         raise UsageError(
-            f"--baseline {name}: run {found.id} covers only one part",
+            f"--baseline {name}: run {baseline.id} covers only one part",
             code="runs-incomparable",
             hint="name a run of holdfast ci",
         )
-    return found
+    return baseline
 
 
 def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
@@ -60,22 +60,22 @@ def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tup
     from holdfast.runner.past.comparison import compare_runs
 
     try:
-        found = compare_runs(baseline, whole, environ=environ)
+        comparison = compare_runs(baseline, whole, environ=environ)
     except HoldfastError as refused:
         return [(BROKEN, f"the baseline {baseline.id} could not be compared: {refused}")], []
     reasons = [
-        (VIOLATED, f"{_rule(one)} is worse than in run {baseline.id}: {_change(one)}") for one in found.of("worse")
+        (VIOLATED, f"{_rule(one)} is worse than in run {baseline.id}: {_change(one)}") for one in comparison.of("worse")
     ]
-    notes = [f"{_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in found.of("better")]
-    unsure = found.of("cannot tell")
+    notes = [f"{_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in comparison.of("better")]
+    unsure = comparison.of("cannot tell")
     notes += [f"{_rule(one)}: cannot tell from run {baseline.id}, {_change(one)}{_more(one)}" for one in unsure[:SHOWN]]
     if len(unsure) > SHOWN:
         notes.append(f"{len(unsure) - SHOWN} more rules is undecided: holdfast compare {baseline.id} {whole.id}")
-    lacking = [*found.left_out, *found.notes]
+    lacking = [*comparison.left_out, *comparison.notes]
     if not reasons and not notes and not lacking:
         notes.append(f"no rule differs from run {baseline.id}")
     notes += [f"compared with run {baseline.id}: {text}" for text in lacking]
-    alone = found.only_before + found.only_after
+    alone = comparison.only_before + comparison.only_after
     if alone:
         notes.append(f"{plural(alone, 'prompt')} decided in one of the runs only: not compared")
     return reasons, notes
@@ -111,9 +111,9 @@ def regressions_named(runs: Path, ids: Sequence[str]) -> list[str]:
 
     notes: list[str] = []
     try:
-        with history(runs, notes.append) as found:
+        with history(runs, notes.append) as past:
             for id in ids:
-                good, worse = regressed(found, id)
+                good, worse = regressed(past, id)
                 notes += [
                     f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one" + _since(one)
                     for one in worse[:SHOWN]

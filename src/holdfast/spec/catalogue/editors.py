@@ -34,9 +34,9 @@ def service_schema() -> Schema:
 
 
 def _entry(name: str, kind: type) -> Schema:
-    needed = [*required(ServiceKeys), *required(kind), *(() if name == CONTAINER else ("type",))]
+    required_keys = [*required(ServiceKeys), *required(kind), *(() if name == CONTAINER else ("type",))]
     return variant(
-        {**properties(ServiceKeys), **properties(kind), "type": selected(name, kind)}, needed, first_line(kind)
+        {**properties(ServiceKeys), **properties(kind), "type": selected(name, kind)}, required_keys, first_line(kind)
     )
 
 
@@ -50,14 +50,14 @@ def rule_schema(*, ids: bool, named: bool = False) -> Schema:
     common = shared(RuleKeys, RuleKeys.__name__)
     if named:
         del common["id"]
-    needed = ["id"] if ids else []
+    required_keys = ["id"] if ids else []
     nested = variant(
-        {**common, "check": {"$ref": "#/$defs/Check"}}, [*needed, "check"], "A rule with its check inside."
+        {**common, "check": {"$ref": "#/$defs/Check"}}, [*required_keys, "check"], "A rule with its check inside."
     )
     flat = [
         variant(
             {**common, "type": selected(name, kind), **shared(kind, _definition(name))},
-            [*needed, "type", *required(kind)],
+            [*required_keys, "type", *required(kind)],
             first_line(kind),
         )
         for name, kind in checks()
@@ -133,5 +133,5 @@ def _structs(hint: Any) -> list[type]:
     if isinstance(base, type) and issubclass(base, msgspec.Struct):
         return [base]
     if get_origin(base) in (Union, types.UnionType, tuple, dict, list):
-        return [found for arg in get_args(base) if arg is not Ellipsis for found in _structs(arg)]
+        return [struct for arg in get_args(base) if arg is not Ellipsis for struct in _structs(arg)]
     return []

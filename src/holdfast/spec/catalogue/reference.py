@@ -174,12 +174,12 @@ the code of that error or problem; these are the others.
 
 def codes_page() -> str:
     """The Markdown page with every code, generated from the checks and the tables of codes."""
-    found: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
+    meanings: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
     for name, check in checks():
         if isinstance(check, CodesTrait):
             for code, meaning in check.codes.items():
-                found.setdefault(code, (meaning, []))[1].append(f"`{name}`")
-    rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(found.items())]
+                meanings.setdefault(code, (meaning, []))[1].append(f"`{name}`")
+    rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(meanings.items())]
     lines = [_CODES_INTRO, *rows]
     tables = (
         (_WARNINGS_INTRO, WARNINGS),

@@ -44,8 +44,8 @@ def hint_schema(hint: Hint) -> Schema:
             target.update(_fitting(schema, limit))
     if hint.description:
         schema["description"] = hint.description
-    if shown := next((limit.examples for limit in hint.limits if limit.examples), None):
-        schema["examples"] = list(shown)
+    if examples := next((limit.examples for limit in hint.limits if limit.examples), None):
+        schema["examples"] = list(examples)
     return schema
 
 
@@ -145,12 +145,12 @@ def closed(kind: type) -> Schema:
     return variant(properties(kind), required(kind), first_line(kind))
 
 
-def variant(props: Mapping[str, Schema], needed: list[str], description: str) -> Schema:
+def variant(props: Mapping[str, Schema], notes: list[str], description: str) -> Schema:
     schema: Schema = {"type": "object", "properties": dict(props), "additionalProperties": False}
     if description:
         schema["description"] = description
-    if needed:
-        schema["required"] = needed
+    if notes:
+        schema["required"] = notes
     return schema
 
 

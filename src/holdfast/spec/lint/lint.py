@@ -88,8 +88,8 @@ def _escaped(reader: Reader, node: Node, id: str) -> bool:
     if not fixed or fixed == node.text:
         return False
     quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
-    shown = f"'{fixed}'" if node.style == "'" else fixed
-    hint = f"{quotes} both backslashes, so it looks for a backslash. Write {shown}"
+    quoted = f"'{fixed}'" if node.style == "'" else fixed
+    hint = f"{quotes} both backslashes, so it looks for a backslash. Write {quoted}"
     message = f"can never match what it seems to mean (rule {id})"
     reader.warn(node, message, hint=hint, code="lint-escaped-regex", length=1)
     return True

@@ -24,7 +24,7 @@ from holdfast.spec.world.world import WORLD_KEYS
 
 def named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) -> tuple[str, ...]:
     """The named files; a missing one is an error, but a module may also be installed."""
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for name, node in _named(file, rules):
         if names(name).any:
             continue
@@ -32,12 +32,12 @@ def named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) 
             reader.error(node, f"there is no {name[:80]!r} next to the spec", code="missing-file")
         elif not opens(folder / name):
             reader.error(node, f"{name[:80]!r} is not a regular file", code="unreadable-file")
-        found[name] = None
+        files[name] = None
     for ref in file.agent.code:
         module = find_module(ref.path.partition(":")[0], folder)
         if module is not None:
-            found[module.relative_to(folder).as_posix()] = None
-    return tuple(found)
+            files[module.relative_to(folder).as_posix()] = None
+    return tuple(files)
 
 
 def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node]]:
@@ -78,7 +78,7 @@ def _script(reader: Reader, model: ModelEntry, path: Path) -> None:
 
     node = model.at.get("script")
     try:
-        load(path, shown=path.name)
+        load(path, label=path.name)
     except SpecError as wrong:
         report_inner(reader, node, path.name, wrong.problems, code="bad-script")
     except UserError as wrong:
@@ -92,8 +92,8 @@ def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
     if isinstance(config, str) and (names(config).any or not opens(folder / config)):
         return
     try:
-        given = read(folder / config) if isinstance(config, str) else config
-        rewrite(given or {}, relay=("relay",), environ={}, base_url="http://127.0.0.1")
+        parsed = read(folder / config) if isinstance(config, str) else config
+        rewrite(parsed or {}, relay=("relay",), environ={}, base_url="http://127.0.0.1")
     except UserError as wrong:
         reader.error(agent.at.get("mcp_config"), str(wrong), hint=wrong.hint, code="bad-mcp-config")
 

@@ -99,12 +99,12 @@ def _nameless(reader: Reader, file: File, at: Node) -> None:
 
 def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
     """Report listed types that cannot be made here."""
-    seen: set[str] = set()
+    listed: set[str] = set()
     for item in at.items:
         name = item.text
-        if name in seen:
+        if name in listed:
             reader.warn(item, f"{name} is listed twice", code="lint-repeated-type")
-        seen.add(name)
+        listed.add(name)
         if name in MODEL_MUTATIONS and not file.at.has("model"):
             reader.error(item, f"a model writes {name}, and the file has none", hint=_NO_MODEL, code="no-model")
         if name in REQUEST_MUTATIONS and file.agent.type != "http" and not reader.failed("agent"):

@@ -75,24 +75,24 @@ def _probes_only(rules: ContractRules) -> bool:
     return all(rule.invariant.probes for rule in rules.all)
 
 
-def settled_part(asked: PartAsked, parts: tuple[Part, ...]) -> Part:
+def settled_part(wanted: PartAsked, parts: tuple[Part, ...]) -> Part:
     """The selected part; for `run` and `ci` the first one that they run."""
-    if asked == "ci" and parts:
+    if wanted == "ci" and parts:
         return parts[0]
-    if asked == "run" or asked == "ci":
+    if wanted == "run" or wanted == "ci":
         return "mutation" if "mutation" in parts and "scenario" not in parts else "scenario"
-    return "contract" if asked == "verify" else asked
+    return "contract" if wanted == "verify" else wanted
 
 
-def excuse_other_parts(reader: Reader, asked: PartAsked, part: Part) -> None:
+def excuse_other_parts(reader: Reader, wanted: PartAsked, part: Part) -> None:
     """Turn errors of other parts than the selected one into warnings."""
-    if asked == "ci":
+    if wanted == "ci":
         return
     # `contract run` should not refuse a file because its replays name a missing file: an error that concerns only other
     # parts becomes a warning.
     for index, one in enumerate(reader.problems):
         users = next((by for below, codes, by in _USERS if one.code in codes and _lies(one.path, below)), None)
-        if users is not None and (asked == "verify" or part not in users):
+        if users is not None and (wanted == "verify" or part not in users):
             reader.problems[index] = replace(one, severity="warning")
 
 
@@ -115,13 +115,13 @@ def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
     Without a contract, the rules of `run` also judge recorded sessions and hunts.
     """
     of_run = part in ("mutation", "chaos") or (part in ("replay", "hunt") and not rules.all)
-    found = ContractRules(file.run_rules) if of_run else rules
+    selected = ContractRules(file.run_rules) if of_run else rules
     # One trial of a hunt serves every rule, so a rule that asks something else has no part in it.
-    return ContractRules(tuple(one for one in found.all if not one.invariant.probes)) if part == "hunt" else found
+    return ContractRules(tuple(one for one in selected.all if not one.invariant.probes)) if part == "hunt" else selected
 
 
 def part_weather(
-    reader: Reader, file: File, part: Part, asked: LoadOptions, root: Path, contract: ScenarioSet
+    reader: Reader, file: File, part: Part, options: LoadOptions, root: Path, contract: ScenarioSet
 ) -> ScenarioSet:
     """The scenarios of a part; a contract and a scenario use those of the matrix."""
     if part == "replay":
@@ -130,8 +130,8 @@ def part_weather(
         return ScenarioSet((Scenario(CALM),), ((),), tools_on_wire=contract.tools_on_wire)
     if part not in ("mutation", "chaos"):
         return contract
-    stormy = part == "chaos" or asked.chaos or asked.chaos_profile is not None
-    made = chaos_weather(reader, file, root, asked.chaos_profile) if stormy else ScenarioSet()
+    stormy = part == "chaos" or options.chaos or options.chaos_profile is not None
+    made = chaos_weather(reader, file, root, options.chaos_profile) if stormy else ScenarioSet()
     if part == "mutation" and stormy:
         return made
     calm = Scenario(CALM, position=file.agent.at.position)
@@ -171,14 +171,14 @@ def part_weights(file: File) -> PartWeights:
     return PartWeights() if section is None else convert(PartWeights, section.weights or section)
 
 
-def part_problems(reader: Reader, file: File, part: Part, asked: LoadOptions) -> None:
+def part_problems(reader: Reader, file: File, part: Part, options: LoadOptions) -> None:
     """Report what `run` needs for mutated prompts and prompts under chaos, and a task that no part asks."""
     if file.task is not None and file.golden_prompts and file.run_rules:
         hint = "move the task, with a map of invariants, into a file of its own"
         message = "is not used: the rules of a task are a map of invariants, and this file has a list"
         reader.error(file.at.key("task"), message, hint=hint, code="conflict")
-    if part == "scenario" and (asked.chaos or asked.chaos_profile is not None):
-        option = "--chaos-profile" if asked.chaos_profile is not None else "--chaos"
+    if part == "scenario" and (options.chaos or options.chaos_profile is not None):
+        option = "--chaos-profile" if options.chaos_profile is not None else "--chaos"
         hint = "add a chaos_matrix: the task is then run in each of its scenarios"
         message = f"{option} is for golden prompts with a list of invariants, and this file has a task"
         reader.error(Node("null", 0, 0, path=option), message, hint=hint, code="conflict")

@@ -68,8 +68,8 @@ class Reach:
         """Whether faults reach a Python agent's tools in its model traffic, because a framework declares them."""
         agent, tools = self.agent, self._tools
         declared = bool(agent.tools or agent.tool_registry or tools.names)
-        seen = agent.in_python and agent.isolation != "inline" and not agent.llm
-        return seen and not declared and tools.asks and (tools.certain or self._world is None)
+        is_candidate = agent.in_python and agent.isolation != "inline" and not agent.llm
+        return is_candidate and not declared and tools.asks and (tools.certain or self._world is None)
 
     @property
     def takes_relays(self) -> bool:
@@ -180,9 +180,9 @@ def scenarios(reader: Reader, reach: Reach | None, entry: MatrixEntry) -> list[t
 
 
 def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[Scenario, tuple[FaultEntry, ...]]:
-    found = [(f, None if reach is None else reach.obstacle(f)) for f in one.faults]
-    unmet = [(f, obstacle) for f, obstacle in found if obstacle is not None]
-    faults = (*(f for f, obstacle in found if obstacle is None), *entry.own)
+    obstacles = [(f, None if reach is None else reach.obstacle(f)) for f in one.faults]
+    unmet = [(f, obstacle) for f, obstacle in obstacles if obstacle is not None]
+    faults = (*(f for f, obstacle in obstacles if obstacle is None), *entry.own)
     name = f"{entry.name}/{one.name}" if one.name else entry.name
     scenario = Scenario(
         name,

@@ -59,33 +59,33 @@ def replays_problems(reader: Reader, section: ReplaysSection, folder: Path | Non
 
 def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
     """The sessions of a YAML or JSON file; raises SpecError with all its problems."""
-    shown = name or str(path)
-    reader, root, source = _open(path, shown)
+    label = name or str(path)
+    reader, root, source = _open(path, label)
     entries = list(_entries(reader, root)) if root is not None else []
     for entry in entries:
         _check_keys(reader, entry, nested=True)
     _same_ids(reader, entries)
     if reader.failed(""):
-        raise SpecError(shown, sorted(reader.problems, key=lambda one: (one.line, one.column)), source=source)
-    return tuple(_session(entry, shown) for entry in entries)
+        raise SpecError(label, sorted(reader.problems, key=lambda one: (one.line, one.column)), source=source)
+    return tuple(_session(entry, label) for entry in entries)
 
 
 def read_contract(path: Path, name: str = "") -> NamedContract:
     """The `contract` section of a file, without its matrix; raises SpecError with all its problems."""
-    shown = name or str(path)
-    reader, root, source = _open(path, shown)
+    label = name or str(path)
+    reader, root, source = _open(path, label)
     section = _contract(reader, root) if root is not None else None
     if section is None or reader.failed(""):
-        raise SpecError(shown, reader.problems, source=source)
+        raise SpecError(label, reader.problems, source=source)
     return NamedContract(section.name or path.stem, tuple(rule.invariant for rule in section.invariants))
 
 
 # -- parts --------------------------------------------------------------------------------------
-def _open(path: Path, shown: str) -> tuple[Reader, Node | None, str]:
+def _open(path: Path, label: str) -> tuple[Reader, Node | None, str]:
     """A reader with the YAML problems, the tree and the text; raises SpecError if the file cannot be read."""
     file = read_file(path)
     if file.problem is not None:
-        raise SpecError(shown, [file.problem], source=file.text)
+        raise SpecError(label, [file.problem], source=file.text)
     reader = Reader()
     root, problems = parse(file.text)
     reader.problems += problems
@@ -147,14 +147,14 @@ def _file_problem(reader: Reader, session: ReplaySession, folder: Path) -> None:
 
 
 def _session(entry: ReplaySession, file: str) -> RecordedSession:
-    asked: tuple[DialogueMessage, ...] = entry.input
-    first = next((len(asked) - n for n, one in enumerate(reversed(asked)) if one.role != "user"), 0)
-    before: tuple[DialogueMessage, ...] = (*entry.context, *asked[:first])
+    turns: tuple[DialogueMessage, ...] = entry.input
+    first = next((len(turns) - n for n, one in enumerate(reversed(turns)) if one.role != "user"), 0)
+    before: tuple[DialogueMessage, ...] = (*entry.context, *turns[:first])
     return convert(
         RecordedSession,
         entry,
         id=entry.id or "",
-        turns=tuple(one.content for one in asked[first:]),
+        turns=tuple(one.content for one in turns[first:]),
         captured_at=entry.captured_at or "",
         context=before,
         responses=tuple(
@@ -183,14 +183,14 @@ def _scenario(entry: MatrixEntry) -> Scenario:
 
 
 def _source(entry: ReplaySource) -> SessionSource:
-    asked = entry.filter
+    filter = entry.filter
     if entry.type == "langsmith_run":
         return SessionSource(run=entry.run_id or "", auto_import=entry.auto_import)
-    if asked is None:
+    if filter is None:
         return SessionSource(project=entry.project or "", auto_import=entry.auto_import)
-    latency = asked.min_latency_ms or 0.0
+    latency = filter.min_latency_ms or 0.0
     return convert(
-        SessionSource, asked, project=entry.project or "", min_latency_ms=latency, auto_import=entry.auto_import
+        SessionSource, filter, project=entry.project or "", min_latency_ms=latency, auto_import=entry.auto_import
     )
 
 

@@ -169,17 +169,17 @@ def _idle_defaults(reader: Reader, choice: Choice, node: Node) -> list[str]:
 
 
 def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, node: Node) -> RuleEntry | Bad:
-    kept = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
+    keys = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
     choice = chosen.choice
-    if chosen.made.traits.requires_probes and not kept.get("probes"):
+    if chosen.made.traits.requires_probes and not keys.get("probes"):
         message = f"missing: {choice.name} needs prompts to probe with"
         return reader.missing(node, "probes", message)
-    if kept.get("over") and (read := chosen.made.traits.reads) in ("trace", "state"):
+    if keys.get("over") and (read := chosen.made.traits.reads) in ("trace", "state"):
         what = "calls of a trial" if read == "trace" else "state the agent left"
         message = f"has no meaning here: {choice.name} judges the {what}, not its turns"
         return reader.error(node.key("over"), message, hint="leave it out", code="bad-setting")
-    attacks_only = bool(common.get("dangerous_prompts")) and not kept.get("probes")
-    invariant = Invariant(name, choice.name, chosen.settings, position=node.position, attacks_only=attacks_only, **kept)
+    attacks_only = bool(common.get("dangerous_prompts")) and not keys.get("probes")
+    invariant = Invariant(name, choice.name, chosen.settings, position=node.position, attacks_only=attacks_only, **keys)
     return RuleEntry(invariant, chosen.made, node, node.get("check") if node.has("check") else node)
 
 

@@ -88,22 +88,22 @@ def _marked(agent: AgentSection, root: Path) -> Tools:
     # anything when it is. As soon as one file cannot be read, the names are no longer certain, and no name is called
     # unknown.
     waiting = list(dict.fromkeys(ref.path.partition(":")[0] for ref in agent.code))
-    seen: set[str] = set()
+    visited: set[str] = set()
     names: set[str] = set()
     certain = True
     asks = False
-    while waiting and len(seen) < _MAX_MODULES:
+    while waiting and len(visited) < _MAX_MODULES:
         module = waiting.pop()
-        if module in seen:
+        if module in visited:
             continue
-        seen.add(module)
+        visited.add(module)
         tree = _parse(find_module(module, root))
         if tree is None:
             certain = False
             continue
-        found = list(_marks(tree))
-        names.update(name for name in found if name)
-        certain = certain and None not in found
+        marks = list(_marks(tree))
+        names.update(name for name in marks if name)
+        certain = certain and None not in marks
         imported = list(_imports(tree, module))
         local = [name for name in imported if find_module(name, root) is not None]
         asks = asks or any(map(_could_ask, set(imported).difference(local)))

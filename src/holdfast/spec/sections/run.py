@@ -33,10 +33,10 @@ def range_seconds(text: str) -> int | None:
     """How many seconds back `last_7_days` goes; None for `all`. ValueError if it is neither."""
     if text == "all":
         return None
-    said = re.fullmatch(_RANGE, text)
-    if said is None:
+    match = re.fullmatch(_RANGE, text)
+    if match is None:
         raise ValueError(f"expected last_7_days, last_24_hours or all, found {text[:60]!r}")
-    return int(said[1]) * {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}[said[2]]
+    return int(match[1]) * {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}[match[2]]
 
 
 def _messages(reader: Reader, node: Node) -> Any:
@@ -52,21 +52,21 @@ def _message(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
         text = reader.read(_TEXT, node)
         return BAD if text is BAD else DialogueMessage("user", text)
-    said = reader.section(MessageKeys, node)
-    return BAD if said is BAD else DialogueMessage(said.role, said.content)
+    message = reader.section(MessageKeys, node)
+    return BAD if message is BAD else DialogueMessage(message.role, message.content)
 
 
 def _input(reader: Reader, node: Node) -> Any:
     if node.kind != "list":
         text = reader.read(_TEXT, node)
         return BAD if text is BAD else (DialogueMessage("user", text),)
-    said = _messages(reader, node)
-    if said is BAD:
+    messages = _messages(reader, node)
+    if messages is BAD:
         return BAD
-    if not said or said[-1].role != "user":
+    if not messages or messages[-1].role != "user":
         hint = "the last message must be the user's question; put earlier answers into context"
         return reader.error(node, "ends without a message of the user", hint=hint, code="bad-value")
-    return said
+    return messages
 
 
 def _date_range(reader: Reader, node: Node) -> Any:

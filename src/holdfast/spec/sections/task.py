@@ -32,7 +32,7 @@ def answer_pattern(written: str) -> Pattern:
     return Pattern(f"/{written}/is")
 
 
-def read_script(path: Path, *, shown: str) -> UserScript:
+def read_script(path: Path, *, label: str) -> UserScript:
     """The script of a file: lines of text (.txt), or a YAML or JSON list; SpecError with all problems."""
     source = read_file(path)
     reader = Reader()
@@ -48,7 +48,7 @@ def read_script(path: Path, *, shown: str) -> UserScript:
             Problem("the user says nothing", hint="write a list of what the user says", code="empty")
         )
     if reader.problems:
-        raise SpecError(shown, sorted(reader.problems, key=lambda p: (p.line, p.column)), source=source.text)
+        raise SpecError(label, sorted(reader.problems, key=lambda p: (p.line, p.column)), source=source.text)
     return script
 
 

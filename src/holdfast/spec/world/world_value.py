@@ -17,8 +17,8 @@ def world_spec(file: File) -> world.WorldSpec | None:
     )
     rules = (*file.invariants, *(file.contract.invariants if file.contract else ()))
     boxed = file.agent.sandbox or file.agent.kind == "snapshot"
-    asked = held or boxed or any(rule.traits.reads_state for rule in rules)
-    if not asked and not any(file.at.has(key) for key in WORLD_KEYS):
+    wanted = held or boxed or any(rule.traits.reads_state for rule in rules)
+    if not wanted and not any(file.at.has(key) for key in WORLD_KEYS):
         return None
     return world.WorldSpec(
         base=file.base,

@@ -81,7 +81,7 @@ def script(folder: Path, text: str, **more: Any) -> Script:
     """A scripted model whose rules are given as YAML."""
     file = folder / "model.yaml"
     file.write_text("replies:\n" + text, encoding="utf-8")
-    return load(file, shown="model.yaml", **more)
+    return load(file, label="model.yaml", **more)
 
 
 def ask(source: ModelSource, asked: Query) -> Answered:

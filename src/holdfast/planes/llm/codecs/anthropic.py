@@ -43,25 +43,25 @@ class Anthropic(Codec):
     replace_results = staticmethod(anthropic_request.replace_results)
 
     def reply(self, data: Any) -> Completion:
-        found = obj(data)
-        model = word(found.get("model"))
-        if found.get("type") == "error" or found.get("error"):
-            return Completion((refusals.trouble(found),), model)
+        fields = obj(data)
+        model = word(fields.get("model"))
+        if fields.get("type") == "error" or fields.get("error"):
+            return Completion((refusals.trouble(fields),), model)
         deltas: list[Delta] = []
-        for block in items(found.get("content")):
+        for block in items(fields.get("content")):
             kind = _kind(block)
             if kind == "call":
                 deltas.append(ToolCall(word(block.get("id")), word(block.get("name")), _arguments(block)))
             elif kind == "text" and (text := word(block.get("text"))):
                 deltas.append(Text(text))
-        return Completion((*deltas, *_finish(found), *_usage(obj(found.get("usage")))), model)
+        return Completion((*deltas, *_finish(fields), *_usage(obj(fields.get("usage")))), model)
 
     def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), _Events().take, keep=keep)
 
-    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
         was = self.reply(like)
-        out = dict(like) if "id" in like else {**_fresh(completion, asked), **like}
+        out = dict(like) if "id" in like else {**_fresh(completion, request), **like}
         if completion.model and completion.model != was.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != was.usage:
@@ -73,8 +73,8 @@ class Anthropic(Codec):
             out["content"] = [] if completion.lacks == "choices" else None
         return out
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _AnthropicWriter(completion, asked, like)
+    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
+        return _AnthropicWriter(completion, request, like)
 
 
 def _kind(block: Any) -> PartKind:
@@ -85,8 +85,8 @@ def _kind(block: Any) -> PartKind:
 
 
 def _arguments(block: dict[str, Any]) -> str:
-    given = block.get("input")
-    return "{}" if given is None else json_text(given)
+    arguments = block.get("input")
+    return "{}" if arguments is None else json_text(arguments)
 
 
 def _block(call: ToolCall, old: Any) -> dict[str, Any]:
@@ -102,9 +102,9 @@ def _block(call: ToolCall, old: Any) -> dict[str, Any]:
 _BLOCKS = PartFormat(_kind, lambda text, old: {"type": "text", **obj(old), "text": text}, _block)
 
 
-def _finish(found: dict[str, Any]) -> tuple[Finish, ...]:
-    said = word(found.get("stop_reason"))
-    return (Finish(_FINISH.get(said, "stop")),) if said else ()
+def _finish(message: dict[str, Any]) -> tuple[Finish, ...]:
+    reason = word(message.get("stop_reason"))
+    return (Finish(_FINISH.get(reason, "stop")),) if reason else ()
 
 
 def _usage(used: dict[str, Any]) -> tuple[Usage, ...]:
@@ -120,13 +120,13 @@ def _usage_of(usage: Usage) -> dict[str, Any]:
     return {**inputs, "cache_creation": cache, "output_tokens": usage.output_tokens, "service_tier": "standard"}
 
 
-def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+def _fresh(completion: Completion, request: ModelRequest) -> dict[str, Any]:
     """A reply written by Holdfast, without its content."""
     return {
-        "id": f"msg_{mark(completion, asked)}",
+        "id": f"msg_{mark(completion, request)}",
         "type": "message",
         "role": "assistant",
-        "model": completion.model or asked.model,
+        "model": completion.model or request.model,
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
@@ -205,10 +205,10 @@ def _delta(index: int, delta: dict[str, Any], got: StreamedReply) -> None:
 
 
 class _AnthropicWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> None:
+    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
         super().__init__(completion, like)
         start = obj(obj(like.first).get("message"))
-        self._message = dict(start) if "id" in start else _fresh(completion, asked)
+        self._message = dict(start) if "id" in start else _fresh(completion, request)
         if completion.model:
             self._message["model"] = completion.model
         used = completion.usage

@@ -41,8 +41,8 @@ def _messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
     conversation = Conversation()
     if system := text_in(body.get("system")):
         conversation.say("system", system)
-    for found in items(body.get("messages")):
-        message = obj(found)
+    for entry in items(body.get("messages")):
+        message = obj(entry)
         _take(word(message.get("role")), message.get("content"), conversation)
     return conversation.messages()
 
@@ -54,13 +54,13 @@ def _take(role: str, content: Any, conversation: Conversation) -> None:
     for block in results:
         text, failed = text_in(block.get("content")), block.get("is_error") is True
         conversation.result(word(block.get("tool_use_id")), "", text, failed)
-    said = content if isinstance(content, str) else text_in([b for b in blocks if b.get("type") == "text"])
-    if said or not results:
-        conversation.say("assistant" if role == "assistant" else "system" if role == "system" else "user", said)
+    own_text = content if isinstance(content, str) else text_in([b for b in blocks if b.get("type") == "text"])
+    if own_text or not results:
+        conversation.say("assistant" if role == "assistant" else "system" if role == "system" else "user", own_text)
     for block in blocks:
         if block.get("type") == "tool_use":
-            given = block.get("input")
-            arguments = "{}" if given is None else json_text(given)
+            call_arguments = block.get("input")
+            arguments = "{}" if call_arguments is None else json_text(call_arguments)
             conversation.call(word(block.get("id")), word(block.get("name")), arguments)
 
 

@@ -44,26 +44,26 @@ class Codec(ABC):
         """The reader for a streamed reply; `keep`: the reply may be changed and written again."""
 
     @abstractmethod
-    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
         """The plain reply as an object. `like` is the provider's reply that it replaces, or empty. Its ids, its
         fields that the neutral form does not support and all unchanged parts are kept."""
 
     @abstractmethod
-    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
+    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
         """The writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept it."""
 
-    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
+    def body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
         """The plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
         for delta in completion.deltas:
             if isinstance(delta, Trouble):
                 return dump(refusals.error(self.provider, delta.kind, delta.message))
-        return dump(self.written(completion, asked, obj(like)))
+        return dump(self.written(completion, request, obj(like)))
 
     def frames(
-        self, completion: Completion, asked: ModelRequest, like: OriginalStream = NOTHING
+        self, completion: Completion, request: ModelRequest, like: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
         """The streamed reply, event by event, with the terminator unless a Cut comes first."""
-        return play(completion, self.writer(completion, asked, like), like)
+        return play(completion, self.writer(completion, request, like), like)
 
     def delivered(self, completion: Completion) -> Completion:
         """The parts of a reply that the format can carry to the client."""

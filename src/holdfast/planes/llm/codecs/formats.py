@@ -108,8 +108,8 @@ def find(method: str, path: str) -> ApiRoute | None:
     bare, _, query = path.partition("?")
     method, bare, events = method.upper(), bare.strip("/"), "alt=sse" in query.split("&")
     posted = method == "POST"
-    if posted and (found := _GENERATE.search(bare)):
-        return _GEMINI_ARRAY if found.group(1) and not events else _GEMINI
+    if posted and (match := _GENERATE.search(bare)):
+        return _GEMINI_ARRAY if match.group(1) and not events else _GEMINI
     rest = _LEAD.sub("", bare, count=1)
     if posted and (rest in _COMPLETIONS or rest.endswith("/chat/completions")):
         return _COMPLETIONS.get(rest, _CHAT)

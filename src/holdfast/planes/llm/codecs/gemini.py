@@ -48,47 +48,47 @@ class Gemini(Codec):
         self.stream_type = "application/json" if array else sse.TYPE
 
     def reply(self, data: Any) -> Completion:
-        got, found = StreamedReply(), obj(data)
+        got, fields = StreamedReply(), obj(data)
         for part in map(obj, items(data)):  # a complete stream, as an array
             _take(part, got)
-        _take(found, got)
-        if found and not found.get("error"):
-            candidates = items(found.get("candidates"))
+        _take(fields, got)
+        if fields and not fields.get("error"):
+            candidates = items(fields.get("candidates"))
             got.lacks = "choices" if not candidates else "" if "content" in obj(candidates[0]) else "message"
         return got.completion()
 
     def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(Elements() if self._array else sse.DataEvents(), _take_event, keep=keep)
 
-    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        was, out = self.reply(like), {**_fresh(completion, asked), **like}
+    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        was, out = self.reply(like), {**_fresh(completion, request), **like}
         if completion.model:
             out["modelVersion"] = completion.model
         if completion.usage and completion.usage != was.usage:
             out["usageMetadata"] = _usage_of(completion.usage)
-        found = _candidates(items(like.get("candidates")), was, completion)
-        out["candidates"] = found if like else _copied(found, asked.copies)
+        known = _candidates(items(like.get("candidates")), was, completion)
+        out["candidates"] = known if like else _copied(known, request.copies)
         return out
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _GeminiWriter(completion, asked, like)
+    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
+        return _GeminiWriter(completion, request, like)
 
     def frames(
-        self, completion: Completion, asked: ModelRequest, like: OriginalStream = NOTHING
+        self, completion: Completion, request: ModelRequest, like: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
-        frames = super().frames(completion, asked, like)
+        frames = super().frames(completion, request, like)
         return as_array(frames) if self._array else frames
 
     def delivered(self, completion: Completion) -> Completion:
         return _sound(completion)[0]
 
 
-def _take(found: dict[str, Any], got: StreamedReply) -> None:
+def _take(data: dict[str, Any], got: StreamedReply) -> None:
     """Reads one object: a complete reply, or an event of a stream."""
-    if found.get("error"):
-        return got.trouble(refusals.trouble(found))
-    got.model = got.model or word(found.get("modelVersion"))
-    candidates = items(found.get("candidates"))
+    if data.get("error"):
+        return got.trouble(refusals.trouble(data))
+    got.model = got.model or word(data.get("modelVersion"))
+    candidates = items(data.get("candidates"))
     candidate = obj(candidates[0]) if candidates else {}
     for part in items(obj(candidate.get("content")).get("parts")):
         kind = _kind(part)
@@ -102,9 +102,9 @@ def _take(found: dict[str, Any], got: StreamedReply) -> None:
         if got.keep:
             _keep_part(kind, obj(part), got)
     _take_others(candidates[1:], got)
-    for finish in _finish(found, candidate, got.calls):
+    for finish in _finish(data, candidate, got.calls):
         got.finish(finish.reason)
-    if used := obj(found.get("usageMetadata")):
+    if used := obj(data.get("usageMetadata")):
         read = [count(used.get(key)) for key in ("promptTokenCount", "toolUsePromptTokenCount")]
         wrote = [count(used.get(key)) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
         got.usage(Usage(sum(read), sum(wrote), count(used.get(_CACHED))))
@@ -121,15 +121,15 @@ def _take_others(candidates: list[Any], got: StreamedReply) -> None:
 
 
 def _kind(part: Any) -> PartKind:
-    found = obj(part)
-    if "functionCall" in found:
+    fields = obj(part)
+    if "functionCall" in fields:
         return "call"
-    return "text" if "text" in found and not found.get("thought") else "other"
+    return "text" if "text" in fields and not fields.get("thought") else "other"
 
 
 def _call(call: dict[str, Any]) -> ToolCall:
-    given = call.get("args")
-    return ToolCall(word(call.get("id")), word(call.get("name")), "{}" if given is None else json_text(given))
+    arguments = call.get("args")
+    return ToolCall(word(call.get("id")), word(call.get("name")), "{}" if arguments is None else json_text(arguments))
 
 
 def _part(call: ToolCall, old: Any) -> dict[str, Any]:
@@ -142,26 +142,26 @@ def _part(call: ToolCall, old: Any) -> dict[str, Any]:
 _PARTS = PartFormat(_kind, lambda text, old: {**obj(old), "text": text}, _part)
 
 
-def _finish(found: dict[str, Any], candidate: dict[str, Any], called: bool) -> tuple[Finish, ...]:
-    said = word(candidate.get("finishReason"))
-    if said in _FILTERED or obj(found.get("promptFeedback")).get("blockReason"):
+def _finish(data: dict[str, Any], candidate: dict[str, Any], called: bool) -> tuple[Finish, ...]:
+    reason = word(candidate.get("finishReason"))
+    if reason in _FILTERED or obj(data.get("promptFeedback")).get("blockReason"):
         return (Finish("content_filter"),)
-    if said == "MAX_TOKENS":
+    if reason == "MAX_TOKENS":
         return (Finish("length"),)
-    return (Finish("tool_calls" if called else "stop"),) if said else ()
+    return (Finish("tool_calls" if called else "stop"),) if reason else ()
 
 
 def _usage_of(usage: Usage) -> dict[str, int]:
     read, wrote = usage.input_tokens, usage.output_tokens
-    told = {"promptTokenCount": read, "candidatesTokenCount": wrote, "totalTokenCount": read + wrote}
-    return {**told, _CACHED: usage.cached_input} if usage.cached_input else told
+    counts = {"promptTokenCount": read, "candidatesTokenCount": wrote, "totalTokenCount": read + wrote}
+    return {**counts, _CACHED: usage.cached_input} if usage.cached_input else counts
 
 
-def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+def _fresh(completion: Completion, request: ModelRequest) -> dict[str, Any]:
     """A reply written by Holdfast, without its candidates."""
     usage = {"usageMetadata": _usage_of(completion.usage)} if completion.usage else {}
-    id = mark(completion, asked)
-    return {"candidates": [], **usage, "modelVersion": completion.model or asked.model, "responseId": id}
+    id = mark(completion, request)
+    return {"candidates": [], **usage, "modelVersion": completion.model or request.model, "responseId": id}
 
 
 def _candidates(candidates: list[Any], was: Completion, now: Completion) -> list[Any]:
@@ -186,9 +186,9 @@ def _copied(candidates: list[Any], copies: int) -> list[Any]:
 def _sound(completion: Completion) -> tuple[Completion, str]:
     """The reply without the calls that the format cannot carry, and these calls as text."""
     broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
-    kept = tuple([delta for delta in completion.deltas if delta not in broken])
-    told = "; ".join([f"{call.name}({call.arguments})" for call in broken])
-    return replace(completion, deltas=kept), told
+    sound = tuple([delta for delta in completion.deltas if delta not in broken])
+    text = "; ".join([f"{call.name}({call.arguments})" for call in broken])
+    return replace(completion, deltas=sound), text
 
 
 def _ending(completion: Completion, broken: str) -> dict[str, Any]:
@@ -197,16 +197,16 @@ def _ending(completion: Completion, broken: str) -> dict[str, Any]:
     return {"finishReason": _WIRE[completion.finish]} if completion.finish else {}
 
 
-def _take_event(found: dict[str, Any], got: StreamedReply) -> None:
-    candidates = items(found.get("candidates"))
-    if found.get("candidates") == []:
+def _take_event(data: dict[str, Any], got: StreamedReply) -> None:
+    candidates = items(data.get("candidates"))
+    if data.get("candidates") == []:
         got.hollow()
     of_another = bool(candidates and obj(candidates[0]).get("index"))
     if of_another:
         _take_others(candidates, got)
-    _take({**found, "candidates": []} if of_another else found, got)
-    if found.get("usageMetadata"):
-        got.last = found
+    _take({**data, "candidates": []} if of_another else data, got)
+    if data.get("usageMetadata"):
+        got.last = data
     if got.keep and candidates:
         own = {} if of_another else obj(candidates[0])
         more = {name: value for name, value in own.items() if name not in _KNOWN}
@@ -230,23 +230,23 @@ def _said(part: dict[str, Any]) -> dict[str, Any]:
 
 
 class _GeminiWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> None:
+    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
         sound, self._broken = _sound(completion)
         super().__init__(sound, like)
-        self._base = {**_fresh(completion, asked), **obj(like.first)}
+        self._base = {**_fresh(completion, request), **obj(like.first)}
         self._base.pop("usageMetadata", None)
         if completion.model:
             self._base["modelVersion"] = completion.model
         self._sent = False
-        self._copies = 1 if obj(like.first) else asked.copies
+        self._copies = 1 if obj(like.first) else request.copies
 
     def text(self, text: str) -> Iterator[bytes]:
         yield self._candidate([{"text": text}])
 
     def call(self, call: ToolCall) -> Iterator[bytes]:
-        beside = self._beside()
+        extra = self._beside()
         if as_object(call.arguments) is not None:
-            yield self._candidate([_part(call, beside)])
+            yield self._candidate([_part(call, extra)])
 
     def hollow(self) -> Iterator[bytes]:
         yield self._event([])
@@ -259,8 +259,8 @@ class _GeminiWriter(ReplyWriter):
 
     def close(self) -> Iterator[bytes]:
         used = self._now.usage
-        told = obj(self._like.last).get("usageMetadata") if used == self._like.was.usage else None
-        usage = {"usageMetadata": told or _usage_of(used)} if used else {}
+        own_usage = obj(self._like.last).get("usageMetadata") if used == self._like.was.usage else None
+        usage = {"usageMetadata": own_usage or _usage_of(used)} if used else {}
         ending = _ending(self._now, self._broken)
         if self._now.lacks == "choices":
             yield self._event([], **usage)

@@ -73,8 +73,8 @@ def _messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
     system = body.get("systemInstruction", body.get("system_instruction"))
     if text := system if isinstance(system, str) else text_in(obj(system).get("parts")):
         conversation.say("system", text)
-    given = body.get("contents")
-    for content in items(given) if isinstance(given, list) else [given]:
+    contents = body.get("contents")
+    for content in items(contents) if isinstance(contents, list) else [contents]:
         _take(content, conversation)
     return conversation.messages()
 
@@ -96,8 +96,8 @@ def _take(content: Any, conversation: Conversation) -> None:
         conversation.say("assistant" if obj(content).get("role") == "model" else "user", text)
     for part in parts:
         if call := _either(part, "functionCall", "function_call"):
-            given = call.get("args")
-            arguments = "{}" if given is None else json_text(given)
+            call_arguments = call.get("args")
+            arguments = "{}" if call_arguments is None else json_text(call_arguments)
             conversation.call(word(call.get("id")), word(call.get("name")), arguments)
     return None
 
@@ -153,11 +153,11 @@ def _choice(config: dict[str, Any]) -> str | None:
 
 
 def _declared(body: Mapping[str, Any]) -> tuple[ToolDeclared, ...]:
-    found = []
+    tools = []
     for tool in map(obj, items(body.get("tools"))):
         for function in map(obj, items(tool.get("functionDeclarations", tool.get("function_declarations")))):
             keys = ("parametersJsonSchema", "parameters_json_schema", "parameters")
             schema = next((obj(function[key]) for key in keys if key in function), {})
             if name := word(function.get("name")):
-                found.append(ToolDeclared(name, word(function.get("description")), schema))
-    return tuple(found)
+                tools.append(ToolDeclared(name, word(function.get("description")), schema))
+    return tuple(tools)

@@ -52,8 +52,8 @@ def as_json(text: str) -> Any:
 
 def as_object(text: str) -> Any:
     """A JSON object, ready to be embedded in a larger value; None if the text is not an object. Empty text is `{}`."""
-    found = as_json(text) if text.strip() else msgspec.Raw(b"{}")
-    return found if isinstance(found, msgspec.Raw) and bytes(found)[:1] == b"{" else None
+    raw = as_json(text) if text.strip() else msgspec.Raw(b"{}")
+    return raw if isinstance(raw, msgspec.Raw) and bytes(raw)[:1] == b"{" else None
 
 
 def fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
@@ -62,16 +62,16 @@ def fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
     `name=""`, `name=[]` or `name={}`: a value of that type, or this default. `name=int`: a plausible count,
     `name=float`: a finite number, or None.
     """
-    found: list[Any] = []
+    values: list[Any] = []
     for name, kind in wanted.items():
         value = data.get(name)
         if kind is int:
-            found.append(whole(value))
+            values.append(whole(value))
         elif kind is float:
-            found.append(number(value))
+            values.append(number(value))
         else:
-            found.append(value if isinstance(value, type(kind)) else kind)
-    return found
+            values.append(value if isinstance(value, type(kind)) else kind)
+    return values
 
 
 def obj(value: Any) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def whole(value: Any) -> int | None:
         return None
     if type(value) is int:
         return value if 0 <= value <= _LARGEST else None
-    found = number(value)
-    return int(found) if found is not None and 0 <= found <= _LARGEST else None
+    as_number = number(value)
+    return int(as_number) if as_number is not None and 0 <= as_number <= _LARGEST else None
 
 
 def number(value: Any) -> float | None:

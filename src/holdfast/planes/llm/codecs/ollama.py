@@ -57,8 +57,8 @@ def _messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
         conversation.say("system", system)
     if prompt := word(body.get("prompt")):
         conversation.say("user", prompt)
-    for found in items(body.get("messages")):
-        message = obj(found)
+    for entry in items(body.get("messages")):
+        message = obj(entry)
         role, text = word(message.get("role")), text_in(message.get("content"))
         if role == "tool":
             name = word(message.get("tool_name")) or word(message.get("name"))
@@ -67,8 +67,8 @@ def _messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
         conversation.say(_ROLES.get(role, "user"), text)
         for call in map(obj, items(message.get("tool_calls"))):
             function = obj(call.get("function"))
-            given = function.get("arguments")
-            arguments = "{}" if given is None else json_text(given)
+            call_arguments = function.get("arguments")
+            arguments = "{}" if call_arguments is None else json_text(call_arguments)
             conversation.call(word(call.get("id")), word(function.get("name")), arguments)
     return conversation.messages()
 
@@ -100,8 +100,8 @@ class Ollama(Codec):
     def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(StreamLines(), _take_line, keep=keep)
 
-    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        was, out = self.reply(like), {**_start(completion, asked), "done": True, **(like or _TOOK)}
+    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        was, out = self.reply(like), {**_start(completion, request), "done": True, **(like or _TOOK)}
         if completion.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != was.usage:
@@ -116,40 +116,42 @@ class Ollama(Codec):
             out["response"] = None if completion.lacks == "message" else "" if completion.lacks else completion.text
         return out
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _OllamaWriter(completion, asked, like, self._chat)
+    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
+        return _OllamaWriter(completion, request, like, self._chat)
 
     def delivered(self, completion: Completion) -> Completion:
-        kept = [call for call in completion.tool_calls if as_object(call.arguments) is not None]
-        if len(kept) == len(completion.tool_calls):
+        calls = [call for call in completion.tool_calls if as_object(call.arguments) is not None]
+        if len(calls) == len(completion.tool_calls):
             return completion
-        others = [delta for delta in completion.deltas if not isinstance(delta, ToolCall) or delta in kept]
+        others = [delta for delta in completion.deltas if not isinstance(delta, ToolCall) or delta in calls]
         return replace(completion, deltas=tuple(others)).with_text(_said(completion))
 
 
-def _take(found: dict[str, Any], got: StreamedReply) -> None:
+def _take(data: dict[str, Any], got: StreamedReply) -> None:
     """Reads one object: a complete reply, or a line of a stream."""
-    if found.get("error"):
-        return got.trouble(refusals.trouble(found))
-    got.model = got.model or word(found.get("model"))
-    message = obj(found.get("message"))
-    text = word(message.get("content")) or word(found.get("response"))
+    if data.get("error"):
+        return got.trouble(refusals.trouble(data))
+    got.model = got.model or word(data.get("model"))
+    message = obj(data.get("message"))
+    text = word(message.get("content")) or word(data.get("response"))
     got.text(text)
     for at, call in enumerate(map(obj, items(message.get("tool_calls")))):
         function = obj(call.get("function"))
-        given = function.get("arguments")
+        arguments = function.get("arguments")
         key = f"{got.count}.{at}"  # calls are never split, and their index is unreliable
-        got.call(key, word(call.get("id")), word(function.get("name")), "{}" if given is None else json_text(given))
-    if found.get("done") is True:
-        _end(found, got)
+        got.call(
+            key, word(call.get("id")), word(function.get("name")), "{}" if arguments is None else json_text(arguments)
+        )
+    if data.get("done") is True:
+        _end(data, got)
     return None
 
 
-def _end(found: dict[str, Any], got: StreamedReply) -> None:
-    if reason := word(found.get("done_reason")):
+def _end(data: dict[str, Any], got: StreamedReply) -> None:
+    if reason := word(data.get("done_reason")):
         got.finish("length" if reason == "length" else "tool_calls" if got.calls else "stop")
-    if "prompt_eval_count" in found or "eval_count" in found:
-        got.usage(Usage(count(found.get("prompt_eval_count")), count(found.get("eval_count"))))
+    if "prompt_eval_count" in data or "eval_count" in data:
+        got.usage(Usage(count(data.get("prompt_eval_count")), count(data.get("eval_count"))))
 
 
 def _said(completion: Completion) -> str:
@@ -180,8 +182,8 @@ def _calls(calls: tuple[ToolCall, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _start(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
-    return {"model": completion.model or asked.model, "created_at": _CREATED_AT}
+def _start(completion: Completion, request: ModelRequest) -> dict[str, Any]:
+    return {"model": completion.model or request.model, "created_at": _CREATED_AT}
 
 
 def _ending(completion: Completion) -> dict[str, Any]:
@@ -195,24 +197,24 @@ def _usage_of(completion: Completion) -> dict[str, Any]:
     return {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
 
 
-def _take_line(found: dict[str, Any], got: StreamedReply) -> None:
+def _take_line(data: dict[str, Any], got: StreamedReply) -> None:
     before = got.count
-    _take(found, got)
-    thinks = found.get("thinking") or obj(found.get("message")).get("thinking")
+    _take(data, got)
+    thinks = data.get("thinking") or obj(data.get("message")).get("thinking")
     if thinks:
         got.aside("thinking", thinks)
-    if found.get("done") is True:
-        got.last = found
-    if got.count == before and found.get("done") is False and not thinks:
+    if data.get("done") is True:
+        got.last = data
+    if got.count == before and data.get("done") is False and not thinks:
         got.hollow()
 
 
 class _OllamaWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream, chat: bool) -> None:
+    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream, chat: bool) -> None:
         super().__init__(completion, like)
         self._chat = chat
         first = obj(like.first)
-        self._base = _start(completion, asked) | {key: first[key] for key in ("model", "created_at") if key in first}
+        self._base = _start(completion, request) | {key: first[key] for key in ("model", "created_at") if key in first}
         if completion.model:
             self._base["model"] = completion.model
 
@@ -249,8 +251,8 @@ class _OllamaWriter(ReplyWriter):
 
     def _line(self, text: str, calls: list[Any] | None = None, /, **more: Any) -> bytes:
         message = {"role": "assistant", "content": text} | ({"tool_calls": calls} if calls else {})
-        said = {"message": message} if self._chat else {"response": text}
-        return dump({**self._base, **said, "done": False, **more}) + b"\n"
+        content = {"message": message} if self._chat else {"response": text}
+        return dump({**self._base, **content, "done": False, **more}) + b"\n"
 
 
 OLLAMA_CHAT = Ollama(chat=True)

@@ -36,14 +36,14 @@ class OpenAIChat(Codec):
     replace_results = staticmethod(openai_chat_request.replace_results)
 
     def reply(self, data: Any) -> Completion:
-        found = obj(data)
-        model = word(found.get("model"))
-        if found.get("error"):
-            return Completion((refusals.trouble(found),), model)
-        usage = _usage(found)
-        if found.get("choices") == []:
+        fields = obj(data)
+        model = word(fields.get("model"))
+        if fields.get("error"):
+            return Completion((refusals.trouble(fields),), model)
+        usage = _usage(fields)
+        if fields.get("choices") == []:
             return Completion(usage, model, "choices")
-        choices = items(found.get("choices"))
+        choices = items(fields.get("choices"))
         choice = obj(choices[0]) if choices else {}
         message = obj(choice.get("message"))
         deltas: list[Delta] = [Text(text)] if (text := word(message.get("content"))) else []
@@ -58,20 +58,20 @@ class OpenAIChat(Codec):
     def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), _take, keep=keep)
 
-    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
         was = self.reply(like)
-        out = dict(like) if "id" in like else {**_fresh(completion, asked), **like}
+        out = dict(like) if "id" in like else {**_fresh(completion, request), **like}
         if completion.model and completion.model != was.model:
             out["model"] = completion.model
         usage = completion.usage
         if usage and usage != was.usage:
             out["usage"] = _usage_of(usage)
         choices = _choices(items(like.get("choices")), was, completion)
-        out["choices"] = choices if like else [{**one, "index": n} for one in choices for n in range(asked.copies)]
+        out["choices"] = choices if like else [{**one, "index": n} for one in choices for n in range(request.copies)]
         return out
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _ChatWriter(completion, asked, like)
+    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
+        return _ChatWriter(completion, request, like)
 
 
 def _is_function(call: Any) -> bool:
@@ -96,16 +96,16 @@ def _others(choices: list[Any]) -> tuple[ToolCall, ...]:
 
 
 def _finish(choice: dict[str, Any]) -> tuple[Finish, ...]:
-    said = word(choice.get("finish_reason"))
-    return (Finish(_FINISH.get(said, "stop")),) if said else ()
+    reason = word(choice.get("finish_reason"))
+    return (Finish(_FINISH.get(reason, "stop")),) if reason else ()
 
 
-def _usage(found: dict[str, Any]) -> tuple[Usage, ...]:
-    used = obj(found.get("usage"))
+def _usage(data: dict[str, Any]) -> tuple[Usage, ...]:
+    used = obj(data.get("usage"))
     if not used:
         return ()
-    told = obj(used.get("prompt_tokens_details"))
-    cache = [count(told.get(key)) for key in _CACHE] if told else ()
+    details = obj(used.get("prompt_tokens_details"))
+    cache = [count(details.get(key)) for key in _CACHE] if details else ()
     return (Usage(count(used.get("prompt_tokens")), count(used.get("completion_tokens")), *cache),)
 
 
@@ -121,17 +121,17 @@ def _usage_of(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+def _fresh(completion: Completion, request: ModelRequest) -> dict[str, Any]:
     """A reply written by Holdfast, without its choices."""
     usage = completion.usage
     return {
-        "id": f"chatcmpl-{mark(completion, asked)}",
+        "id": f"chatcmpl-{mark(completion, request)}",
         "object": "chat.completion",
         "created": CREATED,
-        "model": completion.model or asked.model,
+        "model": completion.model or request.model,
         "choices": [],
         "system_fingerprint": None,
-        **asked.echo,
+        **request.echo,
     } | ({"usage": _usage_of(usage)} if usage else {})
 
 
@@ -227,16 +227,16 @@ def _take_others(choice: dict[str, Any], got: StreamedReply) -> None:
 
 
 class _ChatWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> None:
+    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
         super().__init__(completion, like)
-        self._with_usage = asked.with_usage
+        self._with_usage = request.with_usage
         first = obj(like.first)
-        self._base = dict(first) if "id" in first else {**_fresh(completion, asked), **first}
+        self._base = dict(first) if "id" in first else {**_fresh(completion, request), **first}
         self._base["object"] = "chat.completion.chunk"
         self._base.pop("usage", None)
         if completion.model:
             self._base["model"] = completion.model
-        self._copies = 1 if first else asked.copies
+        self._copies = 1 if first else request.copies
 
     def open(self) -> Iterator[bytes]:
         if self._now.lacks == "choices":
@@ -270,8 +270,8 @@ class _ChatWriter(ReplyWriter):
             yield from self._said(_choice(None if self._now.lacks else {}, self._now.finish))
         used = self._now.usage
         if used and self._with_usage:
-            told = obj(self._like.last).get("usage") if used == self._like.was.usage else None
-            yield sse.event({**self._base, "choices": [], "usage": told or _usage_of(used)})
+            usage = obj(self._like.last).get("usage") if used == self._like.was.usage else None
+            yield sse.event({**self._base, "choices": [], "usage": usage or _usage_of(used)})
         yield _DONE
 
     def _delta(self, **delta: Any) -> Iterator[bytes]:

@@ -47,8 +47,8 @@ def service_tier(tier: str) -> dict[str, Any]:
 
 def strict_schema(form: Any) -> dict[str, Any] | None:
     """The schema of a `json_schema` format, unless the model may deviate from it."""
-    found = obj(form)
-    return obj(found.get("schema")) or None if found.get("strict") is not False else None
+    fields = obj(form)
+    return obj(fields.get("schema")) or None if fields.get("strict") is not False else None
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
@@ -115,8 +115,8 @@ def _changed(message: Any, view: Any, keys: Any, changed: Mapping[str, str]) -> 
 
 def _rewritten(written: str, result: str, text: str) -> str:
     """A result inside a text, replaced by another text; the framework's words around it stay."""
-    start, found, end = written.removeprefix(RESULT).partition(result)
-    return f"{RESULT}{start}{text}{end}" if found else RESULT + text
+    start, separator, end = written.removeprefix(RESULT).partition(result)
+    return f"{RESULT}{start}{text}{end}" if separator else RESULT + text
 
 
 def _choice(choice: Any) -> str | None:

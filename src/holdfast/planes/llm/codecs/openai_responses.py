@@ -46,26 +46,26 @@ class OpenAIResponses(Codec):
     replace_results = staticmethod(openai_responses_read.replace_results)
 
     def reply(self, data: Any) -> Completion:
-        found = obj(data)
-        if found.get("error"):
-            return Completion((refusals.trouble(found),), word(found.get("model")))
+        fields = obj(data)
+        if fields.get("error"):
+            return Completion((refusals.trouble(fields),), word(fields.get("model")))
         deltas: list[Delta] = []
-        for item in items(found.get("output")):
+        for item in items(fields.get("output")):
             kind = kind_of(item)
             if kind == "call":
                 deltas.append(call_of(item))
             elif kind == "text" and (text := text_of(item)):
                 deltas.append(Text(text))
         called = any(isinstance(delta, ToolCall) for delta in deltas)
-        deltas += [*finish_of(found, called), *usage_of(found)]
-        others = custom_calls(items(found.get("output")))
-        return Completion(tuple(deltas), word(found.get("model")), other_calls=others)
+        deltas += [*finish_of(fields, called), *usage_of(fields)]
+        others = custom_calls(items(fields.get("output")))
+        return Completion(tuple(deltas), word(fields.get("model")), other_calls=others)
 
     def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), ResponseEvents().take, keep=keep)
 
-    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        out = dict(like) if "id" in like else {**_fresh(completion, asked), **like}
+    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        out = dict(like) if "id" in like else {**_fresh(completion, request), **like}
         was = self.reply(like)
         if completion.model:
             out["model"] = completion.model
@@ -80,16 +80,16 @@ class OpenAIResponses(Codec):
             out["output"] = [] if completion.lacks == "choices" else None
         return out
 
-    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
+    def body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
         """An error is part of a reply whose status is `failed`."""
-        out = self.written(completion, asked, obj(like))
+        out = self.written(completion, request, obj(like))
         for delta in completion.deltas:
             if isinstance(delta, Trouble):
                 out |= {"status": "failed", "error": _error(delta), "output": [], "usage": None}
         return dump(out)
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        return _ResponsesWriter(completion, asked, like)
+    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
+        return _ResponsesWriter(completion, request, like)
 
 
 def _items(id: str) -> PartFormat:
@@ -131,40 +131,40 @@ def _usage_of(usage: Usage) -> dict[str, Any]:
 
 
 def _error(trouble: Trouble) -> dict[str, Any]:
-    said = refusals.error("openai", trouble.kind, trouble.message)["error"]["message"]
-    return {"code": _FAILED.get(trouble.kind, "server_error"), "message": said}
+    message = refusals.error("openai", trouble.kind, trouble.message)["error"]["message"]
+    return {"code": _FAILED.get(trouble.kind, "server_error"), "message": message}
 
 
-def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
+def _fresh(completion: Completion, request: ModelRequest) -> dict[str, Any]:
     """A reply written by Holdfast, before it has any output."""
     return {
-        "id": f"resp_{mark(completion, asked)}",
+        "id": f"resp_{mark(completion, request)}",
         "object": "response",
         "created_at": CREATED,
         "status": "in_progress",
         "error": None,
         "incomplete_details": None,
         "instructions": None,
-        "max_output_tokens": asked.max_tokens,
+        "max_output_tokens": request.max_tokens,
         "metadata": {},
-        "model": completion.model or asked.model,
+        "model": completion.model or request.model,
         "output": [],
         "parallel_tool_calls": True,
         "previous_response_id": None,
-        "temperature": 1.0 if asked.temperature is None else asked.temperature,
+        "temperature": 1.0 if request.temperature is None else request.temperature,
         "tool_choice": "auto",
         "tools": [],
         "top_p": 1.0,
         "truncation": "disabled",
         "usage": None,
-    } | asked.echo
+    } | request.echo
 
 
 class _ResponsesWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> None:
+    def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
         super().__init__(completion, like)
         first = obj(obj(like.first).get("response"))
-        self._response = dict(first) if "id" in first else _fresh(completion, asked)
+        self._response = dict(first) if "id" in first else _fresh(completion, request)
         if completion.model:
             self._response["model"] = completion.model
         self._stem = str(self._response["id"]).removeprefix("resp_")
@@ -251,10 +251,10 @@ class _ResponsesWriter(ReplyWriter):
         if self._now.finish is None:
             return
         used, last = self._now.usage, obj(self._like.last)
-        told = last.get("usage") if used == self._like.was.usage else None
+        usage = last.get("usage") if used == self._like.was.usage else None
         output = None if self._now.lacks == "message" else self._output
         ended = {**self._response, **last, "model": self._response["model"], **_ending(self._now), "output": output}
-        ended["usage"] = told or (_usage_of(used) if used else None)
+        ended["usage"] = usage or (_usage_of(used) if used else None)
         yield self._event(f"response.{ended['status']}", response=ended)
 
     def _end_text(self) -> Iterator[bytes]:

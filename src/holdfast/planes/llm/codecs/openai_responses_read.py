@@ -43,10 +43,10 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def _echo(body: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: body[name] for name in _ECHOED if body.get(name) is not None}
-    if kept := body.get("conversation"):
-        found["conversation"] = kept if isinstance(kept, dict) else {"id": kept}
-    return found | {"text": {"format": {"type": "text"}, **obj(body.get("text"))}}
+    echoed = {name: body[name] for name in _ECHOED if body.get(name) is not None}
+    if conversation := body.get("conversation"):
+        echoed["conversation"] = conversation if isinstance(conversation, dict) else {"id": conversation}
+    return echoed | {"text": {"format": {"type": "text"}, **obj(body.get("text"))}}
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
@@ -61,10 +61,10 @@ def _messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
     conversation = Conversation()
     if instructions := word(body.get("instructions")):
         conversation.say("system", instructions)
-    given = body.get("input")
-    if isinstance(given, str):
-        conversation.say("user", given)
-    for item in items(given):
+    input = body.get("input")
+    if isinstance(input, str):
+        conversation.say("user", input)
+    for item in items(input):
         _take(obj(item), conversation)
     return conversation.messages()
 
@@ -129,22 +129,22 @@ def call_of(item: dict[str, Any]) -> ToolCall:
 
 def custom_calls(output: list[Any]) -> tuple[ToolCall, ...]:
     """The calls with plain-text input, which faults do not change."""
-    found = [obj(item) for item in output if obj(item).get("type") == "custom_tool_call"]
-    return tuple([ToolCall(word(i.get("call_id")), word(i.get("name")), word(i.get("input"))) for i in found])
+    known = [obj(item) for item in output if obj(item).get("type") == "custom_tool_call"]
+    return tuple([ToolCall(word(i.get("call_id")), word(i.get("name")), word(i.get("input"))) for i in known])
 
 
-def finish_of(found: dict[str, Any], called: bool) -> tuple[Finish, ...]:
-    status = found.get("status")
+def finish_of(response: dict[str, Any], called: bool) -> tuple[Finish, ...]:
+    status = response.get("status")
     if status == "completed":
         return (Finish("tool_calls" if called else "stop"),)
     if status != "incomplete":
         return ()
-    filtered = obj(found.get("incomplete_details")).get("reason") == "content_filter"
+    filtered = obj(response.get("incomplete_details")).get("reason") == "content_filter"
     return (Finish("content_filter" if filtered else "length"),)
 
 
-def usage_of(found: dict[str, Any]) -> tuple[Usage, ...]:
-    used = obj(found.get("usage"))
+def usage_of(response: dict[str, Any]) -> tuple[Usage, ...]:
+    used = obj(response.get("usage"))
     cache = [count(obj(used.get("input_tokens_details")).get(key)) for key in CACHE]
     return (Usage(count(used.get("input_tokens")), count(used.get("output_tokens")), *cache),) if used else ()
 

@@ -99,15 +99,15 @@ def error(
 ) -> dict[str, Any]:
     """The body of an error, or an error inside a reply that has already begun."""
     known = KINDS.get(kind) or KINDS["server_error"]
-    said = _WORDS.get((provider, kind), message)
+    text = _WORDS.get((provider, kind), message)
     if provider == "anthropic":
-        return {"type": "error", "error": {"type": known.anthropic, "message": said}}
+        return {"type": "error", "error": {"type": known.anthropic, "message": text}}
     if provider == "google":
-        return _google(known, kind, said, status or _status(provider, kind, None), retry_after_s)
+        return _google(known, kind, text, status or _status(provider, kind, None), retry_after_s)
     if provider == "ollama":
-        return {"error": said}
+        return {"error": text}
     type, code = known.openai
-    return {"error": {"message": said, "type": type, "param": None, "code": code}}
+    return {"error": {"message": text, "type": type, "param": None, "code": code}}
 
 
 def trouble(body: Any) -> Trouble:
@@ -115,10 +115,10 @@ def trouble(body: Any) -> Trouble:
     inner = obj(body).get("error") or body
     if isinstance(inner, str):
         return Trouble("server_error", inner)
-    found = obj(inner)
-    words = [word(found.get(key)) for key in ("code", "type", "status")]
-    kind = next((_READ[said] for said in words if said in _READ), "server_error")
-    return Trouble(kind, word(found.get("message")))
+    fields = obj(inner)
+    words = [word(fields.get(key)) for key in ("code", "type", "status")]
+    kind = next((_READ[text] for text in words if text in _READ), "server_error")
+    return Trouble(kind, word(fields.get("message")))
 
 
 def kind_of(status: int | None) -> str:
@@ -128,10 +128,10 @@ def kind_of(status: int | None) -> str:
     return _BY_STATUS.get(status, "invalid")
 
 
-def _status(provider: str, kind: str, given: int | None) -> int:
-    if kind == "overloaded" and given in (None, 503, 529):  # each provider has its own status for this
+def _status(provider: str, kind: str, status: int | None) -> int:
+    if kind == "overloaded" and status in (None, 503, 529):  # each provider has its own status for this
         return 529 if provider == "anthropic" else 503
-    return given or (KINDS.get(kind) or KINDS["server_error"]).status
+    return status or (KINDS.get(kind) or KINDS["server_error"]).status
 
 
 def _google(known: RefusalKind, kind: str, message: str, status: int, retry_after_s: float | None) -> dict[str, Any]:
@@ -141,8 +141,8 @@ def _google(known: RefusalKind, kind: str, message: str, status: int, retry_afte
     if retry_after_s is not None:
         delay = f"{_seconds(retry_after_s)}s"
         details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
-    found: dict[str, Any] = {"code": status, "message": message, "status": known.google}
-    return {"error": {**found, "details": details} if details else found}
+    body: dict[str, Any] = {"code": status, "message": message, "status": known.google}
+    return {"error": {**body, "details": details} if details else body}
 
 
 def _seconds(value: float) -> str:

@@ -98,9 +98,9 @@ def pieces(text: str) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def mark(completion: Completion, asked: ModelRequest) -> str:
+def mark(completion: Completion, request: ModelRequest) -> str:
     """24 hex digits for ids, derived from the reply and its request."""
-    return digest(dump([asked, completion]), 12)
+    return digest(dump([request, completion]), 12)
 
 
 PartKind: TypeAlias = Literal["text", "call", "other"]
@@ -134,6 +134,6 @@ def _placed(parts: list[Any], kind: PartKind, new: list[Any], how: PartFormat) -
     """Inserts new parts at the position of the first of their kind; otherwise text before the calls, and calls last."""
     kinds = [how.kind(part) for part in parts]
     before = "call" if kind == "text" else ""
-    at = next((i for i, found in enumerate(kinds) if found in (kind, before)), len(parts))
-    kept = [part for part, found in zip(parts[at:], kinds[at:], strict=True) if found != kind]
-    return [*parts[:at], *new, *kept]
+    at = next((i for i, part_kind in enumerate(kinds) if part_kind in (kind, before)), len(parts))
+    others = [part for part, part_kind in zip(parts[at:], kinds[at:], strict=True) if part_kind != kind]
+    return [*parts[:at], *new, *others]

@@ -140,7 +140,7 @@ class Conversation:
         self._last("tool").results.append(made)
 
     def messages(self) -> tuple[ChatMessage, ...]:
-        return tuple([said.message() if isinstance(said, _Draft) else said for said in self._said])
+        return tuple([draft.message() if isinstance(draft, _Draft) else draft for draft in self._said])
 
     def _last(self, role: Role) -> _Draft:
         """The last message if it has this role, otherwise a new one; the caller adds to it."""

@@ -95,7 +95,7 @@ class Elements:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The objects that are complete so far."""
-        found = []
+        objects = []
         start, position = 0, int(self._escaped)
         self._escaped = self._escaped and not data
         while (match := _SIGNS.search(data, position)) is not None:
@@ -108,10 +108,10 @@ class Elements:
             if depth == 0 and self._depth == 1:
                 start = match.start()
             elif depth == 1 and self._depth == 0:
-                found.append(bytes(self._kept) + data[start:position])
+                objects.append(bytes(self._kept) + data[start:position])
                 self._kept.clear()
         self._keep(data[start:])
-        return found
+        return objects
 
     def _see(self, sign: bytes) -> None:
         if sign == b'"':

@@ -64,19 +64,19 @@ class Asides:
 
     def before(self, part: Delta) -> list[Any]:
         """The asides before a part of the reply."""
-        found = []
+        data = []
         while self._left and self._due(self._left[0], part):
-            found.append(self._left.popleft().data)
+            data.append(self._left.popleft().data)
         if isinstance(part, Text):
             self._said += len(part.text)
         self._calls += isinstance(part, ToolCall)
-        return found
+        return data
 
     def rest(self) -> list[Any]:
         """The asides before the end."""
-        found = [aside.data for aside in self._left]
+        data = [aside.data for aside in self._left]
         self._left.clear()
-        return found
+        return data
 
     def _due(self, aside: Aside, part: Delta) -> bool:
         """Whether an aside must be sent now. One after the complete text waits for the complete new text, even if
@@ -148,9 +148,9 @@ class StreamedReply:
         self._said = 0
 
     def text(self, text: str) -> None:
-        if text and (kept := self._fitting(text)):
-            self._said += len(kept)
-            self._add(Text(kept))
+        if text and (fitting := self._fitting(text)):
+            self._said += len(fitting)
+            self._add(Text(fitting))
 
     def call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
         """Adds a piece of a call; `otherwise` is used as its arguments if no piece of them arrives."""
@@ -171,8 +171,8 @@ class StreamedReply:
     def _go_on(self, call: _Call, id: str, name: str, arguments: str) -> None:
         call.id = call.id or id
         call.name = call.name or name
-        if arguments and (kept := self._fitting(arguments)):
-            call.arguments.append(kept)
+        if arguments and (fitting := self._fitting(arguments)):
+            call.arguments.append(fitting)
 
     def more(self, key: int | str, arguments: str) -> None:
         """Adds arguments to an open call."""
@@ -240,9 +240,9 @@ class StreamedReply:
             self._deltas.append(delta)
 
     def _fitting(self, text: str) -> str:
-        kept = text[: self._room] if len(text) > self._room else text
-        self._room -= len(kept)
-        return kept
+        fitting = text[: self._room] if len(text) > self._room else text
+        self._room -= len(fitting)
+        return fitting
 
 
 class Parts(Protocol):
@@ -266,10 +266,10 @@ class FormatReader:
         self._first: dict[str, Any] | None = None
 
     def feed(self, data: bytes) -> None:
-        for told in self._parts.feed(data):
-            if found := obj(parse(told)):
-                self._first = self._first or found
-                self._take(found, self._got)
+        for part in self._parts.feed(data):
+            if fields := obj(parse(part)):
+                self._first = self._first or fields
+                self._take(fields, self._got)
 
     def completion(self) -> Completion:
         """The reply so far, with one Text for each chunk, in order."""

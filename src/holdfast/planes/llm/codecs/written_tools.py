@@ -67,11 +67,11 @@ def asked_in(text: str) -> tuple[ToolCall, ...]:
     if not 0 <= start < end < start + _LONGEST:
         return ()
     try:
-        found = obj(json.loads(text[start : end + 1], strict=False))
+        fields = obj(json.loads(text[start : end + 1], strict=False))
     except (ValueError, RecursionError):
         return ()
-    name = word(found.get("name"))
-    return (ToolCall("", name, json_text(found.get("arguments") or {})),) if name else ()
+    name = word(fields.get("name"))
+    return (ToolCall("", name, json_text(fields.get("arguments") or {})),) if name else ()
 
 
 def _calls(text: str) -> list[dict[str, Any]]:
@@ -82,10 +82,10 @@ def _calls(text: str) -> list[dict[str, Any]]:
     from ast import literal_eval
 
     try:
-        found = literal_eval(written.strip())
+        entries = literal_eval(written.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return []
-    return [_meant(call) for call in items(found) if obj(obj(call).get("function")).get("name")]
+    return [_meant(call) for call in items(entries) if obj(obj(call).get("function")).get("name")]
 
 
 def _meant(call: dict[str, Any]) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def _meant(call: dict[str, Any]) -> dict[str, Any]:
 
 def code_in(text: str) -> str:
     """The code of a reply, extracted like the framework does; empty if there is none."""
-    found = _CODE.findall(text) or _FENCED.findall(text)
-    return "\n\n".join(part.strip() for part in found).strip()
+    blocks = _CODE.findall(text) or _FENCED.findall(text)
+    return "\n\n".join(part.strip() for part in blocks).strip()
 
 
 def called_in(code: str) -> tuple[str, str]:
@@ -129,7 +129,7 @@ def printed_in(observation: str) -> str:
 def _calls_in(tree: ast.Module) -> list[tuple[str, ast.Call]]:
     """Calls of names that neither Python nor the code itself defines."""
     made = set(_OWN)
-    found: list[tuple[str, ast.Call]] = []
+    calls: list[tuple[str, ast.Call]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             made.add(node.name)
@@ -138,8 +138,8 @@ def _calls_in(tree: ast.Module) -> list[tuple[str, ast.Call]]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             made.add(node.id)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            found.append((node.func.id, node))
-    return [(name, call) for name, call in found if name not in made]
+            calls.append((node.func.id, node))
+    return [(name, call) for name, call in calls if name not in made]
 
 
 def _literal(value: ast.expr) -> Any:

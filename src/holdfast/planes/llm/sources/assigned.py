@@ -159,10 +159,10 @@ def _key(spec: ModelSpec, environ: Mapping[str, str]) -> Key | None:
 
 def json_reply(body: bytes, origin: str) -> Any:
     """A model's reply as a value; raises UpstreamDown if it is not JSON."""
-    if (found := parse(body, _NO_JSON)) is _NO_JSON:
-        said = shorten(body.decode("utf-8", "replace").strip(), 80)
-        raise UpstreamDown(f"the model at {origin} gave no answer: its reply is not JSON: {said}")
-    return found
+    if (value := parse(body, _NO_JSON)) is _NO_JSON:
+        text = shorten(body.decode("utf-8", "replace").strip(), 80)
+        raise UpstreamDown(f"the model at {origin} gave no answer: its reply is not JSON: {text}")
+    return value
 
 
 def _refused(query: Query, passed: PassedReply, body: bytes) -> PassedReply:
@@ -183,27 +183,27 @@ def error_message(body: bytes) -> str:
     """The message in an error body of any shape."""
     data = parse(body)
     error = data.get("error", data) if isinstance(data, dict) else None
-    said = error.get("message") if isinstance(error, dict) else error
-    return said if isinstance(said, str) else body[:300].decode("utf-8", "replace")
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else body[:300].decode("utf-8", "replace")
 
 
 _OPEN = {"type": "object", "properties": {}}
 
 
-def to_openai_chat(asked: ModelRequest, model: str) -> dict[str, Any]:
+def to_openai_chat(request: ModelRequest, model: str) -> dict[str, Any]:
     """The request for another model. Only the neutral form is sent: no images, no provider-specific options."""
-    body: dict[str, Any] = {"model": model, "messages": [m for message in asked.messages for m in _messages(message)]}
-    if asked.tools:
-        body["tools"] = [_tool(tool) for tool in asked.tools]
-        if asked.tool_choice is not None:
-            body["tool_choice"] = _choice(asked.tool_choice)
-    if asked.max_tokens is not None:
-        body["max_tokens"] = asked.max_tokens
-    if asked.temperature is not None:
-        body["temperature"] = asked.temperature
-    if asked.json_reply:
+    body: dict[str, Any] = {"model": model, "messages": [m for message in request.messages for m in _messages(message)]}
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.tool_choice is not None:
+            body["tool_choice"] = _choice(request.tool_choice)
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.json_reply:
         body["response_format"] = {"type": "json_object"}
-    if asked.stream:
+    if request.stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     return body
 

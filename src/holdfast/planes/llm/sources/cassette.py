@@ -75,9 +75,11 @@ class Cassette:
         if of_key is None:
             raise NotRecorded(self._unknown(query))
         place = self._places.get((key, query.trial, n), of_key.get(n))
-        taken = self._at(of_key[max(of_key)] if place is None else place)
+        recorded = self._at(of_key[max(of_key)] if place is None else place)
         return PassedReply(
-            StoredReply(taken.status, taken.headers, bytes_of(taken.chunks, taken.binary)), self._origin, billed=False
+            StoredReply(recorded.status, recorded.headers, bytes_of(recorded.chunks, recorded.binary)),
+            self._origin,
+            billed=False,
         )
 
     def _read_index(self) -> None:
@@ -100,23 +102,23 @@ class Cassette:
     def _index(self, line: bytes, number: int, place: int) -> None:
         try:
             if (format := _numbers.decode(line).format) != RECORDING:
-                said = too_new(f"{self._path}:{number}", format, RECORDING)
+                problem = too_new(f"{self._path}:{number}", format, RECORDING)
                 raise UserError(
-                    said,
+                    problem,
                     code="recording-unusable",
                     hint="replay it with the version that recorded it, or record it again",
                 )
-            taken = _decoder.decode(line)
-            bytes_of(taken.chunks, taken.binary)
+            recorded = _decoder.decode(line)
+            bytes_of(recorded.chunks, recorded.binary)
         except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
             raise UserError(
                 f"{self._path}:{number}: not a line of a recording: {broken}", code="recording-unusable"
             ) from broken
-        which, of_key = (taken.key, taken.trial, taken.n), self._by_key.setdefault(taken.key, {})
-        if of_key.get(taken.n) in (None, self._places.get(which)):
-            of_key[taken.n] = place
+        which, of_key = (recorded.key, recorded.trial, recorded.n), self._by_key.setdefault(recorded.key, {})
+        if of_key.get(recorded.n) in (None, self._places.get(which)):
+            of_key[recorded.n] = place
         self._places[which] = place  # recorded again: the newer reply counts
-        self._prompts[taken.prompt] = None
+        self._prompts[recorded.prompt] = None
 
     def _at(self, place: int) -> RecordedReply:
         with self._path.open("rb") as file:

@@ -96,9 +96,9 @@ async def _completion(answered: Answered, codec: Codec) -> tuple[Completion, str
 
 def _refused(answered: PassedReply, body: bytes) -> ModelRefused:
     status = answered.wire.status
-    said = shorten(error_message(body).strip()) or answered.wire.reason
+    message = shorten(error_message(body).strip()) or answered.wire.reason
     return ModelRefused(
-        f"the model at {answered.origin} answered with status {status}: {said}", status, retry_after(answered.wire)
+        f"the model at {answered.origin} answered with status {status}: {message}", status, retry_after(answered.wire)
     )
 
 
@@ -134,53 +134,53 @@ def written(provider: str, question: Question) -> Letter:
     return _WRITERS[provider](question)
 
 
-def _openai(asked: Question) -> Letter:
-    body: dict[str, Any] = {"model": asked.model, "messages": _messages(asked), "stream": False}
-    if asked.temperature is not None:
-        body["temperature"] = asked.temperature
-    if asked.json:
+def _openai(question: Question) -> Letter:
+    body: dict[str, Any] = {"model": question.model, "messages": _messages(question), "stream": False}
+    if question.temperature is not None:
+        body["temperature"] = question.temperature
+    if question.json:
         body["response_format"] = {"type": "json_object"}
     return Letter("/v1/chat/completions", body)
 
 
-def _anthropic(asked: Question) -> Letter:
+def _anthropic(question: Question) -> Letter:
     body: dict[str, Any] = {
-        "model": asked.model,
+        "model": question.model,
         "max_tokens": ANSWER_TOKENS,
-        "system": asked.system,
-        "messages": [{"role": "user", "content": asked.prompt}],
+        "system": question.system,
+        "messages": [{"role": "user", "content": question.prompt}],
     }
-    if asked.temperature is not None:
-        body["temperature"] = min(asked.temperature, 1.0)  # its scale ends there
+    if question.temperature is not None:
+        body["temperature"] = min(question.temperature, 1.0)  # its scale ends there
     version = ("anthropic-version", _ANTHROPIC_VERSION)
     return Letter("/v1/messages", body, (("content-type", "application/json"), version))
 
 
-def _google(asked: Question) -> Letter:
-    config: dict[str, Any] = {} if asked.temperature is None else {"temperature": asked.temperature}
-    if asked.json:
+def _google(question: Question) -> Letter:
+    config: dict[str, Any] = {} if question.temperature is None else {"temperature": question.temperature}
+    if question.json:
         config["responseMimeType"] = "application/json"
     body = {
-        "systemInstruction": {"parts": [{"text": asked.system}]},
-        "contents": [{"role": "user", "parts": [{"text": asked.prompt}]}],
+        "systemInstruction": {"parts": [{"text": question.system}]},
+        "contents": [{"role": "user", "parts": [{"text": question.prompt}]}],
         "generationConfig": config,
     }
-    return Letter(f"/v1beta/models/{asked.model.removeprefix('models/')}:generateContent", body)
+    return Letter(f"/v1beta/models/{question.model.removeprefix('models/')}:generateContent", body)
 
 
-def _ollama(asked: Question) -> Letter:
-    body: dict[str, Any] = {"model": asked.model, "messages": _messages(asked), "stream": False}
-    if asked.temperature is not None:
-        body["options"] = {"temperature": asked.temperature}
-    if asked.json:
+def _ollama(question: Question) -> Letter:
+    body: dict[str, Any] = {"model": question.model, "messages": _messages(question), "stream": False}
+    if question.temperature is not None:
+        body["options"] = {"temperature": question.temperature}
+    if question.json:
         body["format"] = "json"
     return Letter("/api/chat", body)
 
 
-def _messages(asked: Question) -> list[dict[str, str]]:
-    if not asked.apart:
-        return [{"role": "user", "content": f"{asked.system}\n\n{asked.prompt}"}]
-    return [{"role": "system", "content": asked.system}, {"role": "user", "content": asked.prompt}]
+def _messages(question: Question) -> list[dict[str, str]]:
+    if not question.apart:
+        return [{"role": "user", "content": f"{question.system}\n\n{question.prompt}"}]
+    return [{"role": "system", "content": question.system}, {"role": "user", "content": question.prompt}]
 
 
 _WRITERS = {"openai": _openai, "anthropic": _anthropic, "google": _google, "ollama": _ollama}

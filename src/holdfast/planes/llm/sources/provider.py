@@ -89,8 +89,8 @@ class Provider:
     def _trusted(self, base: str) -> bool:
         """Whether the user's key may be sent to this address: never to a host that the agent chooses."""
         meant = urlsplit(self._named or HOSTS[self._provider].public)
-        asked = urlsplit(base)
-        return (asked.scheme, asked.netloc) == (meant.scheme, meant.netloc)
+        parts = urlsplit(base)
+        return (parts.scheme, parts.netloc) == (meant.scheme, meant.netloc)
 
 
 class Flow:
@@ -145,7 +145,7 @@ async def send(
         raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
     failure = None
     bare = url.partition("?")[0]
-    asked = origin(bare)
+    server = origin(bare)
     for address in addresses:
         try:
             incoming = await upstreams.send(method, url, headers, body or None, address=address)
@@ -154,9 +154,9 @@ async def send(
             if failed.kind != "refused":  # otherwise nothing was sent, and another address may work
                 break
         else:
-            return PassedReply(Flow(incoming, asked), asked, url=bare)
+            return PassedReply(Flow(incoming, server), server, url=bare)
     failure = failure or UpstreamFailed("dns", "no address")
-    raise down(failure, asked) from failure
+    raise down(failure, server) from failure
 
 
 def origin(url: str) -> str:

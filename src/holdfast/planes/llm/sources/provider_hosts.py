@@ -74,16 +74,16 @@ def is_public(provider: str, host: str) -> bool:
 
 def named_base(provider: str, environ: Mapping[str, str]) -> str | None:
     """The address that the user's environment sets for a provider."""
-    given = next((environ[name].strip() for name in HOSTS[provider].base_variables if environ.get(name)), None)
-    if not given:
+    base = next((environ[name].strip() for name in HOSTS[provider].base_variables if environ.get(name)), None)
+    if not base:
         return None
-    return _ollama(given) if provider == "ollama" else given.rstrip("/")
+    return _ollama(base) if provider == "ollama" else base.rstrip("/")
 
 
 def own_key(provider: str, environ: Mapping[str, str]) -> Key | None:
     """The key that the user's environment holds for a provider."""
-    found = ((environ.get(name), header, scheme) for name, header, scheme in HOSTS[provider].key_variables)
-    return next((Key(value, header, scheme) for value, header, scheme in found if value), None)
+    known = ((environ.get(name), header, scheme) for name, header, scheme in HOSTS[provider].key_variables)
+    return next((Key(value, header, scheme) for value, header, scheme in known if value), None)
 
 
 def key_for(provider: str, value: str) -> Key:
@@ -102,8 +102,8 @@ def without_key(path: str) -> str:
     bare, asks, query = path.partition("?")
     if not asks:
         return path
-    kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "key"]
-    return f"{bare}?{urlencode(kept)}" if kept else bare
+    fields = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "key"]
+    return f"{bare}?{urlencode(fields)}" if fields else bare
 
 
 def join(provider: str, base: str, path: str) -> str:
@@ -122,12 +122,12 @@ _VERSIONS = {"anthropic": ("/v1", "/messages"), "google": ("/v1beta", "/models/"
 """The version in a provider's paths, and the prefix of paths that lack it."""
 
 
-def _ollama(given: str) -> str:
+def _ollama(host: str) -> str:
     """`OLLAMA_HOST` may be a host, a host and port, or a URL; an OpenAI-style `/v1` after it belongs to the path."""
-    url = given if "://" in given else f"http://{given}"
+    url = host if "://" in host else f"http://{host}"
     url = url.rstrip("/").removesuffix("/v1")
     parts = urlsplit(url)
-    if "://" not in given and parts.port is None:
+    if "://" not in host and parts.port is None:
         return f"http://{parts.netloc}:{OLLAMA_PORT}{parts.path}"
     return url
 
@@ -164,8 +164,8 @@ class AgentHeaders:
         The reply is requested uncompressed, to be readable as it passes.
         """
         drop = _OURS_TO_SET | _KEY_HEADERS if strip or key is not None else _OURS_TO_SET
-        kept = [field for field in self._fields if field[0].lower() not in drop]
-        return (*kept, _UNCOMPRESSED, *([] if key is None else [key.field]))
+        fields = [field for field in self._fields if field[0].lower() not in drop]
+        return (*fields, _UNCOMPRESSED, *([] if key is None else [key.field]))
 
 
 def _key_in(fields: RawFields) -> str | None:
@@ -224,8 +224,8 @@ def meaning(models: Mapping[str, ModelSpec], model: str) -> Meaning | None:
     provider, slash, name = model.partition("/")
     if slash:
         return Meaning(provider, name, None) if provider in _PROVIDERS and name else None
-    found = next((provider for prefix, provider in _PREFIXES if model.startswith(prefix)), None)
-    return Meaning(found, model) if found else None
+    by_prefix = next((provider for prefix, provider in _PREFIXES if model.startswith(prefix)), None)
+    return Meaning(by_prefix, model) if by_prefix else None
 
 
 def is_hosted(model: str) -> bool:

@@ -82,20 +82,20 @@ class Router:
         provider."""
         if self._cassette is not None:
             return self._cassette
-        found = self._by_model.get((provider, model))
-        if found is None:
-            found = self._found(provider, model)
+        known = self._by_model.get((provider, model))
+        if known is None:
+            known = self._found(provider, model)
             if len(self._by_model) < NAMES_KEPT:
-                self._by_model[provider, model] = found
-        return found
+                self._by_model[provider, model] = known
+        return known
 
     def _found(self, provider: str, model: str) -> ModelSource:
         name = entry_for(self._models, model) or (None if model else self._any(provider))
         place = ("entry", name) if name is not None else ("provider", provider)
-        found = self._sources.get(place)
-        if found is None:
-            found = self._sources[place] = self._made(provider, name)
-        return found
+        known = self._sources.get(place)
+        if known is None:
+            known = self._sources[place] = self._made(provider, name)
+        return known
 
     def forget(self, trial: str) -> None:
         """The trial is over: its counts are dropped."""
@@ -129,7 +129,7 @@ def _scripts(models: Mapping[str, ModelSpec], root: Path) -> dict[str, Script]:
     for name, spec in models.items():
         if spec.script is not None:
             named.setdefault(spec.script, []).extend([] if is_glob(name) else [name])
-    return {script: load(root / script, shown=script, names=tuple(names)) for script, names in named.items()}
+    return {script: load(root / script, label=script, names=tuple(names)) for script, names in named.items()}
 
 
 # Keeps a recording of model calls for `--record`. It stores the upstream's own reply, before any fault. Request headers
@@ -160,7 +160,7 @@ class Recorder:
             self._note("a reply that holds a secret in a form that cannot be masked was not recorded")
             return
         key = key_of(query, self._mask)
-        taken = RecordedReply(
+        recorded = RecordedReply(
             key=key,
             provider=query.provider,
             model=self._mask(query.model),
@@ -174,7 +174,7 @@ class Recorder:
             ms=round((perf_counter() - started) * 1000, 1),
             format=RECORDING,
         )
-        os.write(self._file, encode(carried(taken)) + b"\n")
+        os.write(self._file, encode(carried(recorded)) + b"\n")
 
     def too_long(self) -> None:
         self._note(f"a reply of over {READ_LIMIT // 1_000_000} MB was not recorded")

@@ -71,17 +71,17 @@ class Match(Struct, frozen=True):
     def fits(self, scene: Scene) -> bool:
         if self.turn is not None and self.turn != scene.turn:
             return False
-        result, asked = scene.result, scene.asked
+        result, request = scene.result, scene.asked
         texts = [
             (self.prompt, scene.prompt),
-            (self.model, asked.model),
+            (self.model, request.model),
             (self.system, scene.system),
             (self.tool, None if result is None else result.name),
             (self.result, None if result is None else result.text),
         ]
         if any(want is not None and (text is None or not want.matches(text)) for want, text in texts):
             return False
-        return all(any(want.matches(tool.name) for tool in asked.tools) for want in self.tools)
+        return all(any(want.matches(tool.name) for tool in request.tools) for want in self.tools)
 
 
 class ScriptedCall(Struct, frozen=True):
@@ -133,21 +133,21 @@ class Script:
     async def answer(self, query: Query) -> Answered:
         """The reply of the first matching rule; raises NoRule if none matches."""
         if query.asked is None or query.codec is None:
-            found = script_lists.reply(query, self._names)
-            origin, stand_in = f"script {self._file}", found.status != 400
-            return PassedReply(found, origin, stand_in=stand_in, script=self._file, billed=False)
+            listed = script_lists.reply(query, self._names)
+            origin, stand_in = f"script {self._file}", listed.status != 400
+            return PassedReply(listed, origin, stand_in=stand_in, script=self._file, billed=False)
         scene = Scene(query.asked)
-        index, said = self._choose(scene, query.trial)
+        index, completion = self._choose(scene, query.trial)
         rule, script = self._rules[index], self._place(index)
-        if isinstance(said, Completion):
-            if lacking := _lacking(query.asked, said):
+        if isinstance(completion, Completion):
+            if lacking := _lacking(query.asked, completion):
                 raise BeyondScript(f"script {script}: {lacking}")
-            return WrittenReply(said, f"script {script}", script, billed=False)
+            return WrittenReply(completion, f"script {script}", script, billed=False)
         if rule.delay_ms:
             from asyncio import sleep  # expensive to import, and checking a spec reads scripts, too
 
             await sleep(rule.delay_ms / 1000)
-        refusal = query.codec.refusal(said)
+        refusal = query.codec.refusal(completion)
         stored = StoredReply(refusal.status, refusal.headers, (refusal.body,))
         return PassedReply(stored, f"script {script}", script=script, billed=False)
 
@@ -162,12 +162,12 @@ class Script:
             if not rule.match.fits(scene):
                 continue
             try:
-                said = speak(rule, scene)
+                completion = speak(rule, scene)
             except Missing:
                 continue
             if rule.times is not None:
                 self._used.next(trial, index)
-            return index, said
+            return index, completion
         raise NoRule(f"script {self._file}: {_unmatched(scene)}")
 
 
@@ -205,8 +205,8 @@ def _spoken(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
 def _call(call: ScriptedCall, scene: Scene, at: int) -> ToolCall:
     """The call. Its id derives from the conversation, so the same trial always has the same ids."""
     arguments = dump(_filled(call.arguments, scene)).decode()
-    said = scene.asked.messages
-    made_of = canonical(carried([call.name, arguments, len(said), said[-1].text if said else "", at]))
+    messages = scene.asked.messages
+    made_of = canonical(carried([call.name, arguments, len(messages), messages[-1].text if messages else "", at]))
     return ToolCall(f"call_{digest(made_of, 12)}", call.name, arguments)
 
 
@@ -218,33 +218,33 @@ def _filled(value: Any, scene: Scene) -> Any:
     return [_filled(inner, scene) for inner in value] if isinstance(value, list) else value
 
 
-def _usage(rule: ScriptRule, asked: ModelRequest, text: str, calls: list[ToolCall]) -> Usage:
-    given, made = rule.usage.input_tokens, rule.usage.output_tokens
-    if given is None:
-        given = sum(
+def _usage(rule: ScriptRule, request: ModelRequest, text: str, calls: list[ToolCall]) -> Usage:
+    input, made = rule.usage.input_tokens, rule.usage.output_tokens
+    if input is None:
+        input = sum(
             count_tokens(message.text, *[r.text for r in message.results], *[c.arguments for c in message.tool_calls])
-            for message in asked.messages
+            for message in request.messages
         )
     if made is None:
         made = count_tokens(text, *[call.name + call.arguments for call in calls])
-    return Usage(given, made)
+    return Usage(input, made)
 
 
-def _lacking(asked: ModelRequest, said: Completion) -> str:
+def _lacking(request: ModelRequest, completion: Completion) -> str:
     """A required part of the reply that is missing and that clients rely on; empty if nothing is missing."""
-    if asked.unscriptable:
-        return f"the request asks for {' and '.join(asked.unscriptable)}, which only a model can give"
-    if said.finish in ("length", "content_filter"):
+    if request.unscriptable:
+        return f"the request asks for {' and '.join(request.unscriptable)}, which only a model can give"
+    if completion.finish in ("length", "content_filter"):
         return ""
-    called, forms = [call.name for call in said.tool_calls], {tool.name: tool.form for tool in asked.tools}
+    called, forms = [call.name for call in completion.tool_calls], {tool.name: tool.form for tool in request.tools}
     if odd := next((name for name in called if forms.get(name)), ""):
         return f"the rule calls {odd}, which the request declares as {forms[odd]}: a script calls function tools only"
-    wanted = asked.tool_choice
+    wanted = request.tool_choice
     if forms and not called and wanted == "required":
         return "the request demands a tool call (tool_choice), but the rule makes none"
     if wanted in forms and wanted not in called:
         return f"the request asks for a call of {wanted} (tool_choice), but the rule does not make it"
-    return "" if asked.schema is None or called else _misfit(asked.schema, said.text)
+    return "" if request.schema is None or called else _misfit(request.schema, completion.text)
 
 
 def _misfit(schema: dict[str, Any], text: str) -> str:

@@ -16,25 +16,25 @@ _NOT_IN_A_FAILURE = ("text", "tool_calls", "token_delay_ms", "chunks", "finish",
 _OF_TEXT = ("token_delay_ms", "chunks")
 
 
-def load(path: Path, *, shown: str | None = None, names: tuple[str, ...] = ()) -> Script:
+def load(path: Path, *, label: str | None = None, names: tuple[str, ...] = ()) -> Script:
     """The scripted model of a file; raises SpecError with all problems. `names` are the models that it replaces."""
-    shown = shown or str(path)
+    label = label or str(path)
     source = read_file(path)
     if source.problem is not None:
-        raise _unusable(shown, source, [source.problem])
+        raise _unusable(label, source, [source.problem])
     root, problems = parse(source.text)
     reader = Reader()
     reader.problems += problems
     rules = () if root is None else _rules(reader, root)
     lines = () if root is None or not rules else tuple(node.line for node in root.get("replies").items)
     if reader.problems:
-        raise _unusable(shown, source, reader.problems)
+        raise _unusable(label, source, reader.problems)
     exact = [rule.match.model.written for rule in rules if rule.match.model and rule.match.model.exact]
-    return Script(shown, rules, tuple(dict.fromkeys([*names, *exact])), lines)
+    return Script(label, rules, tuple(dict.fromkeys([*names, *exact])), lines)
 
 
-def _unusable(shown: str, source: Source, problems: list[Problem]) -> SpecError:
-    return SpecError(shown, sorted(problems, key=lambda p: (p.line, p.column)), source=source.text)
+def _unusable(label: str, source: Source, problems: list[Problem]) -> SpecError:
+    return SpecError(label, sorted(problems, key=lambda p: (p.line, p.column)), source=source.text)
 
 
 def _rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:

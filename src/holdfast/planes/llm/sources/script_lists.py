@@ -32,13 +32,13 @@ def reply(query: Query, names: tuple[str, ...]) -> StoredReply:
         message = "the body is not a JSON object"
         return _json(400, {"error": {"message": message, "type": "invalid_request_error", "code": 400}})
     if query.method == "POST" and data is query.data:
-        found = next((make(data, path) for end, make in _POSTED.items() if path.endswith(end)), None)
+        made = next((make(data, path) for end, make in _POSTED.items() if path.endswith(end)), None)
     else:
-        found = _models(query.provider, path, names) if query.method == "GET" else None
-    if found is None:
+        made = _models(query.provider, path, names) if query.method == "GET" else None
+    if made is None:
         message = f"a scripted model {'cannot read the body of' if completes else 'has no'} {query.method} {path}"
         return _json(404, {"error": {"message": message, "type": "not_found_error", "code": 404}})
-    return _json(200, found)
+    return _json(200, made)
 
 
 def _is_odd_json(query: Query) -> bool:
@@ -90,8 +90,8 @@ def _gemini_one(data: Mapping[str, Any], path: str) -> Any:
 
 def _gemini_many(data: Mapping[str, Any], path: str) -> Any:
     requests = data.get("requests")
-    asked = requests[:_TEXT_LIMIT] if isinstance(requests, list) else []
-    return {"embeddings": [_gemini(one) for one in asked if isinstance(one, dict)]}
+    embedded = requests[:_TEXT_LIMIT] if isinstance(requests, list) else []
+    return {"embeddings": [_gemini(one) for one in embedded if isinstance(one, dict)]}
 
 
 def _gemini(data: Mapping[str, Any]) -> Any:
@@ -133,17 +133,17 @@ _POSTED: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
 }
 
 
-def _size(asked: Any, default: int) -> int:
-    return min(asked, _MOST_DIMENSIONS) if isinstance(asked, int) and asked > 0 else default
+def _size(value: Any, default: int) -> int:
+    return min(value, _MOST_DIMENSIONS) if isinstance(value, int) and value > 0 else default
 
 
-def _texts(given: Any) -> list[str]:
+def _texts(value: Any) -> list[str]:
     """A text, a list of texts, a list of tokens, or a list of lists of tokens."""
-    if not isinstance(given, list):
-        return [str(given or "")]
-    if given and isinstance(given[0], int):
-        return [" ".join(map(str, given))]
-    return [one if isinstance(one, str) else " ".join(map(str, one)) for one in given[:_TEXT_LIMIT]]
+    if not isinstance(value, list):
+        return [str(value or "")]
+    if value and isinstance(value[0], int):
+        return [" ".join(map(str, value))]
+    return [one if isinstance(one, str) else " ".join(map(str, one)) for one in value[:_TEXT_LIMIT]]
 
 
 def _models(provider: str, path: str, names: tuple[str, ...]) -> Any | None:

@@ -42,11 +42,11 @@ class Pattern(Struct, frozen=True):
     written: str
 
     def matches(self, text: str) -> bool:
-        found = _REGEX.fullmatch(self.written)
-        if found is None:
+        match = _REGEX.fullmatch(self.written)
+        if match is None:
             return fnmatchcase(text, self.written)
         try:
-            return _compiled(*found.groups()).search(text, timeout=LIMIT_S) is not None
+            return _compiled(*match.groups()).search(text, timeout=LIMIT_S) is not None
         except TimeoutError as slow:
             raise UpstreamDown(f"the pattern {self.written} of a script took over 2 s") from slow
 
@@ -59,15 +59,15 @@ class Pattern(Struct, frozen=True):
         """Why it cannot be used, and what to do; None if it can."""
         import regex
 
-        found = _REGEX.fullmatch(self.written)
-        if found is None:
+        match = _REGEX.fullmatch(self.written)
+        if match is None:
             return None
-        strange = [flag for flag in found[2] if flag not in FLAGS]
+        strange = [flag for flag in match[2] if flag not in FLAGS]
         if strange:
             hint = f"known: {', '.join(FLAGS)}; a glob that begins with a slash is written [/]..."
             return f"not a regular-expression flag: {strange[0]!r}", hint
         try:
-            _compiled(*found.groups())
+            _compiled(*match.groups())
         except (regex.error, ValueError, OverflowError, RecursionError) as bad:
             return f"not a valid regular expression: {bad}", ""
         return None
@@ -119,8 +119,8 @@ def template(text: str) -> TextTemplate:
     if "{{" in text[done:]:
         raise ValueError("")
     parts.append(text[done:])
-    kept = tuple([part for part in parts if part != ""])
-    return TextTemplate(kept or ("",))
+    nonempty = tuple([part for part in parts if part != ""])
+    return TextTemplate(nonempty or ("",))
 
 
 def _hole(name: str) -> Hole:
@@ -136,8 +136,8 @@ def _hole(name: str) -> Hole:
 class Scene:
     """A conversation as a script's rules read it."""
 
-    def __init__(self, asked: ModelRequest) -> None:
-        self.asked = asked
+    def __init__(self, request: ModelRequest) -> None:
+        self.asked = request
 
     @cached_property
     def prompt(self) -> str:
