@@ -34,8 +34,8 @@ def overall_score(
 ) -> OverallScore:
     """The weighted mean of the parts with a score, weights normalised to 1, and the verdict.
 
-    `least` is the minimum of the overall score; `findings` are other reasons that decide, like a rule that is worse than
-    in the baseline.
+    `least` is the minimum of the overall score; `findings` are other reasons that decide, such as a rule that is worse
+    than in the baseline.
     """
     shared = with_shares(parts)
     value, best = _mean(shared), _best(shared)
