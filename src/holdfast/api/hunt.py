@@ -39,21 +39,21 @@ class EndedHunt(Struct, frozen=True):
     run: RunDir
 
 
-def prepare_hunt(path: Path, given: RunOptions, *, cause: str = "") -> PreparedJob:
+def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> PreparedJob:
     """The job of a new hunt; `cause`: only this known one is tried."""
-    spec, problems = load_part(path, given)
-    scripted = given.replay is not None or (bool(spec.models) and all(one.is_script for one in spec.models.values()))
-    given = replace(given, replicas=given.replicas or (1 if scripted else CALM_REPLICAS))
-    if given.hunt.shrink is None and not given.hunt.map_only:
-        known = tuple(old_causes(spec, given.select.invariants, cause))
-        given = replace(given, hunt=replace(given.hunt, known=known, only_known=given.hunt.only_known or bool(cause)))
-    spec, problems = load_part(path, given)
+    spec, problems = load_part(path, options)
+    scripted = options.replay is not None or (bool(spec.models) and all(one.is_script for one in spec.models.values()))
+    options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
+    if options.hunt.shrink is None and not options.hunt.map_only:
+        known = tuple(old_causes(spec, options.select.invariants, cause))
+        options = replace(options, hunt=replace(options.hunt, known=known, only_known=options.hunt.only_known or bool(cause)))
+    spec, problems = load_part(path, options)
     if not spec.invariants:
         raise UserError("a hunt needs rules, and this file has none that it can judge", code="hunt-no-rules")
-    return settled_job(spec, given, spec_warnings(spec, problems))
+    return settled_job(spec, options, spec_warnings(spec, problems))
 
 
-def prepare_shrink(run: RunDir, trial: str, given: RunOptions, config: Path | None) -> PreparedJob:
+def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | None) -> PreparedJob:
     """The hunt that reduces a failed trial to its cause; UserError if it did not fail, or met no fault."""
     manifest = run.manifest()
     spec, _ = stored_spec(run, manifest, None, os.environ)
@@ -66,12 +66,12 @@ def prepare_shrink(run: RunDir, trial: str, given: RunOptions, config: Path | No
         raise UserError(f"trial {trial} of run {run.id} {why}", code="nothing-to-shrink", hint=hint)
     worst = min(failed, key=lambda one: severity.get(one.invariant, 9))
     goal = replace(
-        given.hunt,
+        options.hunt,
         shrink=KnownFaults(Scenario(begun.scenario.name, begun.scenario.injections), begun.task.prompt),
         failure=f"{worst.invariant}\n{worst.code}",
     )
-    seed = manifest.seed if given.seed is None else given.seed
-    return prepare_hunt(config or manifest.original, replace(given, hunt=goal, seed=seed))
+    seed = manifest.seed if options.seed is None else options.seed
+    return prepare_hunt(config or manifest.original, replace(options, hunt=goal, seed=seed))
 
 
 def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
@@ -92,7 +92,7 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     """
     run = RunDir(Path(outcome.run.path))
     planner = look_at_hunt(run, job.plan, job.options)
-    count = len({seen.trial for seen in observations(run, traces=False)})
+    count = len({observation.trial for observation in observations(run, traces=False)})
     found = result(planner, job.spec, count, _stopped(job, planner, run, outcome, count))
     if found.stopped != "interrupted":
         _refuse_calm(planner, outcome, show_calm)

@@ -66,7 +66,7 @@ _AS_WRITTEN: Mapping[str, _FillIn] = {
 
 async def open_factory(
     spec: Spec,
-    seen: MountedAgent,
+    mounted: MountedAgent,
     root: Path,
     environ: Mapping[str, str],
     options: WorldOptions,
@@ -79,9 +79,9 @@ async def open_factory(
         opened.callback(scratch.remove, folder)
         backend = await open_backend(options.backend, folder, spec.world.base)
         opened.push_async_callback(backend.close)
-        settings = _settings(spec, seen, root, environ, options)
+        settings = _settings(spec, mounted, root, environ, options)
         shown = (*settings.visible, *settings.links)
-        lacks = await unsupported(spec.world, spec.scenarios, backend, agent=seen.agent, visible=shown)
+        lacks = await unsupported(spec.world, spec.scenarios, backend, agent=mounted.agent, visible=shown)
         if options.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
         shared = SiteWorlds(settings, backend, planes, folder)
@@ -91,19 +91,19 @@ async def open_factory(
 
 
 def _settings(
-    spec: Spec, seen: MountedAgent, root: Path, environ: Mapping[str, str], options: WorldOptions
+    spec: Spec, mounted: MountedAgent, root: Path, environ: Mapping[str, str], options: WorldOptions
 ) -> WorldSettings:
     assert spec.world is not None
     return WorldSettings(
         fill=filling(spec.world, environ, options.secrets),
         root=root,
         secrets=options.secrets,
-        visible={**interpreter(), **seen.programs.visible, **seen.mounts.visible},
-        links=seen.programs.links,
-        nested=seen.agent.nested_sandbox,
-        mounts=seen.mounts,
-        environ={**usual_environ(seen.programs.folders), **seen.programs.variables},
-        agent_environ=seen.agent.env,
+        visible={**interpreter(), **mounted.programs.visible, **mounted.mounts.visible},
+        links=mounted.programs.links,
+        nested=mounted.agent.nested_sandbox,
+        mounts=mounted.mounts,
+        environ={**usual_environ(mounted.programs.folders), **mounted.programs.variables},
+        agent_environ=mounted.agent.env,
         keeping=options.keep,
         told=options.told,
     )

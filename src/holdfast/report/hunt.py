@@ -15,34 +15,34 @@ from holdfast.report.wording import plural
 _STOPS = {"trials": "--max-trials", "time": "--max-time", "cost": "--max-cost", "interrupted": "an interrupt"}
 
 
-def hunt_lines(found: HuntResult, spec: str, run: str) -> Iterator[str]:
+def hunt_lines(result: HuntResult, spec: str, run: str) -> Iterator[str]:
     """The summary. `spec` is the file, `run` where the hunt is stored."""
-    for cause in found.causes:
+    for cause in result.causes:
         yield from _cause(cause, spec)
         yield ""
-    for flaky in found.flaky:
+    for flaky in result.flaky:
         counted = f"failed {flaky.failed} of {flaky.runs}, in calm {flaky.calm_failed} of {flaky.calm_runs}"
         yield f"? flaky  {_broken(flaky)}: {counted}"
         yield f"  faults     {fault_words(flaky.faults)}"
-    if found.gave_up:
-        yield f"gave up: no answer and no write under {plural(len(found.gave_up), 'lasting fault')}"
-        yield from (f"  {fault_words(one.faults)}  (holdfast show {one.trial})" for one in found.gave_up[:3])
-    if found.fixed:
-        yield f"fixed: {', '.join(found.fixed)}"
-    if not found.only_known:
-        yield coverage_words(found)
-    yield from (f"note: {note}" for note in found.notes)
-    stop = f" · stopped by {_STOPS[found.stopped]}" if found.stopped in _STOPS else ""
-    verdict = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}[found.exit_code]
-    counted = f"{plural(len(found.causes), 'cause')} · {plural(found.trials, 'trial')}"
+    if result.gave_up:
+        yield f"gave up: no answer and no write under {plural(len(result.gave_up), 'lasting fault')}"
+        yield from (f"  {fault_words(one.faults)}  (holdfast show {one.trial})" for one in result.gave_up[:3])
+    if result.fixed:
+        yield f"fixed: {', '.join(result.fixed)}"
+    if not result.only_known:
+        yield coverage_words(result)
+    yield from (f"note: {note}" for note in result.notes)
+    stop = f" · stopped by {_STOPS[result.stopped]}" if result.stopped in _STOPS else ""
+    verdict = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}[result.exit_code]
+    counted = f"{plural(len(result.causes), 'cause')} · {plural(result.trials, 'trial')}"
     yield f"{verdict}  {counted}{stop} · {run}"
 
 
-def coverage_words(found: HuntResult) -> str:
+def coverage_words(result: HuntResult) -> str:
     """`48 single faults: 46 held, 2 infeasible; 960 pairs: 812 held, 85 infeasible, 63 open`."""
-    parts = [_counted(plural(found.coverage.points.total, "single fault"), found.coverage.points)]
-    if found.coverage.pairs.total:
-        parts.append(_counted(plural(found.coverage.pairs.total, "pair"), found.coverage.pairs))
+    parts = [_counted(plural(result.coverage.points.total, "single fault"), result.coverage.points)]
+    if result.coverage.pairs.total:
+        parts.append(_counted(plural(result.coverage.pairs.total, "pair"), result.coverage.pairs))
     return "; ".join(parts)
 
 

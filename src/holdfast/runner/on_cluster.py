@@ -41,7 +41,7 @@ class ClusterRun:
         self.executor = executor
 
     @classmethod
-    async def open(cls, job: Job, told: Told | None = None, mask: Callable[[str], str] = str) -> ClusterRun:
+    async def open(cls, job: Job, listen: Told | None = None, mask: Callable[[str], str] = str) -> ClusterRun:
         """Join or start the cluster and open workers; UserError says why that failed."""
         assert job.options.on
         root = Path(job.spec.path).resolve().parent
@@ -56,7 +56,7 @@ class ClusterRun:
             needs = _needs(job.spec)
             room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus)
             workers, each = spread(job.spec, job.options.concurrency, max(1, room))
-            executor = RayExecutor(cluster.ray, _order(job, root, each, cluster), needs, told=told, mask=mask)
+            executor = RayExecutor(cluster.ray, _order(job, root, each, cluster), needs, listen=listen, mask=mask)
             try:
                 await executor.open(workers)
             except BaseException:
@@ -114,7 +114,7 @@ def _named_files(spec: Spec) -> Iterator[str]:
     yield from (one.source for one in placed if one.source)
 
 
-def spread(spec: Spec, asked: int | None, room: int) -> tuple[int, int]:
+def spread(spec: Spec, requested: int | None, room: int) -> tuple[int, int]:
     """Choose how many workers to start, and how many trials each runs in parallel.
 
     An agent that is already running is called by few workers with many parallel trials. Otherwise each worker has its
@@ -122,12 +122,12 @@ def spread(spec: Spec, asked: int | None, room: int) -> tuple[int, int]:
     """
     agent = spec.agent
     if agent.type == "http" and not agent.launched:
-        at_once = slots(spec, asked)
+        at_once = slots(spec, requested)
         workers = min(room, at_once)
         return workers, -(-at_once // workers)
     inline = agent.in_python and agent.isolation == "inline"
     alone = not inline and slots(spec, 2) == 1  # a reset affects state that all trials share
-    return (1 if alone else min(room, asked or spec.concurrency or room)), 1
+    return (1 if alone else min(room, requested or spec.concurrency or room)), 1
 
 
 def check_cluster(spec: Spec, options: RunOptions) -> None:
@@ -152,10 +152,10 @@ def _needs(spec: Spec) -> WorkerNeeds:
     """A world's declared needs, or one core."""
     if spec.world is None:
         return WorkerNeeds()
-    asked = spec.world.resources
-    labels = tuple(asked.labels)
+    resources = spec.world.resources
+    labels = tuple(resources.labels)
     plain = tuple(label for label in labels if label != "gpu")
-    return WorkerNeeds(asked.cpu or 1.0, asked.memory, float("gpu" in labels), plain)
+    return WorkerNeeds(resources.cpu or 1.0, resources.memory, float("gpu" in labels), plain)
 
 
 def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:

@@ -83,22 +83,22 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
         resolved = path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path)
         if resolved and "${" in node.text:
             _unclosed(reader, node)
-        found = names(node.text)
-        if not found.any:
+        referred = names(node.text)
+        if not referred.any:
             continue
-        _unknown(reader, node, "params", found.params, known_params)
-        if found.params and path.startswith(_NOT_FILLED):
+        _unknown(reader, node, "params", referred.params, known_params)
+        if referred.params and path.startswith(_NOT_FILLED):
             reader.error(node, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
-        _unknown(reader, node, "secrets", found.secrets, known_secrets)
+        _unknown(reader, node, "secrets", referred.secrets, known_secrets)
         if path in values.found or path in values.unset:
             _unset(reader, node, list(values.unset.get(path, ())))
         elif resolved:
-            variables |= dict.fromkeys(found.variables)
-            if found.variables or found.optional:
+            variables |= dict.fromkeys(referred.variables)
+            if referred.variables or referred.optional:
                 masked |= {node.text: None} if re.fullmatch(HIDDEN, path) else {}
                 passed_on |= {node.text: None} if re.fullmatch(_PASSED_ON, path) else {}
-            _unset(reader, node, [name for name in found.variables if name not in environ])
-        elif (found.variables or found.optional) and not _OTHER_LANGUAGE.search(path):
+            _unset(reader, node, [name for name in referred.variables if name not in environ])
+        elif (referred.variables or referred.optional) and not _OTHER_LANGUAGE.search(path):
             unfilled.append(node)
     _unfilled(reader, unfilled)
     for secret in file.secrets:
@@ -125,10 +125,10 @@ def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[
     from holdfast.planes.mcp.config import read, variables
 
     try:
-        found = variables(read(folder / config))
+        named = variables(read(folder / config))
     except UserError:
         return []  # reported by the check of the file
-    return [name for name in found if len(environ.get(name, "")) >= SHORTEST_SECRET]
+    return [name for name in named if len(environ.get(name, "")) >= SHORTEST_SECRET]
 
 
 def variable_of(secret: SecretEntry) -> str:
@@ -165,9 +165,9 @@ def _unfilled(reader: Reader, nodes: list[Node]) -> None:
     reader.warn(first, message, hint=hint, code="lint-unfilled-variable", values=values)
 
 
-def _unknown(reader: Reader, node: Node, space: str, found: tuple[str, ...], known: set[str]) -> None:
+def _unknown(reader: Reader, node: Node, space: str, unknown: tuple[str, ...], known: set[str]) -> None:
     home = "parallelism.matrix" if space == "params" else "secrets"
-    for name in found:
+    for name in unknown:
         if name not in known:
             message = f"{{{{ {space}.{name} }}}} is not in {home}"
             reader.error(node, message, code="unknown-reference")
@@ -266,7 +266,7 @@ def _text(text: str, path: str) -> str:
         return text
     if "PRIVATE KEY-----" in text or (re.fullmatch(KEY_HEADER, path) and text and not names(text).any):
         return _mask(text)
-    return KEY_SHAPED.sub(lambda found: _mask(found[0]), text)
+    return KEY_SHAPED.sub(lambda match: _mask(match[0]), text)
 
 
 def _mask(value: str) -> str:
@@ -276,7 +276,7 @@ def _mask(value: str) -> str:
 def _written(body: str, value: str | None) -> str:
     """Replace a changed value in its written form; what follows stays on its line."""
     if value is None:
-        return re.sub(_BLOCK_HEAD, lambda found: _between(found[0]), body, count=1)
+        return re.sub(_BLOCK_HEAD, lambda match: _between(match[0]), body, count=1)
     import yaml
 
     quoted: str = yaml.safe_dump(value, default_style='"', width=float("inf")).strip()
@@ -285,14 +285,14 @@ def _written(body: str, value: str | None) -> str:
 
 def _between(text: str) -> str:
     """Mask the text between values: keys in comments, and anchors shaped like a key."""
-    text = re.sub(_PEM_COMMENT, lambda found: _mask(found[0]) + "\n#" * found[0].count("\n"), text)
-    text = KEY_SHAPED.sub(lambda found: _mask(found[0]), text)
-    return re.sub(_COMMENT, lambda found: _comment(found[0]), text)
+    text = re.sub(_PEM_COMMENT, lambda match: _mask(match[0]) + "\n#" * match[0].count("\n"), text)
+    text = KEY_SHAPED.sub(lambda match: _mask(match[0]), text)
+    return re.sub(_COMMENT, lambda match: _comment(match[0]), text)
 
 
 def _comment(text: str) -> str:
     """Mask a commented-out line like a line of the file."""
-    text = re.sub(_STATIC_COMMENT, lambda found: _STATIC + _mask(found[1]), text)
+    text = re.sub(_STATIC_COMMENT, lambda match: _STATIC + _mask(match[1]), text)
     return re.sub(
-        _HEADER_COMMENT, lambda found: found[0] if names(found[0]).any else found[1] + _mask(found["value"]), text
+        _HEADER_COMMENT, lambda match: match[0] if names(match[0]).any else match[1] + _mask(match["value"]), text
     )

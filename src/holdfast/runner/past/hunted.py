@@ -54,9 +54,9 @@ def tried_faults(runs: Iterable[RunDir]) -> TriedFaults:
     for run in runs:
         try:
             failed = {one.trial for one in verdicts(run.verdicts()) if one.outcome == "fail"}
-            for seen in observations(run):
-                if seen.ledger and not seen.error:
-                    tried.add(seen, failed=seen.trial in failed)
+            for observation in observations(run):
+                if observation.ledger and not observation.error:
+                    tried.add(observation, failed=observation.trial in failed)
         except (OSError, UserError):
             continue
     return tried
