@@ -46,7 +46,9 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> Prepare
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
     if options.hunt.shrink is None and not options.hunt.map_only:
         known = tuple(old_causes(spec, options.select.invariants, cause))
-        options = replace(options, hunt=replace(options.hunt, known=known, only_known=options.hunt.only_known or bool(cause)))
+        options = replace(
+            options, hunt=replace(options.hunt, known=known, only_known=options.hunt.only_known or bool(cause))
+        )
     spec, problems = load_part(path, options)
     if not spec.invariants:
         raise UserError("a hunt needs rules, and this file has none that it can judge", code="hunt-no-rules")
