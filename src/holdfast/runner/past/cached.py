@@ -119,7 +119,7 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
                 raise UsageError(
                     f"--cached: there are more than {MOST_FILES} files in {folder}", code="cache-impossible", hint=hint
                 )
-    found += ([str(path), one] for path, one in sorted(_outside(job, root).items()))
+    entries += ([str(path), one] for path, one in sorted(_outside(job, root).items()))
     recording = file_digest(job.options.replay) if job.options.replay else ""
     made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
     known = [entries, recording, made, sys.version, _installed(), _environment(job)]
