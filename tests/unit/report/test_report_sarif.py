@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -16,131 +17,7 @@ from holdfast.model.run import Run
 from holdfast.model.run_warning import RunNote
 from holdfast.report.sarif import Sarif, document, whole_document
 
-LEVEL = {"enum": ["none", "note", "warning", "error"]}
-TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
-LOCATION = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["physicalLocation"],
-    "properties": {
-        "physicalLocation": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["artifactLocation", "region"],
-            "properties": {
-                "artifactLocation": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["uri"],
-                    "properties": {"uri": {"type": "string", "pattern": r"^[^\s\\<>\"]+$"}},
-                },
-                "region": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["startLine"],
-                    "properties": {
-                        "startLine": {"type": "integer", "minimum": 1},
-                        "startColumn": {"type": "integer", "minimum": 1},
-                    },
-                },
-            },
-        }
-    },
-}
-RULE = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["id"],
-    "properties": {
-        "id": {"type": "string"},
-        "shortDescription": TEXT,
-        "defaultConfiguration": {"type": "object", "properties": {"level": LEVEL}, "additionalProperties": False},
-        "properties": {"type": "object"},
-    },
-}
-RESULT = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["message", "ruleId", "locations", "partialFingerprints"],
-    "properties": {
-        "ruleId": {"type": "string"},
-        "ruleIndex": {"type": "integer", "minimum": -1},
-        "level": LEVEL,
-        "message": TEXT,
-        "locations": {"type": "array", "items": LOCATION, "minItems": 1},
-        "partialFingerprints": {"type": "object", "additionalProperties": {"type": "string"}},
-        "properties": {"type": "object"},
-    },
-}
-NOTIFICATION = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["message"],
-    "properties": {
-        "level": LEVEL,
-        "message": TEXT,
-        "locations": {"type": "array", "items": LOCATION},
-        "properties": {"type": "object"},
-        "associatedRule": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["id"],
-            "properties": {"id": {"type": "string"}, "index": {"type": "integer", "minimum": -1}},
-        },
-    },
-}
-INVOCATION = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["executionSuccessful"],
-    "properties": {
-        "executionSuccessful": {"type": "boolean"},
-        "exitCode": {"type": "integer"},
-        "startTimeUtc": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"},
-        "toolExecutionNotifications": {"type": "array", "items": NOTIFICATION},
-    },
-}
-LOG = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["version", "runs"],
-    "properties": {
-        "$schema": {"type": "string"},
-        "version": {"enum": ["2.1.0"]},
-        "runs": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["tool"],
-                "properties": {
-                    "tool": {
-                        "type": "object",
-                        "additionalProperties": False,
-                        "required": ["driver"],
-                        "properties": {
-                            "driver": {
-                                "type": "object",
-                                "additionalProperties": False,
-                                "required": ["name"],
-                                "properties": {
-                                    "name": {"type": "string"},
-                                    "version": {"type": "string"},
-                                    "rules": {"type": "array", "items": RULE, "uniqueItems": True},
-                                },
-                            }
-                        },
-                    },
-                    "automationDetails": {"type": "object", "properties": {"id": {"type": "string"}}},
-                    "invocations": {"type": "array", "items": INVOCATION},
-                    "results": {"type": "array", "items": RESULT},
-                    "properties": {"type": "object"},
-                },
-            },
-        },
-    },
-}
+LOG = json.loads(Path(__file__).with_name("sarif_schema.json").read_text())
 """The part of the official schema that a log of ours uses: what it requires, its enums, nothing it does not know."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,92 +12,8 @@ from codec_kit import ASKED, CODECS, events, read, streamed
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs.streamed_reply import OriginalStream
 
-CALL = {"id": "c1", "type": "function", "function": {"name": "w", "arguments": "{}"}, "extra": 1}
-REPLIES: dict[str, Any] = {
-    "openai_chat": {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 5,
-        "model": "m",
-        "system_fingerprint": "fp",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": "old", "reasoning_content": "hm", "tool_calls": [CALL]},
-                "logprobs": {"content": []},
-                "finish_reason": "tool_calls",
-            },
-            {"index": 1, "message": {"role": "assistant", "content": "other"}, "finish_reason": "stop"},
-        ],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 1}},
-    },
-    "openai_responses": {
-        "id": "resp_1",
-        "created_at": 5,
-        "model": "m",
-        "status": "completed",
-        "output": [
-            {"id": "rs_1", "type": "reasoning", "summary": []},
-            {
-                "id": "msg_1",
-                "type": "message",
-                "role": "assistant",
-                "status": "completed",
-                "phase": "final_answer",
-                "content": [{"type": "output_text", "text": "old", "annotations": [], "logprobs": [1]}],
-            },
-            {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "w", "arguments": "{}", "namespace": "n"},
-        ],
-        "usage": {"input_tokens": 1, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 1}},
-    },
-    "anthropic": {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [
-            {"type": "thinking", "thinking": "hm", "signature": "s"},
-            {"type": "text", "text": "old", "citations": None},
-            {"type": "tool_use", "id": "c1", "name": "w", "input": {}, "caller": {"type": "direct"}},
-        ],
-        "stop_reason": "tool_use",
-        "usage": {"input_tokens": 1, "cache_read_input_tokens": 4, "output_tokens": 2, "service_tier": "standard"},
-    },
-    "gemini": {
-        "candidates": [
-            {
-                "content": {
-                    "parts": [
-                        {"text": "hm", "thought": True},
-                        {"text": "old", "thoughtSignature": "s"},
-                        {"functionCall": {"name": "w", "args": {}}, "thoughtSignature": "t"},
-                    ],
-                    "role": "model",
-                },
-                "finishReason": "STOP",
-                "safetyRatings": [],
-            }
-        ],
-        "modelVersion": "m",
-        "responseId": "r1",
-        "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 1, "thoughtsTokenCount": 1},
-    },
-    "ollama_chat": {
-        "model": "m",
-        "created_at": "2025-01-01T00:00:00Z",
-        "message": {
-            "role": "assistant",
-            "content": "old",
-            "thinking": "hm",
-            "tool_calls": [{"function": {"name": "w", "arguments": {}}}],
-        },
-        "done": True,
-        "done_reason": "stop",
-        "total_duration": 9,
-        "prompt_eval_count": 1,
-        "eval_count": 2,
-    },
-}
+REPLIES: dict[str, Any] = json.loads(Path(__file__).with_name("provider_replies.json").read_text())
+"""By format: a reply with fields that no codec reads."""
 every_format = pytest.mark.parametrize("name", REPLIES)
 
 
