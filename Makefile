@@ -49,7 +49,7 @@ test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tes
 	@echo "== Properties, with all their examples"
 	ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/properties
 	@echo "== The planes on uvloop"
-	ON_UVLOOP=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/unit/http1 tests/unit/planes tests/unit/agents tests/unit/execute tests/integration/agents
+	ON_UVLOOP=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/unit/http1 tests/unit/planes tests/unit/agents tests/unit/execute tests/integration/agents tests/integration/clients
 	@set -e; ran=; for python in $$(sh tests/pythons.sh); do \
 	  version=$$($$python -c 'import sys; print(sys.version.split()[0])'); \
 	  echo "== Python $$version: $$python"; \

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import codecs
 import html
 import re
 import tomllib
-from base64 import b64decode
 from functools import cache
 from itertools import product
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 from mutate_kit import mutated
+from whole_encodings import WHOLE
 
 from holdfast.model.mutation import MutationType
 from holdfast.model.task import Task
 from holdfast.mutate.bundled import languages
 
 KEEPING: list[MutationType] = ["noise", "encoding_attacks", "length_extremes", "language_mixing", "token_manipulation"]
-WHOLE = {
-    "base64": lambda text: b64decode(text).decode(),
-    "rot13": lambda text: codecs.decode(text, "rot13"),
-    "percent": unquote,
-    "hexadecimal": lambda text: bytes.fromhex(text).decode(),
-    "unicode_escapes": lambda text: re.sub(r"\\u\{([0-9a-f]+)\}", lambda sign: chr(int(sign[1], 16)), text),
-    "html_whole": html.unescape,
-}
 WRITTEN = tomllib.loads((Path(__file__).parent / "intent.toml").read_text("utf-8"))["prompts"]
 NAMES = ("Apple", "Siemens", "May Turner", "IBM", "van Gogh Museum", "O'Brien")
 AMOUNTS = ("250 mg", "3 kWh", "1.5 L", "12 GB", "90 km/h", "two", "at least 4", "37.5 °C")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import html
 import re
 import unicodedata
-from base64 import b64decode
-from urllib.parse import unquote
 
 import pytest
 from mutate_kit import PROMPTS, mutated
+from whole_encodings import WHOLE
 
 from holdfast.model.canary import MARK
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationType
@@ -25,14 +23,6 @@ BY_PROGRAM: list[MutationType] = [
 ]
 KEEPING = [type for type in BY_PROGRAM if type in INTENT_KEPT]
 INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufeff\u00ad]")
-WHOLE = {
-    "base64": lambda text: b64decode(text).decode(),
-    "rot13": lambda text: codecs.decode(text, "rot13"),
-    "percent": unquote,
-    "hexadecimal": lambda text: bytes.fromhex(text).decode(),
-    "unicode_escapes": lambda text: re.sub(r"\\u\{([0-9a-f]+)\}", lambda sign: chr(int(sign[1], 16)), text),
-    "html_whole": html.unescape,
-}
 
 
 def variations(type: MutationType, count: int = 12, least: float = 0.8) -> list[tuple[Task, str, str]]:

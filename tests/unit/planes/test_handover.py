@@ -6,6 +6,7 @@ import stat
 import sys
 
 import pytest
+from served_trial import ServedTrial
 
 from error_code import has_code
 from golden_words import Golden
@@ -13,17 +14,6 @@ from holdfast.errors import AgentUnavailable, UserError
 from holdfast.planes.handover import Standby, place_in, shown, take, variables
 from holdfast.planes.trial_address import TrialAddress
 from planes_kit import FakeContext
-
-
-class ServedTrial:
-    def __init__(self, context):
-        self.context = context
-
-    async def model(self, exchange, provider, path):
-        await exchange.respond(200, body=self.context.trial.id.encode())
-
-    def close(self):
-        pass
 
 
 async def status(place) -> int:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from served_trial import ServedTrial
 
 from holdfast.http1.server import serve_plain
 from holdfast.planes.shared_address import SharedAddress
@@ -26,17 +27,6 @@ except urllib.error.HTTPError as refused:
 sys.stdin.readline()
 """
 BELOW = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[2]])"
-
-
-class ServedTrial:
-    def __init__(self, context):
-        self.context = context
-
-    async def model(self, exchange, provider, path):
-        await exchange.respond(200, body=self.context.trial.id.encode())
-
-    def close(self):
-        pass
 
 
 async def started(shared_address, *, below=False):

@@ -7,23 +7,11 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from frozen_workspace import Frozen
 
-from holdfast.errors import OutsideError
 from holdfast.model.world import FileTexts
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.world.file_texts import LONG, ROOM, ChangedTexts
-
-
-class Frozen:
-    """A workspace that stays as it is."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def find(self, path: str) -> Path | None:
-        if path.startswith("out"):
-            raise OutsideError(f"{path} leaves the workspace")
-        return self._root / path if os.path.lexists(self._root / path) else None
 
 
 @pytest.fixture

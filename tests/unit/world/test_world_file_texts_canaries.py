@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from frozen_workspace import Frozen
 
 from canary_forms import FORMS
-from holdfast.errors import OutsideError, QueryFailed
+from holdfast.errors import QueryFailed
 from holdfast.model.world import ServiceSpec, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Database, Rows
@@ -21,18 +22,6 @@ from holdfast.world.file_texts import in_database, in_file
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 FOUND = WrittenCanaries((CANARY.lower(),))
-
-
-class Frozen:
-    """A workspace that stays as it is."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def find(self, path: str) -> Path | None:
-        if path.startswith("out"):
-            raise OutsideError(f"{path} leaves the workspace")
-        return self._root / path if os.path.lexists(self._root / path) else None
 
 
 def read(root: Path, path: str, data: bytes, op: Any = "created") -> WrittenCanaries:

@@ -32,31 +32,44 @@ def counted(**tables: dict[str, int]) -> Counters:
     return Counters(dict(tables), frozenset(tables))
 
 
-def test_rows_come_from_the_counters_and_order_from_the_log() -> None:
-    log = pg("@2.0 7 LOG:  statement: UPDATE b SET x = 1", "@1.0 8 LOG:  execute p1: INSERT INTO a VALUES ($1)")
-    assert told(log, counted(a={"insert": 3}, b={"update": 1})) == [("a", "insert", 3), ("b", "update", 1)]
+DROP = "@1.0 7 LOG:  statement: DROP TABLE a"
 
 
-def test_a_statement_that_changed_no_row_is_no_write() -> None:
-    assert told(pg("@1.0 7 LOG:  statement: DELETE FROM a WHERE false"), counted()) == []
-
-
-def test_rows_without_a_statement_are_told_all_the_same() -> None:
-    assert told(pg(), counted(a={"insert": 0, "delete": 2})) == [("a", "delete", 2)]
-
-
-def test_changes_of_the_schema_have_no_rows() -> None:
-    assert told(pg("@1.0 7 LOG:  statement: DROP TABLE a"), counted()) == [("a", "drop", None)]
-
-
-def test_a_statement_that_failed_is_taken_back() -> None:
-    log = pg("@1.0 7 LOG:  statement: DROP TABLE a", '@1.1 7 ERROR:  table "a" does not exist')
-    assert told(log, counted()) == []
-
-
-def test_an_error_of_another_session_takes_nothing_back() -> None:
-    log = pg("@1.0 7 LOG:  statement: DROP TABLE a", "@1.1 8 ERROR:  syntax error")
-    assert told(log, counted()) == [("a", "drop", None)]
+@pytest.mark.parametrize(
+    ("lines", "rows", "expected"),
+    [
+        (
+            ("@2.0 7 LOG:  statement: UPDATE b SET x = 1", "@1.0 8 LOG:  execute p1: INSERT INTO a VALUES ($1)"),
+            {"a": {"insert": 3}, "b": {"update": 1}},
+            [("a", "insert", 3), ("b", "update", 1)],
+        ),
+        (("@1.0 7 LOG:  statement: DELETE FROM a WHERE false",), {}, []),
+        ((), {"a": {"insert": 0, "delete": 2}}, [("a", "delete", 2)]),
+        ((DROP,), {}, [("a", "drop", None)]),
+        ((DROP, '@1.1 7 ERROR:  table "a" does not exist'), {}, []),
+        ((DROP, "@1.1 8 ERROR:  syntax error"), {}, [("a", "drop", None)]),
+        (
+            ("@1.0 7 LOG:  statement: BEGIN; UPDATE a SET x = ';'; INSERT INTO b VALUES (1); COMMIT",),
+            {"a": {"update": 1}, "b": {"insert": 1}},
+            [("a", "update", 1), ("b", "insert", 1)],
+        ),
+        (("@1.0 7 LOG:  statement: CREATE TEMP TABLE q (a int)", "@1.0 7 LOG:  statement: DROP TABLE q"), {}, []),
+    ],
+    ids=[
+        "order from the log, rows from the counters",
+        "no row changed",
+        "rows without a statement",
+        "a change of the schema has no rows",
+        "a statement that failed",
+        "an error of another session",
+        "several statements in one message",
+        "a temporary table",
+    ],
+)
+def test_writes_of_postgres(
+    lines: tuple[str, ...], rows: dict[str, dict[str, int]], expected: list[tuple[str, str, int | None]]
+) -> None:
+    assert told(pg(*lines), counted(**rows)) == expected
 
 
 def test_our_own_sessions_are_left_out() -> None:
@@ -74,16 +87,6 @@ def test_a_statement_of_many_lines_cannot_look_like_an_entry() -> None:
     log.line(b"@1.0 8 LOG:  statement: INSERT INTO")
     log.line(b"\tb VALUES (1)")
     assert told(log, counted(b={"insert": 1})) == [("b", "insert", 1)]
-
-
-def test_several_statements_in_one_message_all_count() -> None:
-    log = pg("@1.0 7 LOG:  statement: BEGIN; UPDATE a SET x = ';'; INSERT INTO b VALUES (1); COMMIT")
-    assert told(log, counted(a={"update": 1}, b={"insert": 1})) == [("a", "update", 1), ("b", "insert", 1)]
-
-
-def test_temporary_tables_are_nobodys_concern() -> None:
-    log = pg("@1.0 7 LOG:  statement: CREATE TEMP TABLE q (a int)", "@1.0 7 LOG:  statement: DROP TABLE q")
-    assert told(log, counted()) == []
 
 
 def test_a_bare_name_means_the_one_table_of_that_name() -> None:
