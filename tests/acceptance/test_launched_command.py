@@ -161,7 +161,8 @@ def test_python_prints_unbuffered_so_that_a_killed_agents_half_answer_is_there(p
 @pytest.mark.parametrize("words", [("validate",), ("contract", "validate"), ("contract", "run", "--dry-run")])
 def test_checking_a_spec_starts_nothing(project: MakeProject, words: tuple[str, ...]) -> None:
     agent = {"type": "command", "command": "touch ran", "reset_function": "agent:clean"}
-    made = project(contract([rule("answers", "completes")], [CALM], agent=agent), "open('imported', 'w')\ndef clean(): ...\n")
+    source = "open('imported', 'w')\ndef clean(): ...\n"
+    made = project(contract([rule("answers", "completes")], [CALM], agent=agent), source)
     result = made.cli(*words)
     assert result.code == 0, result.err
     assert not (made.folder / "ran").exists()
