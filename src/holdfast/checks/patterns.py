@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -37,8 +38,6 @@ class _Dead:
 
 
 def _compiled(pattern: str, flags: str) -> Any:
-    import warnings
-
     import regex
 
     wanted = {"s": regex.DOTALL, "i": regex.IGNORECASE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -118,8 +119,6 @@ def addresses(text: str) -> Iterator[Span]:
 
 def _points_at_someone(address: str) -> bool:
     """Whether the address is public or reserved for documentation; private networks do not count."""
-    import ipaddress
-
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from holdfast.model.shorten import shorten as without_middle
 
@@ -22,7 +23,5 @@ def shorten(text: str, limit: int = LIMIT) -> str:
 
 def near_miss(word: str, choices: Sequence[str]) -> str:
     """`did you mean x?` if one choice is close, else the list of choices."""
-    from difflib import get_close_matches
-
     close = get_close_matches(word, choices, n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(choices)}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.resources import files
 
 
 @cache
 def read_texts(name: str) -> tuple[str, ...]:
     """The texts of `data/<name>.txt`, separated by lines of `---`."""
-    from importlib.resources import files
-
     source = (files("holdfast.faults") / "data" / f"{name}.txt").read_text("utf-8")
     return tuple(text.strip() for text in f"\n{source}\n".split("\n---\n"))
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ssl as ssl_module
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from holdfast.http1.collected_reply import CollectedReply
 from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, locate, outgoing
 from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection, UpstreamReply
 from holdfast.streams.failures import FailureKind, NotConnected, UpstreamFailed
-
-if TYPE_CHECKING:
-    import ssl as ssl_module
 
 __all__ = ["FailureKind", "UpstreamFailed", "UpstreamReply", "Upstreams", "WasAccepted"]
 
@@ -197,8 +195,6 @@ class Upstreams:
     def trusted(self) -> ssl_module.SSLContext:
         """The TLS context for servers; by default the system's trust."""
         if self._trust is None:
-            import ssl as ssl_module
-
             self._trust = (self._made_trust or ssl_module.create_default_context)()
             self._trust.set_alpn_protocols(["http/1.1"])
         return self._trust

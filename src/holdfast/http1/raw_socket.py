@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from holdfast.http1.outgoing_request import Endpoint
 from holdfast.streams.failures import not_connected
 from holdfast.streams.socket_stream import connect_by_name
-
-if TYPE_CHECKING:
-    from ssl import SSLContext, SSLObject
 
 _READ = 65_536
 
@@ -38,16 +35,12 @@ class RawSocket:
 class TlsSocket(RawSocket):
     """The same socket with TLS, once `shake_hands` has returned."""
 
-    def __init__(self, sock: socket.socket, name: str, trust: SSLContext) -> None:
-        import ssl
-
+    def __init__(self, sock: socket.socket, name: str, trust: ssl.SSLContext) -> None:
         super().__init__(sock)
         self._coming, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls: SSLObject = trust.wrap_bio(self._coming, self._going, server_hostname=name)
+        self._tls: ssl.SSLObject = trust.wrap_bio(self._coming, self._going, server_hostname=name)
 
     async def shake_hands(self) -> None:
-        import ssl
-
         while True:
             try:
                 self._tls.do_handshake()
@@ -63,8 +56,6 @@ class TlsSocket(RawSocket):
         await self._flush()
 
     async def receive(self, most: int = _READ) -> bytes:
-        import ssl
-
         while True:
             try:
                 return self._tls.read(most)
@@ -85,7 +76,7 @@ class TlsSocket(RawSocket):
 
 
 async def open_socket(
-    place: Endpoint, seconds: float, trust: Callable[[], SSLContext], *, room: int | None = None
+    place: Endpoint, seconds: float, trust: Callable[[], ssl.SSLContext], *, room: int | None = None
 ) -> RawSocket:
     """A new connection; raises NotConnected if there is none in time. `room`: how much the system may read ahead."""
     tls = place.scheme == "https"

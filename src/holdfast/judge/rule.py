@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from holdfast.checks.trace.calls import reached, unread, url_of
 from holdfast.errors import HarnessError, HoldfastError, NothingToJudge, place_of
 from holdfast.judge.endings import describe
 from holdfast.model.exhibit import Exhibit
@@ -138,8 +139,6 @@ class RuleJudge:
             return f"only the first {EVENTS_KEPT} calls are known"
         if any(event.status == 101 and event.plane == "llm" for event in observation.trace):
             return "the agent talked to its model by a websocket, which is not read"
-        from holdfast.checks.trace.calls import unread, url_of
-
         closed = unread(observation.trace, self.urls)
         return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
 
@@ -212,8 +211,6 @@ def despite_fault(observation: Observation, outcome: Judgement, finding: Finding
     An agent that rightly retries then acts twice, because of the fault. A fault that lets its tool run and changes the
     reply looks the same to the agent wherever it acts.
     """
-    from holdfast.checks.trace.calls import reached
-
     for entry in observation.met:
         if entry.ran and reached(entry.mode) != "always":
             why = f"{entry.target} had already run when `{entry.mode}` was injected"

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
+import yaml
+
 from holdfast.likeness.tables import fold, months
 
 _FENCE = re.compile(r"^\s*(```+|~~~+)\s*([\w+-]*)\s*$")
@@ -112,8 +114,6 @@ def _add_code(code: str, name: str, blocks: TextBlocks) -> None:
 
 
 def _yaml(code: str) -> Any:
-    import yaml
-
     try:
         return yaml.safe_load(code)
     except yaml.YAMLError:

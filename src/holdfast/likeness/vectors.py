@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,6 @@ _TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
 
 def missing() -> str | None:
     """What must be installed to compare meanings, or None."""
-    from importlib.util import find_spec
-
     lacking = [name for name in _NEEDED if find_spec(name) is None]
     if not lacking:
         lacking = [name for name in (_WEIGHTS, _TOKENS) if not (_folder() / name).is_file()]
@@ -27,8 +26,6 @@ def missing() -> str | None:
 
 
 def _folder() -> Path:
-    from importlib.util import find_spec
-
     spec = find_spec("wordllama")  # Searches without importing: the package's own loader needs the network.
     places = spec.submodule_search_locations if spec is not None else None
     return Path(next(iter(places or ()), ""))

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeAlias
@@ -195,8 +196,6 @@ def _as_file(data: bytes) -> IO[bytes]:
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("holdfast-order"), "w+b")
     else:
-        import tempfile
-
         file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     file.write(data)
     file.flush()

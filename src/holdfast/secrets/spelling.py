@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -58,8 +59,6 @@ def forms(secret: str) -> Iterator[SecretSpelling]:
 
 def spellings(secret: str) -> set[str]:
     """The usual encodings as plain texts, to recognise what a cut has left of a secret."""
-    import json
-
     escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
     in_url = {way(secret, safe, errors="surrogateescape") for way in (quote, quote_plus) for safe in ("", "/")}
     lower = {re.sub("%..", lambda match: match.group().lower(), text) for text in in_url}

@@ -19,12 +19,13 @@ from holdfast.model.spec import AgentSpec
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent
 from holdfast.processes import scratch
+from holdfast.processes.launcher import Launcher
+from holdfast.processes.startable import argv_of, start
 from holdfast.protocols.world import Left
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import SitePlanes
     from holdfast.planes.trial_address import TrialAddress
-    from holdfast.processes.launcher import Launcher
     from holdfast.processes.program import Program
     from holdfast.protocols.sandbox import FileChange, Sandbox
     from holdfast.protocols.service import Service
@@ -47,8 +48,6 @@ class Machine:
     def launcher(self) -> Launcher:
         """The launch host, started with the first program: most sites of a fast agent never need one."""
         if self._launcher is None:
-            from holdfast.processes.launcher import Launcher
-
             self._launcher = Launcher()
         return self._launcher
 
@@ -77,13 +76,9 @@ class MachinePlace:
         return agent
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
-        from holdfast.processes.startable import argv_of
-
         return argv_of(agent, self._machine.root, env)
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Program:
-        from holdfast.processes.startable import start
-
         program = await start(self._machine.launcher, list(argv), env, self._machine.root, stdio)
         if self._address is not None:
             self._address.process_tree.first = program.keeper

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import signal
+import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from shutil import which
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -137,8 +142,6 @@ def manager_of(shim: str, path: str) -> str | None:
         return None
     if match is None:
         return None
-    from shutil import which
-
     return which(os.fsdecode(match[1]), path=path)
 
 
@@ -149,8 +152,6 @@ def program_behind(manager: str, name: str, root: Path, environ: Mapping[str, st
 
 @cache
 def _ask_manager(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], ...]) -> str | None:
-    import subprocess  # imported here because few users have such a shim
-
     try:
         with subprocess.Popen(  # noqa: S603 (the user's own manager, asked as its shim would ask it)
             [manager, "which", name],
@@ -170,11 +171,6 @@ def _ask_manager(manager: str, name: str, root: Path, environ: tuple[tuple[str, 
 
 def _read_output(process: Popen[bytes]) -> bytes:
     """The output of the command, if it succeeds in time and is short; the process is killed in any case."""
-    import select
-    import signal
-    import subprocess
-    from time import monotonic
-
     assert process.stdout is not None, "it has a pipe"
     output, until = b"", monotonic() + _ASKED_S
     try:

@@ -18,6 +18,7 @@ from holdfast.protocols.sandbox import SandboxBackend
 from holdfast.protocols.service import ServiceKeeper
 from holdfast.world.agent_mounts import NO_MOUNTS, Mounts
 from holdfast.world.kept_world import WorldKeeper
+from holdfast.world.services import open_keeper
 
 
 class WorldSettings(Struct, frozen=True):
@@ -69,8 +70,6 @@ class SiteWorlds:
         key = canonical(service)
         async with self._opening:
             if key not in self._keepers:
-                from holdfast.world.services import open_keeper
-
                 folder = self.folder / f"service-{len(self._keepers)}"
                 folder.mkdir(mode=0o755, exist_ok=True)  # a failed attempt was removed
                 docker = self.backend.traits.image

@@ -17,6 +17,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, PlacedFile
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database
+from holdfast.world.services.drift import drift
 
 CLONE_S = 120.0
 
@@ -123,8 +124,6 @@ async def fill(
 
 async def _into(database: Database, fixture: Fixture, root: Path, trial: Trial) -> None:
     if fixture.type == "drift":
-        from holdfast.world.services.drift import drift
-
         rng = Random(digest(canonical([trial.seed, trial.replica, fixture.table])))
         await drift(database, fixture.table or "", fixture.rate, fixture.kinds, rng)
         return

@@ -1,7 +1,6 @@
 """The HTTP agent: a running server that gets one request per turn.
 
-The parts are loaded when an agent is opened: request makes requests, client sends them, reply finds the answer, reset
-restores the agent's initial state.
+`request` makes the requests, `client` sends them, `reply` finds the answer, `reset` restores the agent's initial state.
 """
 
 from __future__ import annotations
@@ -15,18 +14,21 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.agents.dialogue import dialogue_of
+from holdfast.agents.http.changed_client import ChangedClient
+from holdfast.agents.http.client import HttpClient, HttpExchange
+from holdfast.agents.http.reply import ReplyReader
+from holdfast.agents.http.request import request_form
+from holdfast.agents.http.reset import reset_of
 from holdfast.agents.time_limit import left_s, unless_limited
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import RequestChange, Task
+from holdfast.reading.json_values import find_at
 
 if TYPE_CHECKING:
     from holdfast.agents.dialogue import Dialogue
-    from holdfast.agents.http.changed_client import ChangedClient
-    from holdfast.agents.http.client import HttpClient, HttpExchange
     from holdfast.agents.http.cookies import CookieJar
-    from holdfast.agents.http.reply import ReplyReader
     from holdfast.agents.http.request import HttpRequest, RequestForm
     from holdfast.agents.http.reset import Reset
     from holdfast.http1.client import WasAccepted
@@ -65,18 +67,11 @@ class HttpAgent:
         `agent` are resolved: no references are left. Raises AgentUnavailable (config) if no request can be made from
         them.
         """
-        from holdfast.agents.http.client import HttpClient
-        from holdfast.agents.http.reply import ReplyReader
-        from holdfast.agents.http.request import request_form
-        from holdfast.reading.json_values import find_at
-
         form = request_form(agent)
         path = agent.response_path
         reader = ReplyReader(find_at(path), path) if path else ReplyReader()
         reset = None
         if agent.has_reset:
-            from holdfast.agents.http.reset import reset_of
-
             reset = reset_of(agent, form.url, root, limit)
         keep = not agent.has_reset if agent.keep_alive is None else agent.keep_alive
         wire = HttpClient(form.url, form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=keep)
@@ -136,8 +131,6 @@ class HttpAgent:
 
     def _with_change(self, change: RequestChange, task: Task) -> HttpAgent:
         """This agent with changed requests. It shares everything that must be closed."""
-        from holdfast.agents.http.changed_client import ChangedClient
-
         assert not isinstance(self._wire, ChangedClient)
         wire = ChangedClient(self._wire, self._form, change, task)
         return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)
@@ -176,8 +169,6 @@ class HttpAgent:
         sending = self._send(request, cookies, left_s(world), accepted)
         if not world.context.sink.has_limits:
             return await sending
-        from holdfast.agents.http.client import HttpExchange
-
         began = world.context.sink.now()
         exchange = await unless_limited(sending, world.context, ended=HttpExchange("timeout"))
         exchange.latency_ms = exchange.latency_ms or (world.context.sink.now() - began) * 1000
@@ -192,8 +183,6 @@ class HttpAgent:
         except AgentUnavailable as gone:
             if self._fate is None or gone.config:
                 raise
-            from holdfast.agents.http.client import HttpExchange
-
             return HttpExchange(*await self._fate())
         if exchange.ending in ("closed", "crashed") and self._fate is not None:
             ending, detail = await self._fate()

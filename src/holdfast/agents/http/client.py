@@ -9,6 +9,7 @@ import asyncio
 import errno
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
@@ -53,8 +54,6 @@ def _reason(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeou
 
 
 def _tls_reason(error: BaseException | None) -> tuple[str, str]:
-    import ssl
-
     if isinstance(error, ssl.SSLCertVerificationError):
         return "its certificate is not trusted", "name the authority that signed it in SSL_CERT_FILE"
     return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
@@ -213,8 +212,6 @@ def trusted() -> SSLContext:
 
 @lru_cache(1)
 def _trusted(file: str | None, folder: str | None) -> SSLContext:
-    import ssl
-
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
 
@@ -83,8 +84,6 @@ def _expiry(attributes: dict[str, str]) -> float:
         pass
     if "expires" not in attributes:
         return float("inf")
-    from email.utils import parsedate_to_datetime
-
     try:
         return parsedate_to_datetime(attributes["expires"]).timestamp()
     except (ValueError, OverflowError):

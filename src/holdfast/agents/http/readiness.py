@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from holdfast.agents.http.client import HttpClient
+from holdfast.agents.http.request import HttpRequest
+from holdfast.agents.http.url import read_url
 from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.pipes import Pipes, Tail
@@ -130,10 +133,6 @@ async def _accepts(host: str, port: int) -> bool:
 
 
 async def _answers(url: str) -> bool:
-    from holdfast.agents.http.client import HttpClient
-    from holdfast.agents.http.request import HttpRequest
-    from holdfast.agents.http.url import read_url
-
     try:
         where = read_url(url)
     except ValueError as wrong:

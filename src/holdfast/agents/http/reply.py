@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -150,8 +151,6 @@ def _failure(value: Any) -> str:
 
 
 def _status_line(exchange: HttpExchange) -> str:
-    from http import HTTPStatus
-
     status = exchange.status or 0
     phrase = next((s.phrase for s in HTTPStatus if s == status), "")
     to = f", redirect to {beginning(exchange.location)} not followed" if exchange.location and status < 400 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -135,8 +136,6 @@ def _is_block(piece: Any) -> bool:
 
 
 def _as_json(value: Any) -> str:
-    import json
-
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):

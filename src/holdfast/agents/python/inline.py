@@ -29,10 +29,12 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.planes.describe import said
+from holdfast.planes.injection.weather import Weather
 from holdfast.planes.install import Installed
+from holdfast.planes.open_call import under
+from holdfast.planes.traced_call import CallTrace
 
 if TYPE_CHECKING:
-    from holdfast.planes.injection.weather import Weather
     from holdfast.protocols.trial import TrialContext
     from holdfast.protocols.world import World
 
@@ -138,8 +140,6 @@ class InlineAgent:
         trial, output = context.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
-            from holdfast.planes.injection.weather import Weather
-
             weather = Weather(trial, context.injector.add_fault, context.injector.amend_fault, context.injector.add_use)
         broke: list[HarnessError] = []
         if self._env:  # another agent of this process may have its own
@@ -152,9 +152,6 @@ class InlineAgent:
                 if weather is None:
                     turns, notes = await self._converse(task, context)
                 else:
-                    from holdfast.planes.open_call import under
-                    from holdfast.planes.traced_call import CallTrace
-
                     attack = trial.task.attack or not trial.scenario.calm
                     watch = CallTrace(
                         perf_counter() - context.sink.now(), lambda _, e: context.sink.add(e), attack=attack

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any, TypeAlias
 
 from holdfast.agents.dialogue import AgentMessage
@@ -14,6 +15,8 @@ from holdfast.model.codec import carried
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.describe import said
+from holdfast.planes.injection.raised_error import load_exception
+from holdfast.planes.injection.weather import make_fault
 from holdfast.planes.install import Installed, install, resolve
 
 AgentInput: TypeAlias = str | list[AgentMessage]
@@ -39,14 +42,9 @@ class Loaded:
 def prepare(scenarios: tuple[Scenario, ...]) -> None:
     """Imports everything that the faults need, before the spec's folder can hide a library from Holdfast."""
     injections = [injection for scenario in scenarios for injection in scenario.injections]
+    for injection in injections:
+        make_fault(injection)
     if injections:
-        from holdfast.planes.injection.weather import make_fault
-
-        for injection in injections:
-            make_fault(injection)
-        import json  # noqa: F401
-        from importlib.resources import files
-
         files("holdfast")  # faults read their texts this way; the first time it imports more
 
 
@@ -63,8 +61,6 @@ def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Res
     for scenario in scenarios:
         for injection in scenario.injections:
             if injection.raises:
-                from holdfast.planes.injection.raised_error import load_exception
-
                 load_exception(injection.raises)
     return loaded, reset, install(agent)
 

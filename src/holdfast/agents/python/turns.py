@@ -29,12 +29,14 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said
+from holdfast.planes.injection.weather import Weather
+from holdfast.planes.open_call import drive, under
+from holdfast.planes.traced_call import CallTrace, ReadValues
 from holdfast.processes.startable import variables
 
 if TYPE_CHECKING:
     from asyncio import Runner
 
-    from holdfast.planes.injection.weather import Weather
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 _OURS = tuple([os.path.join(_PACKAGE, part) + os.sep for part in ("agents", "faults", "planes")])
@@ -70,10 +72,6 @@ def perform(
     request: protocol.TrialRequest, agent: Loaded, reset: ResetFunction | None, line: protocol.ReportLine
 ) -> None:
     """Runs the trial and sends its events as they happen."""
-    from holdfast.planes.injection.weather import Weather
-    from holdfast.planes.open_call import drive, under
-    from holdfast.planes.traced_call import CallTrace
-
     set_environment(request.trial)
     if reset is not None and not _reset(reset, line):
         return
@@ -244,8 +242,6 @@ async def take_turn(
 
 def _canaries(returned: dict[Any, Any], inputs: tuple[AgentInput, ...]) -> tuple[str, ...]:
     """The canaries in the fields of the result, except those that only repeat the agent's input."""
-    from holdfast.planes.traced_call import ReadValues
-
     own = {key: value for key, value in returned.items() if key != "messages" and not _repeats(value, inputs)}
     return ReadValues(own).canaries
 

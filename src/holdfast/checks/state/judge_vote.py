@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from msgspec import Struct
@@ -64,7 +65,5 @@ def _score(value: Any) -> float:
 
 def middle(votes: Sequence[Vote]) -> tuple[float, Vote]:
     """The median of the scores, and the vote nearest to it."""
-    from statistics import median
-
     score = median([vote.score for vote in votes])
     return score, min(votes, key=lambda vote: abs(vote.score - score))

@@ -25,6 +25,7 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
+from holdfast.sqltext.bare_table import bare_table
 from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.token_cursor import TokenCursor
 from holdfast.sqltext.writes import writes_of
@@ -72,8 +73,6 @@ class Sql:
         return replace(self.traits, services=(ServiceRead("service", self.service, "database"),))
 
     def tables_read(self) -> Iterable[tuple[str, str]]:
-        from holdfast.sqltext.bare_table import bare_table
-
         return [("query", table)] if (table := bare_table(self.query)) else []
 
     codes: ClassVar[Mapping[str, str]] = {

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
+
+import yaml
 
 from holdfast.errors import UserError
 
 
 def names() -> list[str]:
     """The names of all profiles, sorted."""
-    from importlib.resources import files
-
     return sorted(f.name.removesuffix(".yaml") for f in files(__name__).iterdir() if f.name.endswith(".yaml"))
 
 
@@ -20,9 +21,5 @@ def load(name: str) -> dict[str, Any]:
         raise UserError(
             f"no profile is called {name!r}", code="profile-unknown", hint=f"profiles: {', '.join(names())}"
         )
-    from importlib.resources import files
-
-    import yaml
-
     loaded: dict[str, Any] = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text("utf-8"))
     return loaded

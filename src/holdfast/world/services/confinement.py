@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -34,8 +35,6 @@ def server_user(*names: str) -> User | None:
     """The first account of these that the machine has, else nobody; None if Holdfast may not change users."""
     if os.geteuid() != 0:
         return None
-    import pwd
-
     for name in (*names, "nobody"):
         try:
             account = pwd.getpwnam(name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 import shlex
 import stringprep
 import unicodedata
 from base64 import b64encode
 from collections.abc import Collection
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -109,8 +111,6 @@ def mysql_settings(spec: ServiceSpec) -> MysqlSettings:
     } & env.keys()
     password = env.get("ROOT_PASSWORD", "")
     if env.get("RANDOM_ROOT_PASSWORD") and not password:
-        import secrets
-
         password = secrets.token_urlsafe(24)
     notes = () if password_keys else (_open(spec, "MYSQL_ROOT_PASSWORD"),)
     return MysqlSettings(password, env.get("DATABASE", ""), user, env.get("PASSWORD", ""), server, notes)
@@ -160,8 +160,6 @@ def _open(spec: ServiceSpec, variable: str) -> str:
 
 def url(scheme: str, user: str, password: str, path: str) -> str:
     """The URL for the agent, with placeholders {host} and {port}."""
-    from urllib.parse import quote
-
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
     return f"{scheme}://{login}{'@' if login else ''}{{host}}:{{port}}/{quote(path, safe='')}"
 
