@@ -171,8 +171,8 @@ def test_what_leaves_a_table_as_it_was_is_no_change(sea: Bay) -> None:
 
 
 def test_an_agent_cannot_disguise_what_it_changes(sea: Bay) -> None:
-    disguises = {"mysql": "ALTER TABLE people MODIFY size double;"}
-    disguises["postgres"] = """
+    secret_forms = {"mysql": "ALTER TABLE people MODIFY size double;"}
+    secret_forms["postgres"] = """
     CREATE OR REPLACE FUNCTION same(people) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT ''x''::text';
     CREATE CAST (people AS text) WITH FUNCTION same(people);
     ALTER DATABASE postgres SET extra_float_digits = -15;
@@ -181,7 +181,7 @@ def test_an_agent_cannot_disguise_what_it_changes(sea: Bay) -> None:
     statements = ["UPDATE people SET first = 'z' WHERE id = 1", "UPDATE people SET size = size + 1e-9 WHERE id = 1"]
 
     async def scene(db: Any) -> list[bool]:
-        await db.execute(WIDE + MORE[db.spec.kind] + disguises[db.spec.kind])
+        await db.execute(WIDE + MORE[db.spec.kind] + secret_forms[db.spec.kind])
         found = []
         for statement in statements:
             before = await fingerprints(db, timeout_s=10)

@@ -163,6 +163,8 @@ class LaunchHost(SpareChild):
             ticket, order = received
             self.report_taken(TAKEN.pack(me, ticket))
             self._keep(ticket, order)
+            # A keeper is reused only if the next program would find it exactly as the last one did: no leftover
+            # processes, and no changed limits, priority or cores.
             if any_children() or inherited() != state:
                 return 0
             self.report_taken(TAKEN.pack(me, 0))
@@ -188,6 +190,7 @@ class LaunchHost(SpareChild):
         # If a shell started the agent, SIGTERM ends the shell first: the agent itself gets time to clean up.
         if status in STOPPED:
             linger(pid)
+        # First the group, then the daemons that left it: those have become children of this process.
         kill_group(pid, signal.SIGKILL)
         left = end_orphans(set())
         self._tell(EXITED, ticket, status, took, len(left))

@@ -53,6 +53,8 @@ def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
         return b""
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as line:
+            # A netlink query for one socket takes microseconds; reading /proc/net/tcp takes longer the more connections
+            # there are.
             line.send(_question(peer, server))
             answer = line.recv(4096)
     except OSError:
@@ -159,6 +161,8 @@ class ProcessTree:
             inode = client_inode(peer, server_port) if self.first else None
             if inode is None or self._holds(inode):
                 return False
+            # The socket may belong to a process that started after the last look, or be handed to one: search all
+            # processes for it, and repeat, because the report of a new process may still be under way.
             other = await asyncio.to_thread(holder, inode)
             if other is None or descends(other, self.first):
                 return False

@@ -76,6 +76,7 @@ class SpareChild:
 
     def run(self) -> None:
         """Runs until the control socket closes; then kills everything that still runs."""
+        # SIGCHLD writes to this pipe, so the poll below wakes for dead children, too.
         os.set_blocking(self._died[1], False)
         signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -85,11 +86,13 @@ class SpareChild:
         control = self.control.fileno()
         while not self.over:
             # Waiting children read orders from the same socket, and the kernel gives each order to one of them. So this
-            # process
-            # looks for orders itself only while no child waits, and otherwise only for the end of the other side.
+            # process looks for orders itself only while no child waits, and otherwise only for the end of the other
+            # side.
             poll.register(control, 0 if self.ready else select.POLLIN)
             events = dict(poll.poll(None if self.ready else self.pause_ms))
             self._attend(events)
+            # A new child is made after a pause without events, when the last one has started its work, or at once if an
+            # order is already waiting.
             if not self.ready and not self.over and (not events or control in events):
                 self._breed()
         end_orphans(set())

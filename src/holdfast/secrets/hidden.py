@@ -68,8 +68,8 @@ class Hidden:
     def text(self, text: str) -> str:
         """A text without the secrets."""
         data = text.encode("utf-8", "surrogateescape")
-        for form in disguises(self._texts, text=True):
-            data = data.replace(form.found, MASK)
+        for form in secret_forms(self._texts, text=True):
+            data = data.replace(form.data, MASK)
         return self._mask(data.decode("utf-8", "surrogateescape"))
 
     def plain(self, data: bytes) -> bytes:
@@ -80,11 +80,13 @@ class Hidden:
 
     def overwrite(self, data: mmap, *, text: bool) -> None:
         """Replaces all forms that a server writes with masks of the same length."""
-        forms = disguises(self._texts, text=text)
+        # Windows overlap by the longest possible form, so no form is split between two. A window masks only what begins
+        # in its first part: the rest is the beginning of the next window, which sees longer forms there first.
+        forms = secret_forms(self._texts, text=text)
         for start in range(0, len(data), WINDOW):
             window = data[start : start + WINDOW + self._lap]
             for form in forms:
-                if 0 <= window.find(form.found) < WINDOW:  # the next window sees the longer ones there first
+                if 0 <= window.find(form.data) < WINDOW:  # the next window sees the longer ones there first
                     _overwrite(data, form, start)
                     window = data[start : start + WINDOW + self._lap]
 
@@ -99,6 +101,8 @@ class Hidden:
 
     def masked(self, file: IO[bytes]) -> Iterator[bytes]:
         """A text, window by window, without the forms that `mask` recognises; raises CannotMask if one does not end."""
+        # A window can be masked by itself only if no secret crosses its border. So the border is moved to a place where
+        # masking both sides separately gives the same text, and _NO_END keeps `mask` from treating the border as a cut.
         rest, start = b"", ""
         while block := file.read(max(WINDOW, 4 * self._lap)):
             if rest:
@@ -113,6 +117,7 @@ class Hidden:
         lap = self._lap
         end = len(data)
         data += following[:lap]
+        # Tries places before the end until one is safe. Only a text that is full of secrets has none.
         for at in range(end, end - 2 * lap, -max(1, lap // _TRIES)):
             left, right = data[at - lap : at], data[at : at + lap]
             if right[:1] and right[0] & 0xC0 == 0x80:
@@ -129,11 +134,11 @@ class Hidden:
 
 def _overwrite(data: mmap, form: SecretForm, start: int) -> None:
     """One form, wherever it begins in one window."""
-    size = len(form.found)
-    at = data.find(form.found, start, start + WINDOW + size - 1)
+    size = len(form.data)
+    at = data.find(form.data, start, start + WINDOW + size - 1)
     while at >= 0:
         data[at : at + size] = form.mask
-        at = data.find(form.found, at + size, start + WINDOW + size - 1)
+        at = data.find(form.data, at + size, start + WINDOW + size - 1)
 
 
 def _longest(value: bytes) -> tuple[int, bytes]:
@@ -143,14 +148,14 @@ def _longest(value: bytes) -> tuple[int, bytes]:
 class SecretForm(NamedTuple):
     """Bytes that reveal a secret, and a replacement of the same length."""
 
-    found: bytes
+    data: bytes
     mask: bytes
 
 
-def disguises(secrets: Iterable[str], *, text: bool) -> list[SecretForm]:
+def secret_forms(secrets: Iterable[str], *, text: bool) -> list[SecretForm]:
     """Every form to search for, longest first, because a secret may begin with another."""
     forms = {form for secret in secrets for form in (*_written(secret), *(() if text else _numbers(secret)))}
-    return sorted(forms, key=lambda form: (-len(form.found), form))
+    return sorted(forms, key=lambda form: (-len(form.data), form))
 
 
 def _masked(secret: str) -> str:
@@ -166,12 +171,13 @@ def _masked(secret: str) -> str:
 
 def _written(secret: str) -> Iterator[SecretForm]:
     masked = _masked(secret)
+    # An escape doubles characters of the secret and of its mask alike, so both keep the same length.
     for table in _ESCAPES:
         pairs = [(table.get(char, char), table.get(char, mask)) for char, mask in zip(secret, masked, strict=True)]
         yield SecretForm(*(_bytes("".join(side)) for side in zip(*pairs, strict=True)))
     in_hex = SecretForm(*(_bytes(one).hex().encode() for one in (secret, masked)))
     yield in_hex
-    yield SecretForm(in_hex.found.upper(), in_hex.mask.upper())
+    yield SecretForm(in_hex.data.upper(), in_hex.mask.upper())
 
 
 def _bytes(text: str) -> bytes:
@@ -227,6 +233,8 @@ def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
         return
     with path.open("r+b") as file, mmap(file.fileno(), 0) as data:
         hidden.overwrite(data, text=text)
+        # Overwriting knows the forms that servers write. Any other form that `mask` still recognises can be replaced in
+        # a script, where lengths do not matter, but not in a binary file.
         if not hidden.spelled_in(data):
             return
     if not text:

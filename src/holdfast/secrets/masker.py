@@ -39,6 +39,7 @@ class Masker:
         """Every piece of every secret: its encoding, the position in it, and how much of it identifies the secret."""
         for secret in secrets:
             for whole in spellings(secret):
+                # An encoding is longer than the secret, so more of its characters are needed to identify the secret.
                 least = PIECE * len(whole) // len(secret)
                 for at in range(len(whole) - PIECE + 1):
                     self._pieces.setdefault(whole[at : at + PIECE], []).append((whole, at, least))
@@ -48,6 +49,7 @@ class Masker:
 
     def text(self, text: str) -> str:
         for form in self._forms:
+            # A substring test first: it is much faster than the pattern, and nearly always false.
             if form.core in text:
                 text = form.pattern.sub(MASK, text)
         return self._mask_at_cuts(text) if self._is_cut(text) else text
@@ -67,6 +69,8 @@ class Masker:
         """Masks both ends of a part of a text between two cuts; a space may separate it from the cut."""
         if len(part) < PIECE:
             return part
+        # A cut leaves the end of a secret at the start of the next part and its beginning at the end of the previous
+        # one.
         for start in (0, 1) if part[:1].isspace() else (0,):
             if size := self._ending_length(part, start):
                 part = part[:start] + MASK + part[start + size :]
@@ -100,6 +104,8 @@ class Masker:
         """The value with every text in it masked; Holdfast's own words stay, or it could not be read again."""
         if not self._forms:
             return value
+        # One search in the encoded value replaces a walk through all its texts: a core has no characters that encoding
+        # could change.
         if not any(map(encode(value).__contains__, self._cores)) and not self._cut_inside(value):
             return value
         masked: S = self._inside(value)

@@ -37,6 +37,7 @@ class SecretSpelling:
 
     def __init__(self, parts: Sequence[str]) -> None:
         self._parts = parts
+        # The longest run of characters that every encoding leaves alone must be in the text, however it is encoded.
         runs = ("".join(run) for literal, run in groupby(parts, key=_LITERAL.__contains__) if literal)
         self.core = max(runs, key=len, default="")
         """A text without this cannot contain the secret."""
@@ -70,6 +71,8 @@ def _coded(secret: str) -> Iterator[str]:
     """Its base64 for each of the three alignments, without the characters that it shares with its neighbours."""
     data = secret.encode("utf-8", "surrogateescape")
     for before, begun in enumerate(_BEGUN):
+        # Base64 encodes three bytes as four characters, so the text depends on where the secret begins in its group.
+        # The first and the last characters also encode neighbouring bytes and are left out.
         text = b64encode(bytes(before) + data).decode()
         yield text[begun : (before + len(data)) * 8 // 6]
 

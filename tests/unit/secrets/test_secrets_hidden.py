@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from example_counts import examples
 from golden_words import Golden
 from holdfast.secrets import hidden as hiding
-from holdfast.secrets.hidden import CannotMask, Hidden, disguises
+from holdfast.secrets.hidden import CannotMask, Hidden, secret_forms
 from holdfast.secrets.masker import Masker
 from holdfast.world.kept_world import mask_dump, mask_files
 from refused import refused
@@ -126,7 +126,7 @@ def test_hex_stays_hex_in_either_case(tmp_path, text):
 def test_the_longer_of_two_secrets_goes_whole_from_a_dump(tmp_path):
     secrets = hidden("hunter2", "hunter2-and-the-rest")
     assert dumped(tmp_path, b"hunter2-and-the-rest hunter2", secrets, text=True) == b"[masked]************ [masked"
-    found = [form.found for form in disguises(["hunter2", "hunter2-and-the-rest"], text=False)]
+    found = [form.data for form in secret_forms(["hunter2", "hunter2-and-the-rest"], text=False)]
     assert [len(form) for form in found] == sorted(map(len, found), reverse=True)
 
 

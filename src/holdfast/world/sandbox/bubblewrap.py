@@ -95,6 +95,8 @@ class Bubblewrap:
         """Opens a sandbox and runs a command in it; raises UserError with the command that fixes the problem."""
         limits.sweep()
         ends: list[CommandEnd] = []
+        # Opening a sandbox is not enough: some machines allow the namespaces and refuse the mounts or the exec. The
+        # exit code 42 cannot come from a shell that failed to start.
         sandbox_spec = SandboxSpec("probe", commands=(lambda _: ends.append) if kernel.can_filter() else None)
         try:
             sandbox = await self.open(sandbox_spec)
@@ -114,6 +116,7 @@ class Bubblewrap:
             await self.close()
             self._host = self._start_host()
         sources = Sources(self._uid, self._gid, self._mapping, self._folder)
+        # An empty group first: if a later step fails, the same cleanup applies whether or not groups were made.
         group = limits.ControlGroup({})
         try:
             wanted = limits.wanted(sandbox_spec.resources)
@@ -237,6 +240,8 @@ class Sources:
         self.trees.clear()
 
     def _tree(self, path: Path, writable: bool) -> int:
+        # Three ways, cheapest first: an id-mapped mount shows root's files as the sandbox user's without copying; files
+        # that already belong to that user are mounted as they are; everything else that must be writable is copied.
         owner = path.stat().st_uid
         if owner == 0 and self._mapping >= 0:
             tree = kernel.clone_tree(str(path))

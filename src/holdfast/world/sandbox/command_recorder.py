@@ -102,6 +102,8 @@ class _Writing:
         """Runs forever. It handles dead processes first, because a new process may reuse the pid of one of them."""
         while True:
             ready = [fd for fd, _ in self._poll.poll()]
+            # Ends first, then calls, then orders: a freeze must not be answered before every end that is already known
+            # is recorded.
             ours = [fd for fd in ready if not self._lives.dies(fd)]
             if self._told in ours:
                 self._next()
@@ -117,6 +119,7 @@ class _Writing:
             return
         # The caller is stopped until we answer, so what its pointers lead to can be read from /proc/PID/mem.
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(buffer)
+        # Before the call continues: it is about to change the files from which the hit is derived.
         for hit in self._files.hits(pid, call, arguments):
             self._report(wire.HIT, hit)
         if call == self._exiting:
@@ -205,13 +208,17 @@ class Lifetimes:
             process = self._processes[pid] = _Process(self._watch(pid, pidfd))
         elif pidfd >= 0:
             os.close(pidfd)
+        # If the process calls exec again with the image from before its last exec, that one failed, and its command
+        # never ran.
         self._refused(process, before)
+        # A process that executes itself forever must not fill the memory: the newest command gives way.
         if len(process.commands) == CHAIN:
             self._end(process.commands.pop(), None)
         process.commands.append(_Begun(number, time.monotonic_ns(), before))
 
     def exits(self, pid: int, code: int) -> None:
         """Records that a process is about to exit: all its commands end with this code."""
+        # `exit_group` may come from any thread; the commands belong to the leader.
         if pid not in self._processes:
             pid, pidfd = self._open_leader(pid)
             if pidfd >= 0:
@@ -273,6 +280,7 @@ class Lifetimes:
                 pidfd = os.pidfd_open(pid)
             except OSError:
                 return -1
+        # With too few descriptors left, the process is not watched: a killed one is then reported at the freeze.
         if pidfd >= self._most - _SPARE:
             os.close(pidfd)
             return -1

@@ -135,6 +135,7 @@ def listen_to_calls(program: bytes) -> int:
 
     From Linux 5.19 on, a signal does not interrupt a call while it is examined; it may do so before that.
     """
+    # Newer kernels keep the filtered call waiting through signals. Older ones reject the flag with EINVAL.
     try:
         return _filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
     except OSError as refused:
@@ -211,12 +212,17 @@ def guard(machine: str = "") -> bytes:
     numbers = NUMBERS[machine]
     return b"".join(
         [
+            # The architecture is checked first: a 32-bit call has other numbers, so comparing numbers alone would let a
+            # banned call pass under its 32-bit number. A refused call returns ENOSYS, as on a kernel without it:
+            # programs then fall back instead of crashing.
             _step(_LOAD, _ARCHITECTURE_AT),
             _step(_EQUAL, ARCHITECTURES[machine], no=0, yes=1),
             _refuse(errno.ENOSYS),
             _step(_LOAD, _NUMBER_AT),
             *([_step(_AT_LEAST, _X32, yes=0, no=1), _refuse(errno.ENOSYS)] if machine == "x86_64" else []),
             *(part for name in BANNED for part in (_step(_EQUAL, numbers[name], yes=0, no=1), _refuse(errno.ENOSYS))),
+            # Jumps are relative. `yes=2` skips the next two instructions to the checks of the socket family, and
+            # everything else reaches the `allow`.
             _step(_EQUAL, numbers["socket"], yes=2, no=0),
             _step(_EQUAL, numbers["socketpair"], yes=1, no=0),
             _step(_RETURN, _ALLOW),
@@ -240,6 +246,8 @@ def report_programs(machine: str = "", more: Collection[int] = ()) -> bytes:
             _step(_LOAD, _ARCHITECTURE_AT),
             _step(_EQUAL, ARCHITECTURES[machine], yes=0, no=len(numbers) + 1),
             _step(_LOAD, _NUMBER_AT),
+            # A match jumps over the remaining comparisons and the `allow` to the last instruction, which reports the
+            # call.
             *(_step(_EQUAL, number, yes=len(numbers) - n, no=0) for n, number in enumerate(numbers)),
             _step(_RETURN, _ALLOW),
             _step(_RETURN, _TELL),

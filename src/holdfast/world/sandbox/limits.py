@@ -48,10 +48,13 @@ class ControlGroup:
         Raises OSError or KeyError if the machine cannot. `everybody` returns the processes to limit.
         """
         folder = self._folders.get(controller) or self._make(controller)
+        # Processes move first: a limit on an empty group affects nobody, and moving a process does not move the memory
+        # it already uses, which the kernel then charges to its old group.
         self._gather(folder, everybody)
         try:
             self._write(folder, dict(_settings(controller, limit, unified=_unified(folder))))
         except OSError as refused:
+            # The kernel refuses a memory limit below what the group uses with EBUSY.
             if refused.errno != errno.EBUSY:
                 raise
             return False
@@ -104,6 +107,8 @@ class ControlGroup:
     def _gather(self, folder: Path, everybody: Callable[[], Iterable[int]]) -> None:
         """Moves all processes into the group, including those that start meanwhile."""
         there: set[int] = set()
+        # Children inherit the group of their parent, so only those that were forked before their parent moved are
+        # missed. Each round finds them, until one finds nobody new.
         while new := set(everybody()) - there:
             for pid in sorted(new):
                 with contextlib.suppress(ProcessLookupError):
@@ -137,6 +142,8 @@ def parents() -> dict[str, Path]:
     """Holdfast's own control group by controller, where groups can be created below it."""
     own = _own_groups()
     groups: dict[str, Path] = {}
+    # Both versions may be mounted together: each controller is then in exactly one of them. In version 2 a controller
+    # can be used only if the parent group delegates it.
     for mounted, kind, controllers in _hierarchies():
         for controller in ("memory", "cpu"):
             if kind == "cgroup" and controller in controllers:
@@ -155,6 +162,8 @@ def sweep() -> tuple[str, ...]:
     removed = []
     for parent in set(parents().values()):
         for folder in parent.glob(f"{PREFIX}*-*"):
+            # A group names the process that made it. A reused pid keeps a group of a dead run for longer, which costs
+            # nothing.
             pid = folder.name.removeprefix(PREFIX).partition("-")[0]
             if pid.isdigit() and not Path(f"/proc/{pid}").exists():
                 with contextlib.suppress(OSError):

@@ -57,6 +57,8 @@ class SandboxMounts:
 
     def __init__(self, system: System) -> None:
         """Makes everything that is the same for every sandbox, ahead of the first order."""
+        # A slave of the host's mounts: what the host unmounts disappears here, too, and nothing mounted here is visible
+        # on the host. TOP must be a new file system, because everything below it is made as an unprivileged user.
         kernel.unshare(kernel.NEWNS)
         kernel.mount("none", "/", flags=kernel.REC | kernel.SLAVE)
         kernel.mount("tmpfs", TOP, "tmpfs", _PLAIN, "mode=0755,size=64m")
@@ -77,6 +79,9 @@ class SandboxMounts:
         """Adds what belongs to this sandbox only; returns a read-only view of its workspace."""
         self._size = _size(layout.disk)
         self._lower = [f"{SOURCES}/{n}" for n in reversed(layout.layers)]
+        # The order matters. Sources first, since visible paths are bound from them. Then the tree is sealed read-only,
+        # and only after that do the writable folders go on top of it, as mounts of their own that the seal does not
+        # cover.
         _place(layout, trees)
         _add(layout)
         kernel.seal(ROOT)
@@ -94,6 +99,7 @@ class SandboxMounts:
         if source < 0:
             os.mkdir(_OWN_HOME)
         else:
+            # The initial content stays a lower layer: filling the home would copy it for every trial.
             self._home = [f"{DISK}/up-home", f"{SOURCES}/{source}"]
             _overlay(self._home[1:], self._home[0], f"{DISK}/work-home", _OWN_HOME)
         _bind(_OWN_HOME, f"{ROOT}{HOME}")
@@ -140,6 +146,8 @@ class SandboxMounts:
         """A layer whose changes are discarded, and the key to pass to `forget`."""
         self._asides += 1
         aside = f"{_ASIDE}/{self._asides}"
+        # The current workspace, home and /tmp become lower layers of new overlays, whose upper layers are on a tmpfs of
+        # their own. So a check sees everything the agent left, and what it writes disappears with the tmpfs.
         os.mkdir(aside)
         kernel.mount("tmpfs", aside, "tmpfs", _PLAIN, self._size)
         os.mkdir(f"{aside}/shm")
@@ -175,6 +183,7 @@ def _build(system: System) -> None:
     kernel.mount("tmpfs", ROOT, "tmpfs", _PLAIN, "mode=0755,size=64m")
     for folder in _FOLDERS:
         os.makedirs(f"{ROOT}{folder}")
+    # Links and files come after the folders: a link must not redirect a mount, and a file needs its parent.
     for path in system.folders:
         os.makedirs(f"{ROOT}{path}")
         _show(path, f"{ROOT}{path}")

@@ -154,6 +154,8 @@ def start(
     """Starts a program in these groups; returns bubblewrap's pid and the pipe on which it reports."""
     status_fd, tell = os.pipe()
     options = file_in_memory(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead, nested=nested)))
+    # The descriptors are first moved above all target numbers: dup2 to 0, 1, 2 … could otherwise overwrite one that is
+    # still needed.
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
     words = ["bwrap", "--args", str(_OPTIONS), "--json-status-fd", str(_STATUS)]
     try:
@@ -182,12 +184,15 @@ def _spawn(bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
 
 def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
     """Starts it inside control groups. Raises OSError if it cannot enter them or cannot be executed."""
+    # posix_spawn cannot enter a control group, so this forks. The close-on-exec pipe tells failure from success: exec
+    # closes it without a byte, an error writes its errno.
     failed, low = os.pipe()
     fail = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(low)
     pid = os.fork()
     if pid == 0:
         try:
+            # Before exec: a program that starts children immediately must not have any outside the groups.
             for group in groups:
                 os.write(group, b"0")  # the process that writes it
             os.setsid()

@@ -37,10 +37,13 @@ def settle(machine: System) -> SandboxMounts:
     Raises OSError if it cannot.
     """
     uid, gid = os.getuid(), os.getgid()
+    # User namespace first: it grants the rights to make the others. The ids map to themselves, so files keep their
+    # owner and the agent does not appear as root.
     kernel.unshare(kernel.NEWUSER | kernel.NEWNET)
     kernel.map_self(uid, gid)
     kernel.raise_loopback()
     mounts = SandboxMounts(machine)
+    # Computed here and cached, before any order arrives.
     if kernel.can_filter():
         kernel.guard()
     wire.layout_of(wire.written(SandboxLayout()))  # by then, only this process uses the memory that an order writes to
@@ -78,6 +81,8 @@ class Supervisor:
     def run(self, layout: SandboxLayout, fds: tuple[int, ...]) -> None:
         """Serves requests until the line closes; then ends everything."""
         gc.disable()  # nothing here makes reference cycles
+        # SIGCHLD wakes the poll below through this pipe: one loop then handles requests and dead programs, without
+        # races between a signal and the wait.
         died, dying = os.pipe()
         os.set_blocking(dying, False)
         signal.set_wakeup_fd(dying, warn_on_full_buffer=False)
@@ -100,6 +105,8 @@ class Supervisor:
 
     def _open(self, layout: SandboxLayout, trees: tuple[int, ...]) -> None:
         self._layout = layout
+        # The order matters. The kernel accepts a filter from an unprivileged process only after no_new_privs. The
+        # recorder forks before the limits are set, so that the agent's limits do not apply to it.
         listeners = [_listener(host, port) for host, port in layout.listen]
         view = self._mounts.furnish(layout, trees)
         kernel.forgo_privileges()
@@ -174,6 +181,7 @@ class Supervisor:
 
         Bubblewrap may end before its child, which then becomes a child of this process.
         """
+        # The time is read first: cleaning up may take longer than the program ran.
         took = program.took_ns
         end_orphans({*self._programs, *self._readers, *self._spared})
         self._forget(program.aside)
@@ -191,12 +199,15 @@ class Supervisor:
                 program.signal(message.value)
 
     def _freeze(self, message: SupervisorMessage) -> None:
+        # Killing is asynchronous. The reply to the freeze is sent by _reap once the last program is gone, so nothing
+        # can change the workspace after it.
         for program in self._programs.values():
             program.signal(signal.SIGKILL)
         self._freezing.append(message.ticket)
         self._reap()
 
     def _snapshot(self, message: SupervisorMessage) -> None:
+        # A running program could hold files of the old upper layer open and write to it after it became a lower one.
         if self._programs:
             self._report(wire.REFUSED, message.ticket, errno.EBUSY, text="a program is still running")
             return
@@ -228,6 +239,8 @@ class Supervisor:
 
     def _changes(self, message: SupervisorMessage) -> None:
         """Reads changes in a child process: with permission for every file here, and at the speed of its reader."""
+        # A fork, because walking a large layer takes seconds and this process must keep answering. The child inherits
+        # the mounts, and a slow reader blocks only the child.
         reader = os.fork()
         if reader:
             self._readers.add(reader)

@@ -165,8 +165,7 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
         theirs.close()
     try:
         # Closed before the server is: a process that has started and is not tied to Holdfast yet waits for the go-
-        # ahead,
-        # and ends when it reads the end of the socket instead.
+        # ahead, and ends when it reads the end of the socket instead.
         with ours:
             await _release(server, ours, launch)
     except BaseException:

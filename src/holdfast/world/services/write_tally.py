@@ -37,6 +37,7 @@ def remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) ->
     operations: dict[str, str] = {}
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
+        # Columns before files: an ALTER may rewrite the file as well, and is the better name for what happened.
         if was is None or now is None:
             operations[name] = "create" if was is None else "drop"
         elif was.columns != now.columns:
@@ -110,6 +111,8 @@ def events(service: str, tally: WriteTally, counters: Counters, now: float) -> l
         _merge(logged, (whole.of(table), op), entry)
     audit_events = [_event(service, key, entry, _rows(key, logged, counters)) for key, entry in logged.items()]
     audit_events = [event for event in audit_events if event.details["rows"] != 0]
+    # Rows without a statement were changed inside the server: they have no time of their own, so they get the time
+    # snapshot.
     for table, op, rows in _unlogged(logged, counters):
         audit_events.append(_event(service, (table, op), WriteEntry(now, 0, True), rows))
     for event in audit_events:
@@ -143,6 +146,8 @@ def _rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntry], co
     if not logged[key].counted:
         return None
     changed = counters.changed.get(table, {})
+    # If the server counts all operations together, the number belongs to a statement only if the log has no other one
+    # on that table.
     if counters.by_operation and op in _COUNTED:
         return changed.get(op, 0)
     total = sum(changed.values())
@@ -153,6 +158,7 @@ def _rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntry], co
 def _is_explained(table: str, op: str, logged: Mapping[tuple[str, str], WriteEntry]) -> bool:
     """Whether a logged statement explains these rows."""
     ops = {operation for (name, operation), entry in logged.items() if name == table and entry.counted}
+    # An operation such as MERGE or COPY may insert, update and delete, so it explains rows of any kind.
     return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))
 
 
