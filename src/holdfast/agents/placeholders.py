@@ -76,7 +76,7 @@ def with_port(agent: AgentSpec, port: int) -> AgentSpec:
 
 
 def _expansion(variable: str, quote: str) -> str:
-    """The variable as one word: double quotes around it suffice, single quotes are closed for it."""
+    """The expansion of the variable as one word; it closes single quotes around it first."""
     if quote == '"':
         return f"${{{variable}}}"
     quoted = f'"${{{variable}}}"'

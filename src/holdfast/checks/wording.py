@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from holdfast.model.shorten import shorten as without_middle
 
 LIMIT = 80
-"""Two such values and a sentence around them stay under 200 characters."""
+"""Maximum length of a value: two of them and a sentence around them stay under 200 characters."""
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:

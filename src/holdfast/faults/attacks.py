@@ -22,7 +22,7 @@ Action: TypeAlias = Annotated[
 
 
 def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rng: Random) -> str:
-    """One of the configured payloads, else one of the built-in ones for this attack.
+    """Chooses one of the configured payloads, else one of the built-in ones for this attack.
 
     A new canary replaces `{canary}` in it.
     """

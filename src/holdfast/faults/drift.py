@@ -117,7 +117,7 @@ def _longer(text: str, times: float, rng: Random) -> str:
 
 
 def _shorter(text: str, times: float) -> str:
-    """As many complete sentences as fit; at least part of the first."""
+    """The text cut to as many complete sentences as fit; at least part of the first."""
     limit = max(1, int(count_tokens(text) / times))
     shorter = ""
     for sentence in _SENTENCE_END.split(text):

@@ -70,7 +70,7 @@ def fields(value: Any) -> list[tuple[Any, Any]]:
 
 
 def with_items(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
-    """The same kind of sequence with other items."""
+    """A sequence of the same type with other items."""
     if isinstance(value, tuple):
         return tuple(items)
     if type(value) is list:

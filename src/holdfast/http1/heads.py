@@ -97,7 +97,7 @@ class Announced(NamedTuple):
     """The body framing in a head."""
 
     length: int | None
-    """None if there is none, or if it does not determine the end of the body."""
+    """The declared length; None if there is none, or if it does not determine the end of the body."""
     chunked: bool
     awaited: bool
     """Whether the client waits for `100 Continue`."""
@@ -133,7 +133,7 @@ class RequestHead(Struct, frozen=True, gc=False):
 
     method: str
     target: str
-    """As sent: a path, an absolute URL (to a proxy), `host:port` (CONNECT) or `*`."""
+    """The request target as sent: a path, an absolute URL (to a proxy), `host:port` (CONNECT) or `*`."""
     headers: RawFields
 
     def get(self, name: str) -> str | None:

@@ -43,7 +43,7 @@ class OutgoingRequest(Struct, frozen=True):
     head: bytes
     body: bytes
     stream: AsyncIterator[bytes] | None = None
-    """Sent after the head instead of `body`."""
+    """A body that is sent after the head instead of `body`."""
     length: int | None = None
     """The length of the stream; chunked if None."""
 

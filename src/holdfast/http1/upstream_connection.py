@@ -20,7 +20,7 @@ ConnectionKey: TypeAlias = "tuple[str, str, int, str, ssl.SSLContext | None]"
 """Scheme, host, port, address and TLS context: requests share a connection only if all of these are equal."""
 
 _JOINED = 65_536
-"""Up to this size head and body are sent together; a longer body is not copied for that."""
+"""Maximum size of a body that is sent together with the head; a longer one is not copied for that."""
 
 
 class ConnectionPool(Protocol):

@@ -26,7 +26,7 @@ class RequestEnding(NamedTuple):
     """The verdict that the ending alone decides."""
 
     passed: bool | None
-    """None if the agent may have rejected the request whatever it contained."""
+    """The verdict; None if the agent may have rejected the request whatever it contained."""
     why: str
 
 
@@ -85,7 +85,7 @@ def settle(
 
 
 def _of_a_repeat(finding: Finding) -> Finding:
-    """Without its marks: they are places in a text that is not shown."""
+    """The finding without its marks, which are positions in a text that is not shown."""
     return replace(finding, reason=f"when the request was sent again: {finding.reason}", marks=())
 
 

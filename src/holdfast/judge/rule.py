@@ -179,7 +179,7 @@ def _default_over(negative: bool, every_turn: bool) -> str:
 
 
 _COUNTED = re.compile(r"\{(?:[2-9][0-9]|[0-9]{3,})")
-"""In a regex: a repeat of at least twenty."""
+"""Matches a repeat of at least twenty in a regex."""
 
 
 def _counts_signs(invariant: Invariant) -> bool:

@@ -71,6 +71,8 @@ def weigh(statements: Sequence[Statement]) -> None:
 
 def join_forms(ours: Sequence[Statement], theirs: Sequence[Statement]) -> None:
     """Gives one key to words of both texts that begin alike: `refund` and `refundable`, `incluye` and `incluido`."""
+    # Inflection changes the end of a word, so candidates are looked up by their beginning, and only those few are
+    # compared.
     known: dict[str, list[str]] = defaultdict(list)
     keys = dict.fromkeys(token.key for one in ours for token in one.content if token.kind in _FORMS)
     for key in keys:
@@ -106,6 +108,7 @@ def _is_small_talk(one: Statement) -> bool:
 
 def drop_polite(statements: list[Statement], covered: list[Covered], lang: Language) -> bool:
     """Removes polite phrases that only one text has: `I appreciate your patience.`"""
+    # A phrase that both texts have stays: it costs nothing, and dropping everything would leave nothing to compare.
     dropped = [n for n, one in enumerate(statements) if covered[n].share < _ALONE and _is_polite(one, lang)]
     if len(dropped) == len(statements):
         return False
@@ -156,6 +159,8 @@ class Side:
         """The tokens of this text with the same meaning, and their positions."""
         key = (token.kind, token.key)
         if key not in self._partners:
+            # An equal key decides. Only without one does the slower comparison of facts (units, readings) and names
+            # run; results are cached, since the same number often occurs many times.
             exact = self.by_key.get(token.key, [])
             matches = exact or [place for place in self._likely(token) if agree(token, place[0])]
             self._partners[key] = matches[:_MOST_PARTNERS]

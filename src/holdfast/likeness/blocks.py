@@ -133,7 +133,7 @@ def row_lines(table: TextTable, number: int) -> Iterator[Line]:
 
 
 def data_lines(value: Any, path: str = "") -> Iterator[Line]:
-    """Data as lines, to compare it with a text that says the same in words."""
+    """Data as lines, to compare it with a text that says the same in prose."""
     if isinstance(value, dict):
         flat = [f"{key} {item}" for key, item in value.items() if not isinstance(item, dict | list)]
         if flat:

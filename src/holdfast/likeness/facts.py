@@ -22,7 +22,7 @@ _SURELY_MONTH = frozenset({"may", "march", "mar"})
 """Months that are also other words: only with a day."""
 _LONGEST_NUMBER = 40
 _VAGUE = frozenset({"", "angle"})
-"""Dimensions that another one may include: `33` and `33 degrees` may be `33 °C`."""
+"""Vague dimensions, which match a more specific one: `33` and `33 degrees` match `33 °C`."""
 
 
 class TextPiece(NamedTuple):

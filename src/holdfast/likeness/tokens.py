@@ -90,7 +90,7 @@ class Clause:
 
     @property
     def says_enough(self) -> bool:
-        """Whether it is a clause of its own: two words, or one that is negated."""
+        """Whether it counts as a separate clause: two words, or one that is negated."""
         return len(self.content) > 1 or bool(self.content and "not" in self.marks)
 
 

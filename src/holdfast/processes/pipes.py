@@ -190,7 +190,7 @@ class Outlet:
 
 
 class Inlet:
-    """A program's stdin: its input, then the end. A program that does not read it blocks nobody."""
+    """A program's stdin: its input, then the end. A program that does not read it does not block Holdfast."""
 
     def __init__(self, data: bytes) -> None:
         self._loop = asyncio.get_running_loop()

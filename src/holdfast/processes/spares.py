@@ -91,8 +91,8 @@ class SpareChild:
             poll.register(control, 0 if self.ready else select.POLLIN)
             events = dict(poll.poll(None if self.ready else self.pause_ms))
             self._attend(events)
-            # A new child is made after a pause without events, when the last one has started its work, or at once if an
-            # order is already waiting.
+            # A new child is made after a pause without events, when the last one has started its work, or immediately
+            # if an order is already waiting.
             if not self.ready and not self.over and (not events or control in events):
                 self._breed()
         end_orphans(set())

@@ -37,7 +37,7 @@ SHELL = "/bin/sh"
 NOT_RUN_CODES = (126, 127)
 """Exit codes of a shell whose command is not executable or does not exist."""
 NOT_RUN = tuple(code << 8 for code in NOT_RUN_CODES)
-"""The same as waitpid statuses."""
+"""The same exit codes as waitpid statuses."""
 IS_THERE = """
 is_there() {
   found=$(command -v -- "$1") || return 1

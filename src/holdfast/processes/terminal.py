@@ -22,7 +22,7 @@ _CODES = re.compile(
     re.DOTALL,
 )
 _BROKEN = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?$|\r+$")
-"""At the end of the data: an incomplete control code, or a return that a newline may follow."""
+"""An incomplete control code at the end of the data, or a return that a newline may follow."""
 _LONGEST = 4096
 """Maximum length of a control code."""
 LINE_LIMIT = 4000

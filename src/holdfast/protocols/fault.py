@@ -118,7 +118,7 @@ class FaultContext:
     n: int
     """How often this injection has fired in this trial, including this firing."""
     memory: dict[str, Any] = field(default_factory=dict)
-    """Stored per trial and injection."""
+    """State of this injection, stored for the duration of the trial."""
     idle: str = ""
     """Set by a fault that finds nothing to act on: the reason, for the ledger."""
     waiting: str = "a delay"

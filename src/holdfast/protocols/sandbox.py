@@ -75,7 +75,7 @@ class Ran(Struct, frozen=True, omit_defaults=True):
     """A command that has ended."""
 
     exit_code: int | None
-    """None if it was killed: at its timeout, or by a signal."""
+    """The exit code; None if it was killed: at its timeout, or by a signal."""
     stdout: bytes = b""
     stderr: bytes = b""
     """The end of both outputs, up to the limit."""
@@ -105,9 +105,9 @@ class CommandEnd(Struct, frozen=True):
     """How a command ended; a command that executes another in its place ends with that one."""
 
     exit_code: int | None
-    """None if a signal killed it, also one from Holdfast."""
+    """The exit code; None if a signal killed it, also one from Holdfast."""
     duration_ms: float | None
-    """None if it never ran: the file exists, but the kernel refused to execute it."""
+    """The run time; None if it never ran: the file exists, but the kernel refused to execute it."""
 
 
 class SandboxSpec(Struct, frozen=True):

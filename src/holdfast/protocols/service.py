@@ -118,7 +118,7 @@ class Recorded(Struct, frozen=True, omit_defaults=True):
 
     method: str
     path: str
-    """Without the query string."""
+    """The path without the query string."""
     query: str
     headers: tuple[tuple[str, str], ...]
     body: str
@@ -137,7 +137,7 @@ class Mock(Service, Protocol):
 
     @property
     def requests(self) -> Sequence[Recorded]:
-        """In order of arrival; the first ones, if there were too many."""
+        """The recorded requests in order of arrival; only the first ones, if there were too many."""
         ...
 
     @property

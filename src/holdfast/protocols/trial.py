@@ -25,7 +25,7 @@ class WorldFindings(Struct, frozen=True):
     isolation: tuple[Isolation, ...]
     forbidden: tuple[ForbiddenResult, ...]
     missing_programs: tuple[str, ...] = ()
-    """In the format of the observation."""
+    """The missing programs, in the format of the observation."""
 
 
 class Injector(Protocol):

@@ -133,7 +133,7 @@ class Hidden:
 
 
 def _overwrite(data: mmap, form: SecretForm, start: int) -> None:
-    """One form, wherever it begins in one window."""
+    """Masks one form wherever it begins in one window."""
     size = len(form.data)
     at = data.find(form.data, start, start + WINDOW + size - 1)
     while at >= 0:
@@ -208,7 +208,7 @@ _WIDTHS = (
     (4, b"", b""),
     (8, b"", b""),
 )
-"""In a string, a list pack, a zip list; then without a marker, as in a set of numbers."""
+"""Bytes, prefix and suffix of a number in a string, a list pack and a zip list; then without a marker, as in a set."""
 
 
 def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:

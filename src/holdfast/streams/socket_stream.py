@@ -275,7 +275,10 @@ class BodyBuffer:
         self._detach()
 
     def fail(self, failure: Exception) -> None:
-        """There will be no more; raised once everything that arrived has been read. No effect after an end."""
+        """Ends the body with a failure, which is raised once everything that arrived has been read.
+
+        No effect after an end.
+        """
         if not self.ended and self._failure is None:
             self._failure = failure
             self._detach()

@@ -116,6 +116,8 @@ class Disturbances:
 
     def agent_changes(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
         """The changes that the agent made. If a fault changed the path last, the agent's change before it."""
+        # A path that still is as the fault left it was not changed by the agent since: then only what the agent had
+        # done there before counts.
         touched = self._touched()
         for change in changes:
             faults = touched.get(change.path, [])
@@ -169,6 +171,8 @@ class Disturbances:
             self._context.sink.add_error(f"world fault {mode} broke: {said(broken)}{place_of(broken)}", "fault-broken")
         else:
             entry = self._entry(slot, done)
+            # The ledger gets the entry now, as every fault is in it before the agent can notice. Whether the agent hit
+            # it is known only at the end, and amends the entry.
             if entry.effect == "met" and isinstance(slot.fault, ProvableFault):
                 entry = slot.unproven = replace(entry, effect="no_effect")
             self._context.injector.add_fault(entry)

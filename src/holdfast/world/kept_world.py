@@ -52,7 +52,7 @@ class KeptWorld(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What is missing, and why."""
     service_notes: dict[str, str] = {}
-    """By service: what was not kept, and why."""
+    """What was not kept, and why, by service."""
     run: str = ""
     """The directory of its run."""
     links: dict[str, str] = {}

@@ -75,6 +75,8 @@ class ProgramSearch(Struct, frozen=True):
             place = os.path.join(folder or ".", name)
             if not os.path.isabs(folder) or not _executable(place):
                 continue
+            # A shim is a script that asks its manager for the real program. Inside the sandbox neither is there, so it
+            # is resolved here: pyenv's from its files, others by asking the manager.
             versions = Path(folder).parent / "versions"
             if os.path.basename(folder.rstrip("/")) == "shims" and versions.is_dir():
                 yield from self._find_version(versions, name)

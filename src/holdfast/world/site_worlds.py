@@ -49,7 +49,7 @@ class WorldSettings(Struct, frozen=True):
 
 
 class SiteWorlds:
-    """Shared between trials. Close it after the last world."""
+    """The state that the worlds of a site share. Close it after the last world."""
 
     def __init__(self, settings: WorldSettings, backend: SandboxBackend, site_planes: SitePlanes, folder: Path) -> None:
         self.settings = settings

@@ -97,6 +97,9 @@ class _WorldOpening:
 
     async def _open(self) -> None:
         world, spec = self._world, self._spec
+        # The order matters. The agent's files must exist before the sandbox mounts them; services before their
+        # addresses are known; planes before setup commands that call services. Snapshots come last, so that fixtures
+        # and setup do not count as the agent's writes.
         layer, home = self._folders()
         await self._open_services()
         await self._open_sandbox(layer, home)

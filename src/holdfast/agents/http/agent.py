@@ -130,7 +130,7 @@ class HttpAgent:
                 await self._reset.close()
 
     def _with_change(self, change: RequestChange, task: Task) -> HttpAgent:
-        """This agent with changed requests. It shares everything that must be closed."""
+        """Returns a copy of this agent that sends changed requests. The copy shares everything that must be closed."""
         assert not isinstance(self._wire, ChangedClient)
         wire = ChangedClient(self._wire, self._form, change, task)
         return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)

@@ -49,9 +49,9 @@ async def await_ready(
 
     `place` is where it runs. `accepts` tests a port that is not one of this machine's.
     """
-    # Two things are awaited together: the probe, and the end of the program. An agent that ends is reported at once,
-    # with what it printed, and not as a timeout a minute later. `ready` does not count for a program that has ended:
-    # something else may listen on its port.
+    # Two things are awaited together: the probe, and the end of the program. An agent that ends is reported
+    # immediately, with what it printed, and not as a timeout a minute later. `ready` does not count for a program that
+    # has ended: something else may listen on its port.
     what, probe = _probe(agent, printed, accepts or _accepts)
     ready = asyncio.ensure_future(_poll(probe))
     ended = asyncio.ensure_future(program.within(READY_S))

@@ -169,7 +169,7 @@ class Stream(NamedTuple):
     """The text of a stream, and its JSON events, which may contain an error."""
 
     text: str | None
-    """None if the stream had no field for an answer."""
+    """The answer; None if the stream had no field for one."""
     events: list[dict[str, Any]]
 
 

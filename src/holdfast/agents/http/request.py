@@ -41,7 +41,7 @@ class RequestForm(Struct, frozen=True):
     url: HttpUrl
     headers: dict[str, str]
     body: RequestTemplate | None
-    """None if everything goes into the query."""
+    """The template of the body; None if everything goes into the query."""
     query: tuple[tuple[RequestTemplate, RequestTemplate], ...]
     structured: bool
     takes_messages: bool = False

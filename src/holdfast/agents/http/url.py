@@ -17,9 +17,9 @@ class HttpUrl(Struct, frozen=True):
     """An http or https URL."""
 
     text: str
-    """As the user wrote it."""
+    """The URL as the user wrote it."""
     address: str
-    """As requested: without a fragment or spaces."""
+    """The URL as requested: without a fragment or spaces."""
     endpoint: Endpoint
 
     @property

@@ -56,7 +56,7 @@ class MachineHosts:
         environ: Mapping[str, str],
         site_planes: SitePlanes | None = None,
     ) -> MachineHosts:
-        """Imports the agent in a process of its own; raises AgentUnavailable if it cannot."""
+        """Imports the agent in a separate process; raises AgentUnavailable if it cannot."""
         place = agent.isolation == "worker" or sys.platform != "linux"
         opened = cls(HostSetup(agent, str(root), scenarios, "place" if place else "fork"), environ, site_planes)
         try:

@@ -117,7 +117,7 @@ class InputSchema:
     checked: bool = False
     """Whether a mapping without a required key is rejected when it is invoked."""
     told: str = ""
-    """The schema in words."""
+    """A description of the schema, for messages."""
 
 
 def wanted(target: Any) -> InputSchema | None:

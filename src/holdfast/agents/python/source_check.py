@@ -112,7 +112,7 @@ class _Modules:
         return SourceProblem(key, message, "fix the file")
 
     def _failing_import(self, key: str, found: ModuleSpec, tree: ast.Module, read: set[str]) -> SourceProblem | None:
-        """The first import at the top of the module, or of a module beside the spec that it imports, that must fail."""
+        """The first import that must fail, in the module or in a module next to the spec that it imports."""
         if any(isinstance(node, ast.Attribute) and node.attr == "path" for node in ast.walk(tree)):
             return None  # it may change sys.path
         for line, name in _imports(tree):

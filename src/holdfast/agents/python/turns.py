@@ -208,7 +208,7 @@ async def take_turn(
     *,
     agent_input: AgentInput | None = None,
 ) -> tuple[Turn, tuple[str, ...]]:
-    """One turn of an agent, with a note if its answer was cut. An exception is its result.
+    """Runs one turn of an agent; returns it with a note if its answer was cut. An exception is its result.
 
     `agent_input` is the agent's input if it is more than the question.
     """

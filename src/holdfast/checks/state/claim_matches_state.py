@@ -38,7 +38,7 @@ class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Done(Struct, frozen=True):
-    """How often each claimed action happened and is still in effect, and the first of them in words."""
+    """How often each claimed action happened and is still in effect, with a description of the first ones."""
 
     counts: tuple[int, ...]
     shown: tuple[tuple[str, ...], ...]
@@ -83,7 +83,7 @@ class ClaimMatchesState:
     }
 
     def configured(self) -> CheckTraits:
-        """Without a world, tool calls are still in the trace. Other actions were counted before."""
+        """The traits with these settings: only claims of actions other than tool calls need a world."""
         deeds = [(f"claims[{n}].did", claim.did) for n, claim in enumerate(self.claims)]
         calls = [(where, did) for where, did in deeds if did.get("type") == _CALL]
         target: tuple[TextRead, ...] = ("target",) if calls else ()

@@ -28,7 +28,10 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
 
 
 class Deeds(NamedTuple):
-    """How often an action happened and is in effect, the first ones in words, and why there may be more (or empty)."""
+    """How often an action happened and is in effect, with descriptions of the first ones.
+
+    `unseen` says why there may be more; empty if there are not.
+    """
 
     times: int
     shown: tuple[str, ...]

@@ -210,7 +210,7 @@ class _Files:
         return any(not self._changed.isdisjoint(map(str, (path, *path.parents))) for path in places)
 
     def is_changed_program(self, name: str) -> bool:
-        """The same for a program name: a shell searches its PATH, npm also its own folder."""
+        """Whether the agent changed the program of that name: a shell searches its PATH, npm also its own folder."""
         folders = [""] if "/" in name else [*filter(None, self._path), _NPM_PROGRAMS]
         return any(self.is_changed(join(folder, name)) for folder in folders)
 

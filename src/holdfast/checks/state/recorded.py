@@ -33,7 +33,7 @@ def recorded(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
 
 
 def recorded_in(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) -> S:
-    """The same, from the evidence itself."""
+    """The evidence for exactly this, from the evidence itself instead of an exhibit."""
     if evidence is None:
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     if evidence.error:

@@ -138,6 +138,8 @@ def _defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
 def _changes(was: TableRows | None, now: TableRows | None) -> RowChanges:
     before: Counter[tuple[str, str]] = (was.rows if was else None) or Counter()
     after: Counter[tuple[str, str]] = (now.rows if now else None) or Counter()
+    # Multisets of (key, content): a row with the same key on both sides of the difference was changed, not removed and
+    # added.
     gained, lost = _by_key(after - before), _by_key(before - after)
     changed = sum(min(count, lost[key]) for key, count in gained.items())
     keyed = was is None or now is None or (was.keyed and now.keyed)

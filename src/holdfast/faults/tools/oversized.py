@@ -94,7 +94,7 @@ def _longer(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
 
 
 def _filler(size: int) -> str:
-    """This many bytes of harmless prose."""
+    """Harmless prose of this many bytes."""
     prose = " " + " ".join(read_texts("filler"))
     return "".join(islice(cycle([prose]), size // len(prose) + 1))[:size]
 

@@ -95,7 +95,7 @@ def _rebuilt(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, A
 
 
 def _retyped(part: Any) -> Any:
-    """The same content with another type."""
+    """The content with another type."""
     if isinstance(part, bool) or part is None:
         return str(part).lower() if part is not None else ""
     if isinstance(part, str):

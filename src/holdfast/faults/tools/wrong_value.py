@@ -50,7 +50,7 @@ class WrongValue:
         return Reply(edited(reply.value, lie))
 
 
-# -- lies: each takes data and luck, and returns the very data if it finds nothing to lie about -----------------
+# -- lies: each takes data and a random generator, and returns the same object if it finds nothing to change -------
 # Not part of a date, a time, a version or an identifier: those would no longer match their format.
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w:/-]|[.,]\d)")
 

@@ -117,7 +117,7 @@ class _Writing:
             fcntl.ioctl(self._told, _RECEIVE, buffer)
         except OSError:  # the caller has been killed
             return
-        # The caller is stopped until we answer, so what its pointers lead to can be read from /proc/PID/mem.
+        # The caller is stopped until it gets an answer, so the memory at its pointers can be read from /proc/PID/mem.
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(buffer)
         # Before the call continues: it is about to change the files from which the hit is derived.
         for hit in self._files.hits(pid, call, arguments):

@@ -60,7 +60,7 @@ def attribute(path: str, name: str) -> bytes:
 def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
     """A descriptor of the folder that a long path ends in, and its last part.
 
-    None with the complete path if it is short.
+    For a short path it returns None and the complete path.
     """
     path = path.rstrip("/") or "/"
     if len(os.fsencode(path)) < _AT_ONCE:

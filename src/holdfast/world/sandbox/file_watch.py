@@ -188,7 +188,7 @@ class InsideView:
         """The real path: the existing part resolved, then the rest as written."""
         # The kernel resolves the longest part that exists, inside the caller's root and following links. What is left
         # begins at something that is missing, or at a link that leads to something missing. A call that creates a file
-        # follows such a link too, so we follow it by hand and start again.
+        # follows such a link too, so it is followed here, and the search starts again.
         for _ in range(_LINKS):
             there, rest = self._existing_part(path, follows)
             resolved_path = b"/".join([there.rstrip(b"/"), *rest])
@@ -240,7 +240,7 @@ class _Write(NamedTuple):
 
 
 def lacks_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
-    """Whether a write needs more pages than are free. Raises OSError if that cannot be told."""
+    """Whether a write needs more pages than are free. Raises OSError if that is unknown."""
     write = _write(pid, name, arguments)
     at = f"/proc/{pid}/fd/{write.fd}"
     status = os.stat(at)

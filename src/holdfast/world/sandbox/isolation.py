@@ -40,7 +40,7 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
 def of_sandbox(
     machine: tuple[Isolation, ...], resources: Resources, pids: int, *, disk: int = 0, nested: bool = False
 ) -> tuple[Isolation, ...]:
-    """The same for one sandbox: a limit that is not set is not enforced, unless there is a default."""
+    """What one sandbox enforces: a limit that is not set is not enforced, unless there is a default."""
     unset = {MEMORY: resources.memory is None, CPU: resources.cpu is None, DISK: resources.disk is None}
     defaults = {DISK: f"{disk >> 20:,} MiB" if disk else "", PIDS: str(pids) if resources.pids is None else ""}
 

@@ -36,7 +36,7 @@ class External:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The same URL with Holdfast's address in it."""
+        """The URL with Holdfast's address in it."""
         parts = [part.replace("{", "{{").replace("}", "}}") for part in self._url]
         login, at, _ = parts[1].rpartition("@")
         parts[1] = f"{login}{at}{{host}}:{{port}}"

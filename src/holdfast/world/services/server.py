@@ -154,6 +154,8 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
         (socket_folder / name).write_text(text)
         (socket_folder / name).chmod(0o600)
         give(socket_folder / name, launch.user)
+    # The socket is the handshake with the process: it reports that it is tied to Holdfast, and starts the server only
+    # after the go-ahead. Without it, Holdfast could be killed in between and leave a server behind.
     ours, theirs = socket.socketpair()
     try:
         server = _spawn(launch, socket_folder, theirs, line)

@@ -1,4 +1,4 @@
-"""Keeps fresh servers ready: every trial gets one that nobody has used."""
+"""Keeps fresh servers ready: every trial gets an unused one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def set_up(spec: ServiceSpec, program: ServerProgram, user: User | None, *notes:
 
 
 class ServerOfTrial:
-    """A service that is a server of its own for each trial."""
+    """A service whose server belongs to one trial."""
 
     def __init__(self, setup: ServerSetup, server: Server, socket: str, url: str) -> None:
         self.spec = setup.spec

@@ -1,4 +1,4 @@
-"""A database of one trial: a server of its own, a container, or an external one.
+"""A database of one trial: its own server, a container, or an external one.
 
 The differences between PostgreSQL and MySQL are behind three drivers: a session, row counters, a statement log. The
 rows of a result are stored in bounded memory.

@@ -1,6 +1,6 @@
-"""Adds up the writes of one database by table and operation, and compares how tables are made.
+"""Adds up the writes of one database by table and operation.
 
-Two looks at the tables show changes that neither statements nor row counters do.
+Comparing the tables before and after shows changes that neither statements nor row counters do.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def events(service: str, tally: WriteTally, counters: Counters, now: float) -> l
         _merge(logged, (whole.of(table), op), entry)
     audit_events = [_event(service, key, entry, _rows(key, logged, counters)) for key, entry in logged.items()]
     audit_events = [event for event in audit_events if event.details["rows"] != 0]
-    # Rows without a statement were changed inside the server: they have no time of their own, so they get the time
-    # snapshot.
+    # Rows without a statement were changed inside the server: they have no time of their own, so they get the
+    # time of this look.
     for table, op, rows in _unlogged(logged, counters):
         audit_events.append(_event(service, (table, op), WriteEntry(now, 0, True), rows))
     for event in audit_events:

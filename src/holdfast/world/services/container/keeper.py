@@ -239,7 +239,7 @@ class Lifeline:
             os.close(read)
 
     def close(self) -> None:
-        """Waits until every container and the shell are gone."""
+        """Ends the shell; the trials have closed their containers."""
         kill_group(self._shell.pid, signal.SIGKILL)
         self._shell.wait()
         os.close(self.fd)

@@ -203,12 +203,15 @@ class PathPattern:
         """The values of named segments; None if the path does not match. If ambiguous, the first part takes most."""
         if not self._begins(path):
             return None
+        # Dynamic programming from the end of the path, one row per part. A regex with several `**` could take
+        # exponential time on a path that an agent chose; this takes at most parts × length.
         rows = [bytes(len(path)) + b"\1"]
         """Row k holds the positions from which the last k parts match the rest of the path."""
         for part in reversed(self._parts):
             rows.append(part.reaches(path, rows[-1]))
         if not rows[-1][0]:
             return None
+        # Forward again: each part takes the longest text from which the rest still matches.
         path_values, at = {}, 0
         for part, ends in zip(self._parts, reversed(rows[:-1]), strict=True):
             start, at = at, part.longest(path, at, ends)

@@ -67,7 +67,10 @@ FORESEEN_S = 0.05
 POWERS = "NOSUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS"
 """Privileges that the spec's user has once the agent starts. A superuser could turn off the audit."""
 FILE_ROLES = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
-"""Up to version 15, whoever may create roles could join these roles. Marked as superusers, they are out of reach."""
+"""Roles that give access to files.
+
+Up to version 15, whoever may create roles could join them; marked as superusers, they cannot be joined.
+"""
 GROUPS = "pg_monitor, pg_read_all_data, pg_write_all_data, pg_signal_backend"
 
 _UNNAMEABLE = r"SELECT datname FROM pg_catalog.pg_database WHERE datname ~ '[\n\r]' ORDER BY 1"
@@ -95,7 +98,7 @@ class Postgres(SqlServerOfTrial):
         self._dump = dump
 
     def on_taken(self) -> None:
-        """Called when a trial takes the server: until then nobody else could reach it."""
+        """Called when a trial takes the server: until then only Holdfast could reach it."""
         self._own_session.wait()
 
     async def mark(self) -> None:

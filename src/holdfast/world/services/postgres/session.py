@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 IDLE_S = 0.25
 """How long a session waits for its next use."""
 FLUSHES = 150_000
-"""From this version on a session can be told to report its row counts; before, it does so when it ends."""
+"""The first version in which a session can report its row counts on request; before, it does so when it ends."""
 _SETTINGS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting)"
 
 
@@ -58,7 +58,7 @@ class KeptSession:
             self.wait()
 
     def wait(self, idle_s: float | None = None) -> None:
-        """From now on its next use must follow soon."""
+        """Closes the session unless its next use follows soon."""
         self._hold()
         self._patient = False
         self._closing = asyncio.get_running_loop().call_later(IDLE_S if idle_s is None else idle_s, self.end)
@@ -129,7 +129,7 @@ class PgSession:
         *,
         keeps: bool = False,
     ) -> None:
-        """`keeps` allows a session to stay open for a moment, because nobody else is affected."""
+        """`keeps` allows a session to stay open for a moment, because no other client is affected."""
         self.name = name
         self._kept = KeptSession(self._connect) if keeps else None
         self._login: dict[str, Any] = dict(login)
@@ -157,7 +157,7 @@ class PgSession:
             yield session
 
     def wait(self, idle_s: float | None = None) -> None:
-        """Shortens the wait between two short uses, because others may use the database from now on."""
+        """Closes the session unless the next short use follows soon, because others may use the database now."""
         if self._kept is not None:
             self._kept.wait(idle_s)
 
@@ -179,7 +179,7 @@ class PgSession:
         return session
 
     async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows:
-        """One statement in a read-only transaction."""
+        """Runs one statement in a read-only transaction."""
         import psycopg
 
         begin = ["BEGIN READ ONLY", f"SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"]
