@@ -183,11 +183,11 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "process": "holdfast.world.sandbox.process:ProcessBackend",
     },
     "reporters": {
-        "html": _REPORT + "html:Html",
-        "json": _REPORT + "json:Json",
-        "junit": _REPORT + "junit:Junit",
-        "markdown": _REPORT + "markdown:Markdown",
-        "sarif": _REPORT + "sarif:Sarif",
+        "html": _REPORT + "page.html:Html",
+        "json": _REPORT + "formats.json:Json",
+        "junit": _REPORT + "formats.junit:Junit",
+        "markdown": _REPORT + "formats.markdown:Markdown",
+        "sarif": _REPORT + "formats.sarif:Sarif",
     },
 }
 

@@ -28,7 +28,8 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
 from holdfast.planes.llm.sources.cassette import RecordedReply
 from holdfast.reading.fields import keys_of
-from holdfast.report import comparison_table, overall
+from holdfast.report import overall
+from holdfast.report.terminal import comparison as comparison_table
 from holdfast.spec.catalogue.editors import sections
 from holdfast.spec.sections.file import VERSIONS, File
 from holdfast.store.part_file import PartFile

@@ -9,7 +9,7 @@ from test_report_golden import compare, golden
 
 from holdfast import plugins
 from holdfast.model.run import Run
-from holdfast.report.terminal import summary
+from holdfast.report.terminal.summary import summary
 
 RUNS = {"matrix": with_matrix, "alone": alone}
 

@@ -11,7 +11,7 @@ import pytest
 from report_sample import sample, whole
 
 from holdfast import plugins
-from holdfast.report.terminal import summary
+from holdfast.report.terminal.summary import summary
 from page_documents import documents
 
 FOLDER = Path(__file__).parent / "report"

@@ -15,7 +15,7 @@ from view_kit import ARGUMENTS, CHROMIUM
 import page_build
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
-from holdfast.report.html import BUNDLE, Html, render_overall_page
+from holdfast.report.page.html import BUNDLE, Html, render_overall_page
 
 INTERACTIVE_MS = 1000
 """The budget for 10,000 cells. The best of several openings counts: the machine may be busy, the page is the same."""

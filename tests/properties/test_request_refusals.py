@@ -15,7 +15,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "execute"))
 from execute_sites import site_of, trial_of
-
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.judge import Judge

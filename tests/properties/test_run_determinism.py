@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.plan import RunOptions, Select
-from holdfast.report.json import Json
+from holdfast.report.formats.json import Json
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import conclude
 from holdfast.runner.run import run

@@ -24,7 +24,8 @@ print(*sorted(sys.modules))
 """
 UNUSED = {
     "cryptography", "jsonschema", "phonenumbers", "psycopg", "ray", "rich", "holdfast.planes.llm.gateway",
-    "holdfast.planes.mcp.plane", "holdfast.planes.site_planes", "holdfast.report.markdown", "holdfast.report.sarif",
+    "holdfast.planes.mcp.plane", "holdfast.planes.site_planes", "holdfast.report.formats.markdown",
+    "holdfast.report.formats.sarif",
 }  # fmt: skip
 
 

@@ -94,7 +94,7 @@ class RunResult:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a report; the suffix selects the format: .html .json .md .xml .sarif"""
-        from holdfast.report.files import write
+        from holdfast.report.formats.files import write
 
         write(self.run, Path(path))
 
@@ -114,7 +114,7 @@ class RunResult:
 
     def __str__(self) -> str:
         """The summary as a terminal shows it."""
-        from holdfast.report.terminal import summary
+        from holdfast.report.terminal.summary import summary
 
         return summary(self.run, width=100, color=False)
 

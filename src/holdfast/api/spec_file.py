@@ -26,8 +26,9 @@ from holdfast.model.spec import Invariant
 from holdfast.plan import Plan, RunOptions, Select, plan
 from holdfast.plan.matrix import case_rules
 from holdfast.plan.select import SelectedCell
-from holdfast.report import case_blocks, failures, wording
+from holdfast.report import wording
 from holdfast.report.safe import one_line, visible
+from holdfast.report.terminal import case_blocks, failures
 from holdfast.spec.references import param_text
 
 ItemWord = Literal["pass", "fail", "error", "unproven"]

@@ -85,7 +85,7 @@ def run_several(
     from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
     from holdfast.cli.whole_run import run_shown, show_overall, tell_whole_step, write_overall
-    from holdfast.report.whole_files import check_output
+    from holdfast.report.formats.whole_files import check_output
 
     for path in outputs:
         check_output(path)

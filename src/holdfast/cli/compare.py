@@ -27,9 +27,9 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
     """
     from holdfast.cli import screen
     from holdfast.folders import runs_folder
-    from holdfast.report.comparison_table import document, lines
-    from holdfast.report.paint import painter
     from holdfast.report.safe import ascii_only, can_show_signs
+    from holdfast.report.terminal.comparison import document, lines
+    from holdfast.report.terminal.paint import painter
     from holdfast.runner.past.comparison import compare_runs
     from holdfast.store.rundir import RunDir
 

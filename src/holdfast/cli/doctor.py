@@ -17,7 +17,7 @@ from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.doctor.diagnose import ExaminedSpec, TellFindings
-    from holdfast.report.diagnosis import Diagnosis, DoctorFinding, Sheet
+    from holdfast.report.terminal.diagnosis import Diagnosis, DoctorFinding, Sheet
 
 
 @click.command(name="doctor")
@@ -48,7 +48,7 @@ def show_findings(
     """Prints each part when it is known, then the verdict; the exit code."""
     if as_json:
         from holdfast.cli.screen import print_document
-        from holdfast.report.diagnosis import document
+        from holdfast.report.terminal.diagnosis import document
 
         found = asyncio.run(examine(lambda *_: None))
         print_document(document(found))
@@ -79,8 +79,8 @@ def _case(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec |
 
 def _sheet() -> Sheet:
     from holdfast.cli.screen import wants_color, width
-    from holdfast.report.diagnosis import Sheet
     from holdfast.report.safe import can_show_signs
+    from holdfast.report.terminal.diagnosis import Sheet
 
     out = sys.stdout
     return Sheet(width(out), color=wants_color(out), unicode=can_show_signs(out.encoding))

@@ -15,7 +15,7 @@ def annotate(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> No
     """
     if not asked and environ.get("GITHUB_ACTIONS") != "true":
         return
-    from holdfast.report.line_remarks import workflow_commands
+    from holdfast.report.formats.line_remarks import workflow_commands
 
     for line in workflow_commands(run):
         print(line, file=sys.stderr)

@@ -20,8 +20,8 @@ from holdfast.folders import runs_folder
 from holdfast.hunt.fault_map import fault_map
 from holdfast.hunt.result import HuntResult
 from holdfast.model.codec import to_builtins
-from holdfast.report.hunt import hunt_lines, map_lines, scenario_yaml
 from holdfast.report.safe import one_line
+from holdfast.report.terminal.hunt import hunt_lines, map_lines, scenario_yaml
 from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.past.hunted import tried_faults
 from holdfast.runner.past.last_failed import runs_of

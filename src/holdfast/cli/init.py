@@ -167,7 +167,7 @@ def _starter(names: dict[str, str]) -> dict[str, bytes]:
 
 
 def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
-    from holdfast.report.files import place
+    from holdfast.report.formats.files import place
 
     if not force:
         _refuse_to_overwrite([folder / name for name in files])

@@ -30,7 +30,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     from holdfast.cli.run_job import ending, with_reports
     from holdfast.cli.screen_output import Screen
     from holdfast.folders import runs_folder
-    from holdfast.report.files import reporter
+    from holdfast.report.formats.files import reporter
     from holdfast.runner.past.rejudge import judge_again
     from holdfast.store.rundir import RunDir
 

@@ -285,7 +285,7 @@ def _print_error(
         error = {"message": message, "code": code, "hint": hint, "body": body}
         document: dict[str, Any] = {"score": None, "passed": False, "exit_code": status, "errors": [error]}
         if cases:
-            from holdfast.report.json import undecided
+            from holdfast.report.formats.json import undecided
 
             document["parts"] = undecided(cases)
         print_document(document)

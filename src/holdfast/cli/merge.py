@@ -39,8 +39,8 @@ def command(
     DIR is the run directory of a shard, or a folder that contains such directories.
     """
     from holdfast.folders import runs_folder
-    from holdfast.report.files import reporter
-    from holdfast.report.whole_files import check_output
+    from holdfast.report.formats.files import reporter
+    from holdfast.report.formats.whole_files import check_output
     from holdfast.runner.past.merge import find_shards, merge
 
     shards = find_shards(paths)

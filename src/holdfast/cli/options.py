@@ -218,7 +218,7 @@ class ReportOption(click.Option):
     """Lists every format that is installed, once somebody asks for help."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from holdfast.report.files import suffixes
+        from holdfast.report.formats.files import suffixes
 
         self.help = f"Write a report: {' '.join(suffixes())}"
         return super().get_help_record(ctx)

@@ -23,7 +23,7 @@ from holdfast.model.run import Run
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
-from holdfast.report.files import left_out, named, reporter, suffix_of, write
+from holdfast.report.formats.files import left_out, named, reporter, suffix_of, write
 from holdfast.runner.job import Job, spec_warnings
 from holdfast.runner.start import take_up
 from holdfast.store.run_names import name_here
@@ -172,7 +172,7 @@ def with_reports(
     missing = [trouble for path, by in asked if (trouble := _tried(outcome, path, by))]
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step and step_summary:
-        from holdfast.report.markdown import Markdown
+        from holdfast.report.formats.markdown import Markdown
 
         append_summary(Path(step), next(iter(Markdown().render(outcome.run).values())))
     return replace(outcome, unwritten=tuple(missing))

@@ -26,8 +26,8 @@ def command(count: int, as_json: bool) -> int:
     """
     from holdfast.cli import screen
     from holdfast.folders import runs_folder
-    from holdfast.report.paint import painter
-    from holdfast.report.run_table import table
+    from holdfast.report.terminal.paint import painter
+    from holdfast.report.terminal.run_table import table
     from holdfast.runner.past.history import history
 
     with history(runs_folder(), shared.warn) as found:

@@ -40,7 +40,7 @@ def command(output: Path | None) -> None:
 
 def write_schema(path: Path) -> None:
     """The schema with every plug-in that is installed here."""
-    from holdfast.report.files import place
+    from holdfast.report.formats.files import place
     from holdfast.store.rundir import make_own_folder
 
     if path.absolute().parent.name == OWN:

@@ -18,8 +18,8 @@ from holdfast.runner.job import Job, Listen
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
-    from holdfast.report.live import Live
-    from holdfast.report.progress import Plain
+    from holdfast.report.terminal.live import Live
+    from holdfast.report.terminal.progress import Plain
     from holdfast.runner.outcome import RunOutcome
 
 
@@ -62,10 +62,10 @@ class Screen:
 
     def _make_listener(self) -> Live | Plain:
         if terminal.is_live(sys.stdout):
-            from holdfast.report.live import Live
+            from holdfast.report.terminal.live import Live
 
             return Live(sys.stdout, color=terminal.wants_color(sys.stdout), unicode=self._signs)
-        from holdfast.report.progress import Plain
+        from holdfast.report.terminal.progress import Plain
 
         return Plain(sys.stdout, verbose=self._verbose, unicode=self._signs)
 
@@ -116,8 +116,8 @@ class Screen:
         """What failed in a part of several, and its matrix."""
         if not self.hears_trials or (outcome.score.exit_code == 0 and not self._verbose):
             return
-        from holdfast.report.paint import painter
-        from holdfast.report.terminal import failures_and_matrix
+        from holdfast.report.terminal.paint import painter
+        from holdfast.report.terminal.summary import failures_and_matrix
 
         paint = painter(terminal.wants_color(sys.stdout))
         width = terminal.width(sys.stdout)
@@ -127,12 +127,12 @@ class Screen:
     def finish(self, outcome: RunOutcome) -> None:
         """The summary, or the run as JSON."""
         if self._as_json:
-            from holdfast.report.json import Json
+            from holdfast.report.formats.json import Json
 
             for piece in next(iter(Json().render(outcome.run).values())):
                 sys.stdout.write(piece.decode())
             return
-        from holdfast.report.terminal import summary
+        from holdfast.report.terminal.summary import summary
 
         run = outcome.run
         if self._listener is not None or self._quiet:  # then warnings have a place of their own

@@ -64,8 +64,8 @@ def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     from holdfast.cli.screen import print_document, wants_color, width
     from holdfast.errors import UsageError
     from holdfast.report.page.trial import trial_document
-    from holdfast.report.paint import painter
-    from holdfast.report.trial_story import story, timeline
+    from holdfast.report.terminal.paint import painter
+    from holdfast.report.terminal.trial_story import story, timeline
     from holdfast.runner.past.stored import look
 
     with closing(look(run, environ=os.environ)) as outcome:

@@ -18,7 +18,7 @@ def show_stored(
     from msgspec.structs import replace
 
     from holdfast.cli.screen_output import Screen
-    from holdfast.report.files import reporter, write
+    from holdfast.report.formats.files import reporter, write
     from holdfast.runner.past.stored import look
 
     if run.manifest().parts:
@@ -69,7 +69,7 @@ def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: b
     """A run of several parts."""
     from holdfast.api.whole_run import look_whole
     from holdfast.cli.whole_run import show_overall, write_overall
-    from holdfast.report.whole_files import check_output
+    from holdfast.report.formats.whole_files import check_output
 
     for path in outputs:
         check_output(path)

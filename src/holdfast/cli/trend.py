@@ -13,7 +13,7 @@ from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 
 if TYPE_CHECKING:
-    from holdfast.report.trend import Trend
+    from holdfast.report.terminal.trend import Trend
     from holdfast.store.past_run import PastRun
 
 
@@ -33,7 +33,7 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
       holdfast trend --spec finance.yaml --rule always-cite-source
     """
     from holdfast.folders import runs_folder
-    from holdfast.report.trend import trends
+    from holdfast.report.terminal.trend import trends
     from holdfast.runner.past.history import history
     from holdfast.store.run_names import stored_runs
 
@@ -86,9 +86,9 @@ def _show(made: Sequence[Trend], rule: str | None) -> None:
     from msgspec.structs import replace
 
     from holdfast.cli import screen
-    from holdfast.report.paint import painter
-    from holdfast.report.run_table import shown_spec
-    from holdfast.report.trend import lines
+    from holdfast.report.terminal.paint import painter
+    from holdfast.report.terminal.run_table import shown_spec
+    from holdfast.report.terminal.trend import lines
 
     paint = painter(screen.wants_color(sys.stdout))
     for trend in made:

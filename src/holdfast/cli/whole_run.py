@@ -62,7 +62,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bo
 
     if as_json:
         from holdfast.cli.screen import print_document
-        from holdfast.report.cause_json import entries
+        from holdfast.report.causes.cause_json import entries
 
         shown = document(found.overall)
         for part, outcome in found.outcomes.items():
@@ -84,7 +84,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bo
 
 def write_overall(found: WholeOutcome, outputs: Sequence[Path], *, report: bool) -> list[str]:
     """Writes the overall page and every report that was asked for; what could not be written is told."""
-    from holdfast.report.whole_files import write_whole
+    from holdfast.report.formats.whole_files import write_whole
 
     runs = {part: outcome.run for part, outcome in found.outcomes.items()}
     home = found.whole.path
@@ -99,7 +99,7 @@ def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         from holdfast.cli.run_job import append_summary
-        from holdfast.report.whole_files import failed_runs, render_markdown
+        from holdfast.report.formats.whole_files import failed_runs, render_markdown
 
         runs = {part: outcome.run for part, outcome in found.outcomes.items()}
         append_summary(Path(step), render_markdown(found.overall, failed_runs(found.overall, runs)))

@@ -23,8 +23,8 @@ from holdfast.plan import RunOptions, control_trial
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.plugins import fault_traits
 from holdfast.processes.startable import install_hint
-from holdfast.report.diagnosis import AskedAgent, CallsSeen, DoctorFinding
 from holdfast.report.safe import shorten
+from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, DoctorFinding
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plural
 from holdfast.runner.job import world_secrets
 

@@ -17,7 +17,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plugins import fault_traits
-from holdfast.report.diagnosis import AskedAgent, Diagnosis, DoctorFinding
+from holdfast.report.terminal.diagnosis import AskedAgent, Diagnosis, DoctorFinding
 from holdfast.report.wording import plural
 from holdfast.runner.job import refuse_unrunnable, world_secrets
 from holdfast.secrets.masker import Masker

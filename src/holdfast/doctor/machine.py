@@ -24,7 +24,7 @@ from holdfast.model.spec import Spec
 from holdfast.planes.describe import said
 from holdfast.processes import scratch
 from holdfast.protocols.sandbox import Ran, SandboxBackend, SandboxSpec
-from holdfast.report.diagnosis import DoctorFinding
+from holdfast.report.terminal.diagnosis import DoctorFinding
 
 _RELAY_FIX = (
     "the relay runs in Holdfast's interpreter and must be able to connect to 127.0.0.1; check for a sandbox around it"

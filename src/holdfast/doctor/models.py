@@ -17,7 +17,7 @@ from holdfast.planes.llm.sources.cassette import Cassette
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, named_base, own_key
 from holdfast.planes.llm.sources.script_file import load
 from holdfast.planes.llm.sources.source import WAYS
-from holdfast.report.diagnosis import DoctorFinding
+from holdfast.report.terminal.diagnosis import DoctorFinding
 from holdfast.spec.references import names, resolve
 
 CONNECT_S = 3.0

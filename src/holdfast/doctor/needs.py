@@ -25,7 +25,7 @@ from holdfast.planes.handover import place_in
 from holdfast.planes.mcp.config import read
 from holdfast.processes.startable import SHELL, argv_of, install_hint
 from holdfast.reading.program_word import program_calls
-from holdfast.report.diagnosis import DoctorFinding
+from holdfast.report.terminal.diagnosis import DoctorFinding
 from holdfast.world.agent_mounts import mount
 from holdfast.world.boxed_world import SYSTEM, describe_search
 from holdfast.world.sandbox import system

@@ -200,10 +200,10 @@ def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
 
 def _why(refused: Exception) -> str:
     """What to do about it."""
-    message = str(refused)
-    if "ray[client]" in message or isinstance(refused, ImportError):
+    answer = str(refused)
+    if "ray[client]" in answer or isinstance(refused, ImportError):
         return "pip install 'holdfast[ray]', here and on the cluster's head"
-    if "exceeds the maximum size" in message:
+    if "exceeds the maximum size" in answer:
         return "Holdfast sends the spec's folder to the cluster: move large files out of it"
     return "is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?"
 

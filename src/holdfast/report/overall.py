@@ -15,8 +15,8 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.report import wording
 from holdfast.report.mutations import robustness
-from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, one_line
+from holdfast.report.terminal.paint import Paint, painter
 from holdfast.store.run_names import name_here
 
 _COUNTED = re.compile(r"\d+ of \d+ \w+ failed")
@@ -187,7 +187,7 @@ def _part(part: PartResult, whole: Overall) -> dict[str, Any]:
 
 def markdown(whole: Overall) -> str:
     """A table for a CI job's page."""
-    from holdfast.report.markdown import inline
+    from holdfast.report.formats.markdown import inline
 
     bold = headline(whole)
     title = f"## {verdict(whole)}: {inline(whole.name or whole.spec_path)}"

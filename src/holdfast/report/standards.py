@@ -12,9 +12,9 @@ from holdfast.model.run import Run
 from holdfast.model.scenario import Plane
 from holdfast.model.score import Case
 from holdfast.model.standards import MUTATIONS, StandardEntry, standard_entries
-from holdfast.report.case_causes import CaseCause
 from holdfast.report.cases import telling as replica_telling
-from holdfast.report.causes import Cause
+from holdfast.report.causes.case_causes import CaseCause
+from holdfast.report.causes.cell_causes import Cause
 from holdfast.report.wording import telling
 
 

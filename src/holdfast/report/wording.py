@@ -18,8 +18,8 @@ from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS
 from holdfast.model.verdict import EXPLAINED
-from holdfast.report.paint import Paint
 from holdfast.report.safe import one_line
+from holdfast.report.terminal.paint import Paint
 from holdfast.spec.references import param_text
 from holdfast.store.run_names import name_here
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.errors import UsageError
-from holdfast.report.otlp import requests
+from holdfast.report.formats.otlp import requests
 from holdfast.runner.outcome import RunOutcome
 
 POST_S = 30.0

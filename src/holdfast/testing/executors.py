@@ -164,12 +164,12 @@ async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) 
         raise OSError("no space left")
 
     async with open_executor(spec) as executor:
-        message = ""
+        raised = ""
         try:
             await _executed(executor, plan(spec).trials, store=store)
         except OSError as full:
-            message = str(full)
-        assert message == "no space left", f"what the store raised came out as {message!r}"
+            raised = str(full)
+        assert raised == "no space left", f"what the store raised came out as {raised!r}"
         await _nothing_ends(folder)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import UserError
 from holdfast.model.comparison import Comparison, RuleComparison
 from holdfast.report import cases, wording
-from holdfast.report.comparison_table import outlook, summary
+from holdfast.report.terminal.comparison import outlook, summary
 from holdfast.runner.past.comparison import compare_runs
 from holdfast.store.past_run import CASES
 from holdfast.store.rundir import RunDir

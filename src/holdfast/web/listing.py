@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.report.trend import trends
+from holdfast.report.terminal.trend import trends
 from holdfast.report.wording import VERDICTS
 from holdfast.store.past_run import SHARD, UNENDED, PastRun
 from holdfast.store.run_locks import is_written

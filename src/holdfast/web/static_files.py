@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.codec import digest
-from holdfast.report.html import BUNDLE, shell
+from holdfast.report.page.html import BUNDLE, shell
 from holdfast.web.web_reply import WebReply
 
 BELOW = "static/"

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from agent_http_servers import Plain, ask_raw, ask_web, opened, raw_server, read_request
 from aiohttp import web
 
+from agent_http_servers import Plain, ask_raw, ask_web, opened, raw_server, read_request
 from golden_words import Golden
 from holdfast.errors import AgentUnavailable
 from holdfast.model.task import Task

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from agent_http_servers import ask_raw, ask_web, recorded
 
+from agent_http_servers import ask_raw, ask_web, recorded
 from holdfast.agents.http.agent import HttpAgent
 from holdfast.agents.http.client import FixedHead
 from holdfast.agents.http.url import read_url

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from agent_http_servers import raw_server, read_request
 
+from agent_http_servers import raw_server, read_request
 from golden_words import Golden
 from holdfast.agents.http.client import HttpClient
 from holdfast.agents.http.request import HttpRequest

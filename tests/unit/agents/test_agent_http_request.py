@@ -5,10 +5,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from agent_http_servers import Plain, ask_web, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_http_servers import Plain, ask_web, recorded
 from golden_words import Golden
 from holdfast.agents.http.request import request_form
 from holdfast.errors import AgentUnavailable

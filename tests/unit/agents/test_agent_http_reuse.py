@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from agent_http_servers import Plain, opened
 
+from agent_http_servers import Plain, opened
 from golden_words import Golden
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task

@@ -4,9 +4,9 @@ import asyncio
 import subprocess
 import sys
 
-from agent_http_servers import Plain, ask_web, opened, web_server
 from aiohttp import web
 
+from agent_http_servers import Plain, ask_web, opened, web_server
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
 

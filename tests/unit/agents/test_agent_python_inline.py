@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_python_site import ask, fault, observe, placed, spec_of, trial_of, with_site
 
+from agent_python_site import ask, fault, observe, placed, spec_of, trial_of, with_site
 from golden_words import Golden
 from holdfast.errors import AgentUnavailable, SpecError
 from holdfast.execute.local import execute

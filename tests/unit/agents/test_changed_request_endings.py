@@ -10,10 +10,10 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from agent_http_servers import Plain, opened, raw_server, read_request, web_server
 from aiohttp import web
-from changed_request_kit import PROMPT, ask_changed, change_of, changed_raw, changed_web, task_of
 
+from agent_http_servers import Plain, opened, raw_server, read_request, web_server
+from changed_request_kit import PROMPT, ask_changed, change_of, changed_raw, changed_web, task_of
 from golden_words import Golden
 from holdfast.agents.http.changed_client import PIECES
 from holdfast.errors import AgentUnavailable

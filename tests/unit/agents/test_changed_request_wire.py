@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from agent_http_servers import Plain, opened, raw_server
 from changed_request_kit import EVERY, PROMPT, change_of, expected, mutation, task_of
-
 from holdfast.model.task import RequestChange
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\nConnection: close\r\n\r\nfine"

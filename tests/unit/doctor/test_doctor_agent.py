@@ -8,7 +8,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trace import Cost, TraceEvent
-from holdfast.report.diagnosis import CallsSeen
+from holdfast.report.terminal.diagnosis import CallsSeen
 
 LAUNCHED = AgentSpec(type="command", command="true")
 PYTHON = AgentSpec(type="python", endpoint="agent:ask")

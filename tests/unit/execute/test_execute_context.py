@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from execute_sites import Scripted, seen_of, site_of, trial_of
 
+from execute_sites import Scripted, seen_of, site_of, trial_of
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.trace_sink import NOTES_KEPT
 from holdfast.execute.trial import run_trial

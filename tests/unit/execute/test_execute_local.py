@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from execute_sites import says, site_of, trial_of
 
+from execute_sites import says, site_of, trial_of
 from holdfast.execute.local import execute
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.task import Task

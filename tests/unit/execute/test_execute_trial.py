@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from execute_sites import fault, says, seen_of, site_of, trial_of
 from msgspec.structs import replace
 
+from execute_sites import fault, says, seen_of, site_of, trial_of
 from golden_words import Golden
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module

@@ -11,15 +11,15 @@ from report_sample import INVARIANTS, cell, sample, trial, whole
 from holdfast.model.run import Run
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import CellCause
-from holdfast.report.causes import causes
-from holdfast.report.failures import explain_cell
-from holdfast.report.json import Json
-from holdfast.report.junit import Junit
-from holdfast.report.markdown import Markdown
+from holdfast.report.causes.cell_causes import causes
+from holdfast.report.formats.json import Json
+from holdfast.report.formats.junit import Junit
+from holdfast.report.formats.markdown import Markdown
+from holdfast.report.formats.sarif import document
 from holdfast.report.page.causes import causes_document
-from holdfast.report.paint import painter
-from holdfast.report.sarif import document
-from holdfast.report.terminal import failures_and_matrix
+from holdfast.report.terminal.failures import explain_cell
+from holdfast.report.terminal.paint import painter
+from holdfast.report.terminal.summary import failures_and_matrix
 
 RULE = INVARIANTS[0].id
 WAYS = ("refund", "invoice", "boom")

@@ -9,7 +9,7 @@ from report_cases_sample import alone
 from report_sample import HOSTILE, cell, sample, trial
 
 from holdfast.model.run import Run
-from holdfast.report.line_remarks import MOST, workflow_commands
+from holdfast.report.formats.line_remarks import MOST, workflow_commands
 
 LINE = re.compile(r"::(error|warning|notice) (?:file=([^,:\s]+),)?(?:line=(\d+),)?title=([^,:]+)::([^\r\n]*)")
 """What the runner reads."""

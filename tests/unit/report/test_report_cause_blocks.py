@@ -14,13 +14,13 @@ from golden_words import Golden
 from holdfast.model.run import CellRow, Run
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.report import cases
-from holdfast.report.case_causes import case_causes
-from holdfast.report.html import Html
-from holdfast.report.json import Json
-from holdfast.report.markdown import Markdown
+from holdfast.report.causes.case_causes import case_causes
+from holdfast.report.formats.json import Json
+from holdfast.report.formats.markdown import Markdown
 from holdfast.report.page import causes as causes_page
 from holdfast.report.page import static
-from holdfast.report.terminal import summary
+from holdfast.report.page.html import Html
+from holdfast.report.terminal.summary import summary
 from page_documents import documents
 
 MODES = ("error", "timeout", "empty", "stale", "rate_limit", "garbage")

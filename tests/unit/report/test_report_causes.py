@@ -14,8 +14,8 @@ from golden_words import Golden
 from holdfast.model.run import CellRow, Run
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.report import wording
-from holdfast.report.cause_words import subject
-from holdfast.report.causes import MOST_REASONS, Cause, FaultName, causes
+from holdfast.report.causes.cause_words import subject
+from holdfast.report.causes.cell_causes import MOST_REASONS, Cause, FaultName, causes
 
 RULES = [rule.id for rule in INVARIANTS]
 SCENARIOS = (

@@ -9,7 +9,7 @@ from report_sample import cell, sample, trial, whole
 
 from holdfast.model.run import Run
 from holdfast.report.decisive import Decisive
-from holdfast.report.junit import Junit
+from holdfast.report.formats.junit import Junit
 
 FAILED = cell("max-latency", "search-tool-down", "fail", trial("aaaaaaaaaaaa"), fails=1)
 MUST = cell("always-cite-source", "search-tool-down", "fail", trial("bbbbbbbbbbbb"), fails=1, critical=True)

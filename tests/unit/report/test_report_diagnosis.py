@@ -3,7 +3,7 @@
 import pytest
 
 from golden_words import Golden
-from holdfast.report.diagnosis import AskedAgent, CallsSeen, Diagnosis, DoctorFinding, Sheet, document
+from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, Diagnosis, DoctorFinding, Sheet, document
 
 OK = DoctorFinding("http", "ok", "route-works", "met", took_ms=12.3, exit_code=3)
 NOT = DoctorFinding("https", "not", "proxy-bypassed", "it went around", "set HTTPS_PROXY", 3, 1.0)

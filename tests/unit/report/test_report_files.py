@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from holdfast import plugins
-from holdfast.report.files import suffix_of
+from holdfast.report.formats.files import suffix_of
 
 
 @pytest.mark.parametrize("name", sorted(plugins.BUILT_IN["reporters"]))
@@ -19,6 +19,6 @@ def test_the_suffix_that_is_known_is_the_reporters_own(name: str) -> None:
 
 
 def test_a_json_report_imports_no_other_reporter() -> None:
-    code = "import sys, pathlib; from holdfast.report.files import reporter; reporter(pathlib.Path('a.json'));"
+    code = "import sys, pathlib; from holdfast.report.formats.files import reporter; reporter(pathlib.Path('a.json'));"
     code += "print([m for m in ('html', 'junit', 'markdown') if f'holdfast.report.{m}' in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

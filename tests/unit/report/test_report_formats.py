@@ -17,11 +17,11 @@ from error_code import has_code
 from holdfast import plugins
 from holdfast.errors import PluginError, UsageError
 from holdfast.model.run import Run
-from holdfast.report import files
-from holdfast.report.html import Html, bundle_text
-from holdfast.report.json import Json
-from holdfast.report.junit import Junit
-from holdfast.report.markdown import Markdown, inline
+from holdfast.report.formats import files
+from holdfast.report.formats.json import Json
+from holdfast.report.formats.junit import Junit
+from holdfast.report.formats.markdown import Markdown, inline
+from holdfast.report.page.html import Html, bundle_text
 from holdfast.report.page.values import MAX_TEXT
 from page_documents import documents
 

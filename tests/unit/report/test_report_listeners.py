@@ -22,8 +22,8 @@ from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.report.live import Live
-from holdfast.report.progress import Plain
+from holdfast.report.terminal.live import Live
+from holdfast.report.terminal.progress import Plain
 
 SPEC = Spec("finance.yaml", AgentSpec(type="python"), "Finance", invariants=INVARIANTS[:3], scenarios=SCENARIOS)
 STARTED = RunStarted("0007", ".holdfast/runs/0007", SPEC, 14, 9, 3, 3, 7, 4)

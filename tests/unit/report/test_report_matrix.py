@@ -4,9 +4,9 @@ from report_sample import cell, large, sample
 
 from example_counts import examples
 from golden_words import Golden
-from holdfast.report.matrix import MAX_ROWS, Face, Grid, draw, face, grid
-from holdfast.report.paint import painter
 from holdfast.report.safe import columns
+from holdfast.report.terminal.matrix import MAX_ROWS, Face, Grid, draw, face, grid
+from holdfast.report.terminal.paint import painter
 
 BARE = painter(False)
 

@@ -16,7 +16,7 @@ from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.report.otlp import BATCH, requests, trial_spans
+from holdfast.report.formats.otlp import BATCH, requests, trial_spans
 
 CALLS = (
     TraceEvent(0.5, "llm_call", "small-1", "llm", 1, duration_ms=100, cost=Cost("small-1-dated", 900, 41, 0.002)),

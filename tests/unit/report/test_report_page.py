@@ -21,8 +21,8 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.score import Case, Cell, Replica
 from holdfast.model.spec import Invariant
 from holdfast.model.world import AuditEvent, FileTexts
-from holdfast.report.html import Html
 from holdfast.report.page import inlined
+from holdfast.report.page.html import Html
 from holdfast.report.page.inlined import Packed
 from holdfast.report.page.trial import DEED, file_changes
 from holdfast.report.page.values import ITEMS, TEXT, fit_value, shortened

@@ -15,7 +15,7 @@ from report_sample import HOSTILE, sample, whole
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.run_warning import RunNote
-from holdfast.report.sarif import Sarif, document, whole_document
+from holdfast.report.formats.sarif import Sarif, document, whole_document
 
 LOG = json.loads(Path(__file__).with_name("sarif_schema.json").read_text())
 """The part of the official schema that a log of ours uses: what it requires, its enums, nothing it does not know."""

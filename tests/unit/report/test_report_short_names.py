@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.report.matrix import Grid, draw
-from holdfast.report.paint import painter
 from holdfast.report.safe import columns
 from holdfast.report.short_names import listed, short_names
+from holdfast.report.terminal.matrix import Grid, draw
+from holdfast.report.terminal.paint import painter
 
 PREFIX = "checkout-with-three-items-"
 NAMES = st.lists(

@@ -12,7 +12,7 @@ from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Interval
 from holdfast.report.safe import can_show_signs
-from holdfast.report.terminal import summary
+from holdfast.report.terminal.summary import summary
 
 
 def text(run: Run, **settings: object) -> str:

@@ -6,9 +6,9 @@ import pytest
 
 from golden_words import Golden
 from holdfast.model.verdict import Outcome
-from holdfast.report.paint import painter
-from holdfast.report.run_table import table
-from holdfast.report.trend import lines, trends
+from holdfast.report.terminal.paint import painter
+from holdfast.report.terminal.run_table import table
+from holdfast.report.terminal.trend import lines, trends
 from holdfast.store.past_run import PastCell, PastRun
 
 PLAIN = painter(False)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.report.paint import painter
-from holdfast.report.trial_story import story, timeline
+from holdfast.report.terminal.paint import painter
+from holdfast.report.terminal.trial_story import story, timeline
 
 
 def call(ts: float, plane: str, tool: str, **more: Any) -> dict[str, Any]:

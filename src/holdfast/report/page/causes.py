@@ -8,12 +8,13 @@ from typing import Any
 from holdfast.model.observation import FaultMet
 from holdfast.model.overall import PartResult
 from holdfast.model.run import ReplicaRow, Run, TrialRow
-from holdfast.report import cases, cause_words, standards, wording
-from holdfast.report.case_causes import CaseCause, case_causes
-from holdfast.report.causes import Cause, Causes
-from holdfast.report.matrix import Grid, grid
+from holdfast.report import cases, standards, wording
+from holdfast.report.causes import cause_words
+from holdfast.report.causes.case_causes import CaseCause, case_causes
+from holdfast.report.causes.cell_causes import Cause, Causes
 from holdfast.report.page.run import Numbering, columns
 from holdfast.report.page.values import cut, utf16_span
+from holdfast.report.terminal.matrix import Grid, grid
 
 SHOWN, CASES, TEXT = 500, 200, 4_000
 """Causes, named cases per cause, and characters of questions and answers."""

@@ -18,7 +18,7 @@ from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Case, Cell
 from holdfast.model.spec import Part
 from holdfast.report import calls, cases, overall, wording
-from holdfast.report.causes import Causes
+from holdfast.report.causes.cell_causes import Causes
 from holdfast.report.page.causes import causes_document, failed_part
 from holdfast.report.page.cells import MatrixTable, count_trials
 from holdfast.report.page.run import overall_document, run_document

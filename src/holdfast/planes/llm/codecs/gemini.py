@@ -143,12 +143,12 @@ _PARTS = PartFormat(_kind, lambda text, old: {**obj(old), "text": text}, _part)
 
 
 def _finish(data: dict[str, Any], candidate: dict[str, Any], called: bool) -> tuple[Finish, ...]:
-    reason = word(candidate.get("finishReason"))
-    if reason in _FILTERED or obj(data.get("promptFeedback")).get("blockReason"):
+    finish = word(candidate.get("finishReason"))
+    if finish in _FILTERED or obj(data.get("promptFeedback")).get("blockReason"):
         return (Finish("content_filter"),)
-    if reason == "MAX_TOKENS":
+    if finish == "MAX_TOKENS":
         return (Finish("length"),)
-    return (Finish("tool_calls" if called else "stop"),) if reason else ()
+    return (Finish("tool_calls" if called else "stop"),) if finish else ()
 
 
 def _usage_of(usage: Usage) -> dict[str, int]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.model.shorten import shorten
 from holdfast.report import wording
-from holdfast.report.case_causes import CaseCause
-from holdfast.report.causes import Cause
+from holdfast.report.causes.case_causes import CaseCause
+from holdfast.report.causes.cell_causes import Cause
 from holdfast.report.safe import one_line
 
 FAULTS = 4

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.report import cases, mutations, wording
-from holdfast.report.case_causes import CaseCause, case_causes
-from holdfast.report.cause_words import faults, others
+from holdfast.report.causes.case_causes import CaseCause, case_causes
+from holdfast.report.causes.cause_words import faults, others
 from holdfast.report.facts import case_facts
-from holdfast.report.failures import LABEL, SHOWN, fact_lines
-from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import columns, one_line, pad, shorten
 from holdfast.report.short_names import listed, short_names
+from holdfast.report.terminal.failures import LABEL, SHOWN, fact_lines
+from holdfast.report.terminal.paint import Paint, painter
 
 MAX_ROWS = 40
 """More rows do not fit a screen: fully passed cases are then only counted."""

@@ -9,9 +9,9 @@ from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.report import wording
 from holdfast.report.cases import explained
 from holdfast.report.facts import cell_facts
-from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import columns, one_line, pad, shorten
 from holdfast.report.short_names import middle
+from holdfast.report.terminal.paint import Paint, painter
 
 SHOWN = 5
 """Blocks in a summary that fit a screen."""

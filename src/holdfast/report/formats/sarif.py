@@ -15,8 +15,8 @@ from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Invariant
 from holdfast.model.standards import StandardEntry
-from holdfast.report.json_stream import pieces
-from holdfast.report.line_remarks import LineRemark, level_of, remarks
+from holdfast.report.formats.json_stream import pieces
+from holdfast.report.formats.line_remarks import LineRemark, level_of, remarks
 from holdfast.report.safe import one_line
 from holdfast.version import __version__
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten
+from holdfast.report.terminal.paint import Paint
 from holdfast.report.wording import VERDICTS, number
 from holdfast.store.past_run import SHARD, UNENDED, PastRun
 

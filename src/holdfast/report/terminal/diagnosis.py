@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.codec import to_builtins
-from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, columns, one_line, pad
+from holdfast.report.terminal.paint import Paint, painter
 from holdfast.report.wording import SIGNS, plural
 
 Attempt: TypeAlias = Literal["ok", "not", "n/a", "unproven"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.model.comparison import Comparison, RuleComparison
-from holdfast.report.paint import Paint
 from holdfast.report.safe import one_line
+from holdfast.report.terminal.paint import Paint
 from holdfast.report.wording import plural
 
 _HEAD = ("rule", "before", "after", "lost", "gained", "p", "by Holm", "")

@@ -16,8 +16,8 @@ from holdfast.model.standards import StandardEntry
 from holdfast.model.verdict import Outcome
 from holdfast.report import cases, standards, wording
 from holdfast.report.decisive import Decisive
-from holdfast.report.failures import unexplained
 from holdfast.report.safe import one_line
+from holdfast.report.terminal.failures import unexplained
 from holdfast.report.wording import report_path, verdict
 
 MOST = 10

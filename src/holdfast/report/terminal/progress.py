@@ -19,8 +19,8 @@ from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
 from holdfast.report import wording
 from holdfast.report.calls import so_far
-from holdfast.report.matrix import MAX_ROWS, Grid, face
 from holdfast.report.safe import ascii_only, one_line
+from holdfast.report.terminal.matrix import MAX_ROWS, Grid, face
 from holdfast.report.wording import SIGNS, column, marks, tally
 from holdfast.score.spending import SpendingTally
 

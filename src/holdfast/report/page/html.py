@@ -16,7 +16,7 @@ from holdfast.model.spec import Part
 from holdfast.report.page.inlined import InlinedRun, Packed, inline_overall
 from holdfast.report.page.static import Markup, page_title, render_static_page
 
-BUNDLE = Path(__file__).parent / "page" / "bundle"
+BUNDLE = Path(__file__).parent / "bundle"
 """What `make page` builds from `frontend/`: a script and a style, next to the page that both front ends fill."""
 
 

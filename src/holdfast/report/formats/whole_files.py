@@ -15,9 +15,9 @@ from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Part
 from holdfast.report import overall as words
-from holdfast.report.files import named, place, suffix_of
-from holdfast.report.junit import Junit
-from holdfast.report.markdown import Markdown
+from holdfast.report.formats.files import named, place, suffix_of
+from holdfast.report.formats.junit import Junit
+from holdfast.report.formats.markdown import Markdown
 from holdfast.report.safe import one_line
 
 Runs = Mapping[Part, Run]
@@ -54,7 +54,7 @@ def write_whole(whole: Overall, runs: Runs, path: Path, *, home: Path) -> str:
 def _joined(whole: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
     suffix = path.suffix.lower()
     if suffix == ".html":
-        from holdfast.report.html import render_overall_page
+        from holdfast.report.page.html import render_overall_page
 
         return render_overall_page(_linked(whole, os.path.relpath(home, path.parent)), runs)
     if suffix == ".json":
@@ -65,7 +65,7 @@ def _joined(whole: Overall, runs: Runs, path: Path, home: Path) -> Iterable[byte
 
 
 def _folder(whole: Overall, runs: Runs, folder: Path) -> None:
-    from holdfast.report.html import render_overall_page
+    from holdfast.report.page.html import render_overall_page
 
     folder.mkdir(parents=True, exist_ok=True)
     for part, run in runs.items():
@@ -87,9 +87,9 @@ def _linked(whole: Overall, home: str) -> Overall:
 
 def _document(overall: Overall, runs: Runs) -> Iterator[bytes]:
     """The overall score, then each part with all of its details."""
-    from holdfast.report.cause_json import entries
-    from holdfast.report.json import document
-    from holdfast.report.json_stream import pieces
+    from holdfast.report.causes.cause_json import entries
+    from holdfast.report.formats.json import document
+    from holdfast.report.formats.json_stream import pieces
 
     whole = words.document(overall)
     whole["causes"] = (cause for run in runs.values() for cause in entries(run))
@@ -143,8 +143,8 @@ def _junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
 
 def _sarif(whole: Overall, runs: Runs) -> Iterator[bytes]:
     """One log with a SARIF run for each part, and one for the overall verdict."""
-    from holdfast.report.json_stream import pieces
-    from holdfast.report.sarif import whole_document
+    from holdfast.report.formats.json_stream import pieces
+    from holdfast.report.formats.sarif import whole_document
 
     yield from pieces(whole_document(whole, runs.values()))
     yield b"\n"

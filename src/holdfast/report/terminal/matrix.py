@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from holdfast.model.run import Run
 from holdfast.model.score import Cell
-from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, pad, shorten, visible
 from holdfast.report.short_names import short_names
+from holdfast.report.terminal.paint import Paint
 from holdfast.report.wording import SIGNS, column, plural, tally, to_come
 
 MAX_ROWS = 40

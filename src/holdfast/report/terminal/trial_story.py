@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten, visible
+from holdfast.report.terminal.paint import Paint
 from holdfast.report.wording import SIGNS, TROUBLE, plural
 
 _LANES = {"llm": "model", "tool_result": "result", "db_write": "sql", "file_write": "file", "http_call": "http"}

@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.verdict import Outcome
-from holdfast.report.paint import Paint
-from holdfast.report.run_table import commit, verdict, when
 from holdfast.report.safe import columns, one_line, pad
+from holdfast.report.terminal.paint import Paint
+from holdfast.report.terminal.run_table import commit, verdict, when
 from holdfast.report.wording import SIGNS, number, plural
 from holdfast.store.past_run import CASES, PastRun
 

@@ -9,13 +9,14 @@ from typing import ClassVar
 
 from holdfast.model.run import Run
 from holdfast.model.score import MutationScore
-from holdfast.report import calls, cases, cause_words, mutations, standards, wording
-from holdfast.report.case_causes import CaseCause, case_causes
-from holdfast.report.causes import Cause, causes
+from holdfast.report import calls, cases, mutations, standards, wording
+from holdfast.report.causes import cause_words
+from holdfast.report.causes.case_causes import CaseCause, case_causes
+from holdfast.report.causes.cell_causes import Cause, causes
 from holdfast.report.facts import Facts, case_facts, cell_facts
-from holdfast.report.failures import unexplained
-from holdfast.report.matrix import Grid, grid, legend
 from holdfast.report.safe import one_line, visible
+from holdfast.report.terminal.failures import unexplained
+from holdfast.report.terminal.matrix import Grid, grid, legend
 
 MAX_ROWS, MAX_COLUMNS, MAX_DETAILS = 40, 20, 20
 """A CI job's page takes 1 MB; a person less."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.model.run import CaseRow, Run
 from holdfast.model.verdict import Outcome
 from holdfast.report import cases
-from holdfast.report.causes import FaultName, fault_names
+from holdfast.report.causes.cell_causes import FaultName, fault_names
 
 
 class CaseCause(Struct, frozen=True):

@@ -12,8 +12,8 @@ from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Scor
 from holdfast.model.world import Isolation
 from holdfast.report import standards
 from holdfast.report.cases import outcome, replica_outcome, reproducer
-from holdfast.report.cause_json import entries
-from holdfast.report.json_stream import pieces
+from holdfast.report.causes.cause_json import entries
+from holdfast.report.formats.json_stream import pieces
 from holdfast.report.wording import has_matrix
 from holdfast.score.parts import passed
 from holdfast.score.spending import spent

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from holdfast.model.run import CellRow, Run
-from holdfast.report import calls, cases, cause_words, mutations, wording
-from holdfast.report.causes import Cause, causes, is_of
+from holdfast.report import calls, cases, mutations, wording
+from holdfast.report.causes import cause_words
+from holdfast.report.causes.cell_causes import Cause, causes, is_of
 from holdfast.report.facts import cell_facts
-from holdfast.report.failures import LABEL, SHOWN, cell_lines, fact_lines, titled, unexplained
-from holdfast.report.matrix import draw, grid
-from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, columns, one_line
 from holdfast.report.short_names import listed
+from holdfast.report.terminal.failures import LABEL, SHOWN, cell_lines, fact_lines, titled, unexplained
+from holdfast.report.terminal.matrix import draw, grid
+from holdfast.report.terminal.paint import Paint, painter
 
 NOTES = 3
 """Lines of notes below the verdict; `-v` shows all of them."""
@@ -49,7 +50,7 @@ def failures_and_matrix(run: Run, width: int, paint: Paint, *, verbose: bool = F
     """A block for each cause, then the matrix and the table of cases."""
     lines: list[str] = []
     if run.by_cases:
-        from holdfast.report import case_blocks
+        from holdfast.report.terminal import case_blocks
 
         lines += case_blocks.blocks(run, width, paint, verbose=verbose)
     if any(unexplained(run)):
@@ -121,7 +122,7 @@ def _failed_names(run: Run, width: int, paint: Paint) -> Iterator[str]:
     """`✘ never-fabricate · search-down` for each cause."""
     names = [titled(cause_words.start(one), "", "", one.outcome, width, paint) for one in causes(run, unexplained(run))]
     if run.by_cases:
-        from holdfast.report import case_blocks
+        from holdfast.report.terminal import case_blocks
 
         names = [*case_blocks.titles(run, width, paint), *names]
     yield from islice(names, _FAILED_NAMES)

@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast.model.run import Run
 from holdfast.report import cases, wording
-from holdfast.report.case_causes import CaseCause, case_causes
-from holdfast.report.causes import Cause, causes
+from holdfast.report.causes.case_causes import CaseCause, case_causes
+from holdfast.report.causes.cell_causes import Cause, causes
 
 
 def entries(run: Run) -> Iterator[dict[str, Any]]:

@@ -7,10 +7,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
 from holdfast.model.events import Event, RunEnded, RunStarted
-from holdfast.report.matrix import draw, fits
-from holdfast.report.paint import painter
-from holdfast.report.progress import Progress
 from holdfast.report.safe import ascii_only, one_line, shorten
+from holdfast.report.terminal.matrix import draw, fits
+from holdfast.report.terminal.paint import painter
+from holdfast.report.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,0 +1,1 @@
+"""Failures grouped by cause, and their descriptions."""

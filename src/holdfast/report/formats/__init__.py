@@ -1,0 +1,1 @@
+"""Report files: JSON, JUnit, SARIF, Markdown and OpenTelemetry, and how they are written."""
