@@ -134,7 +134,7 @@ def test_a_format_keeps_its_fields_while_it_keeps_its_number(name: str) -> None:
         pytest.fail(f"{name}: other fields than formats.json has; read docs/versioning.md, then UPDATE_GOLDEN=1")
 
 
-def test_what_is_gone_is_told() -> None:
+def test_what_is_gone_is_reported() -> None:
     assert gone({"Trial": ["id", "seed"]}, {"Trial": ["id"]}) == ["Trial: seed"]
     assert gone({"Trial": ["id"]}, {}) == ["Trial: id"]
     assert gone({"Trial": ["id"]}, {"Trial": ["id", "seed"], "Other": ["x"]}) == []

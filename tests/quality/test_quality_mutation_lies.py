@@ -83,7 +83,7 @@ def weightless(folder: Path, agent: str, **sections: Any) -> None:
     lay_out_agent(folder, agent, ["noise"], mutations=made, **sections)
 
 
-def test_a_type_without_weight_fails_the_run_all_the_same_unless_a_minimum_is_set(tmp_path: Path) -> None:
+def test_a_type_without_weight_fails_the_run_anyway_unless_a_minimum_is_set(tmp_path: Path) -> None:
     weightless(tmp_path, "knows_small_letters")
     found = mutated(tmp_path)
     assert (found.code, found.robustness) == (1, 1.0)
@@ -94,14 +94,14 @@ def test_a_type_without_weight_fails_the_run_all_the_same_unless_a_minimum_is_se
 
 
 @pytest.mark.parametrize("options", [(), ("--min-score", "90")])
-def test_mutations_without_weight_alone_are_no_score(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_mutations_without_weight_alone_are_not_score(options: tuple[str, ...], tmp_path: Path) -> None:
     weightless(tmp_path, "careful")
     found = mutated(tmp_path, "-k", "noise", *options)
     assert (found.code, found.robustness, found.types) == (5, None, {"noise": (9, 9)})
 
 
 @pytest.mark.parametrize("options", [(), ("--min-score", "90")])
-def test_probes_alone_are_no_robustness(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_probes_alone_are_not_robustness(options: tuple[str, ...], tmp_path: Path) -> None:
     lay_out_agent(tmp_path, "careful", ["noise"], 2, invariants=[PROBE])
     found = mutated(tmp_path, *options)
     assert (found.code, found.robustness, found.part["counts"]["pass"]) == (5, None, 1)
@@ -171,7 +171,7 @@ def test_a_part_of_the_mutations_is_chosen_by_type_by_failure_and_by_trial(tmp_p
     assert one.part["cases"][0]["mutation"] == failed[0]["mutation"]
 
 
-def test_a_run_that_was_killed_and_taken_up_has_the_same_numbers(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_and_resumed_has_the_same_numbers(tmp_path: Path) -> None:
     lay_out_agent(tmp_path, "waits", ["noise", "advanced_jailbreak"], 28)
     words = [
         str(Path(sys.executable).with_name("holdfast")),

@@ -30,7 +30,7 @@ def test_every_test_file_lies_in_a_folder_of_the_table() -> None:
     assert outside == []
 
 
-def test_no_test_file_lies_beside_the_product_or_the_examples() -> None:
+def test_no_test_file_lies_next_to_the_product_or_the_examples() -> None:
     shown = ROOT / "examples/pytest/test_desk.py"  # tests are what this example shows
     made = {"build", "dist", "site"}  # by make, from the others
     tops = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in {"tests", *made}]

@@ -95,7 +95,7 @@ def test_reset_that_cannot_be_reached_is_a_harness_error() -> None:
             asyncio.run(reset("http://127.0.0.1:9/", reset_endpoint=url))
 
 
-def test_reset_endpoint_that_is_no_url_is_a_configuration_error() -> None:
+def test_reset_endpoint_that_is_not_a_url_is_a_configuration_error() -> None:
     with pytest.raises(AgentUnavailable, match="reset_endpoint") as caught:
         asyncio.run(reset("http://127.0.0.1:9/", reset_endpoint="mailto:x"))
     assert caught.value.config

@@ -92,7 +92,7 @@ def test_a_raises_class_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 SHADOWS = ("regex", "click", "msgspec", "json", "random", "traceback", "tempfile", "zipfile", "difflib", "fnmatch")
 
 
-def test_a_module_beside_the_spec_that_shadows_a_library_breaks_nothing_of_ours(tmp_path: Path) -> None:
+def test_a_module_next_to_the_spec_that_shadows_a_library_breaks_nothing_of_ours(tmp_path: Path) -> None:
     for name in SHADOWS:
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('shadowed')")
     (tmp_path / "click.py").write_text("mine = 'my own click'")

@@ -85,7 +85,7 @@ def test_a_session_whose_tools_are_not_called_says_so(tmp_path: Path, isolation:
     golden(seen.notes)
 
 
-def test_each_trial_of_a_worker_begins_the_recording_anew(tmp_path: Path) -> None:
+def test_each_trial_of_a_worker_begins_the_recording_again(tmp_path: Path) -> None:
     task = replay(answer("price", {"price": 1}), prompt="a")
     spec = replace(spec_of(tmp_path, AGENT, tools=("agent:price",), isolation="worker"), tasks=(task,))
     trials = [replace(trial_of(n=n), task=task) for n in range(2)]
@@ -123,7 +123,7 @@ async def ask(prompt):
     assert len(seen.recorded) == 15
 
 
-def test_a_response_that_is_no_json_is_text(tmp_path: Path) -> None:
+def test_a_response_that_is_not_json_is_text(tmp_path: Path) -> None:
     code = "def price(item): return 1\nasync def stock(item): return 1\ndef ask(prompt): return price('x')"
     task = Task(("hi",), "replay", recording=Recording("s1", (RecordedResponse("price", "<html>no JSON"),)))
     assert replayed(tmp_path, task, code=code).turns[0].text == "<html>no JSON"

@@ -82,6 +82,6 @@ def test_a_changed_request_goes_through_tls(
     assert b"\r\nX-Role: admin\r\n" in data
 
 
-def test_a_certificate_that_nobody_trusts_is_no_ending(server: ssl.SSLContext) -> None:
+def test_a_certificate_that_nobody_trusts_is_not_an_ending(server: ssl.SSLContext) -> None:
     with refused("agent-unreachable"):
         asyncio.run(ask_securely(server, RequestChange("x")))

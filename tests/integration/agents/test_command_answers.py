@@ -24,7 +24,7 @@ def test_stdout_is_the_answer_without_its_last_newline(tmp_path: Path) -> None:
     assert 0 < seen.latency_ms < 5000
 
 
-def test_what_is_no_utf8_is_replaced(tmp_path: Path) -> None:
+def test_what_is_not_an_utf8_is_replaced(tmp_path: Path) -> None:
     assert turn(tmp_path, r"printf 'a\377b'").text == "a�b"
 
 
@@ -57,7 +57,7 @@ def test_a_bad_exit_is_a_crash_that_keeps_the_text_and_the_last_line_of_stderr(t
         ("openai.RateLimitError: slow down", "openai.RateLimitError: slow down"),
     ],
 )
-def test_a_crash_is_told_by_the_line_that_says_error(tmp_path: Path, printed: str, told: str) -> None:
+def test_a_crash_is_reported_by_the_line_that_says_error(tmp_path: Path, printed: str, told: str) -> None:
     (tmp_path / "printed").write_text(printed)
     assert turn(tmp_path, "cat printed >&2; exit 1").detail == f"exit code 1: {told}"
 

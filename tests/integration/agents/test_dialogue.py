@@ -211,7 +211,7 @@ def test_an_agent_that_changes_its_list_changes_nothing_of_ours(tmp_path: Path) 
     assert talk.messages("x")[0]["content"] == "I am Ada."
 
 
-def test_a_system_message_is_no_part_of_the_prompt_of_an_agent_of_text() -> None:
+def test_a_system_message_is_not_part_of_the_prompt_of_an_agent_of_text() -> None:
     system = DialogueMessage("system", "You refund.")
     alone = Dialogue((system,), messages=False)
     assert (alone.text("Hello"), alone.note) == ("Hello", LEFT_OUT)

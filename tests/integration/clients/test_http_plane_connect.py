@@ -134,7 +134,7 @@ def test_the_hosts_loopback_is_not_reached(bench, plain, host, golden: Golden):
     assert {event.error_type for event in trial.context.trace} == {"refused"}
 
 
-def test_the_proxys_own_listener_is_no_way_in(bench):
+def test_the_proxys_own_listener_is_not_a_way_in(bench):
     with bench.trial(looked_into=["*"]) as trial:
         assert trial.get(f"http://127.0.0.1:{trial.port}/x").status_code == 403
 
@@ -179,7 +179,7 @@ def test_an_upstream_that_is_down_is_no_doing_of_a_fault(bench, named):
     assert bool(trial.context.troubles) is named  # what the agent made up is its own choice
 
 
-def test_an_upstream_whose_certificate_is_bad_is_told(bench, secure):
+def test_an_upstream_whose_certificate_is_bad_is_reported(bench, secure):
     with bench.trial(looked_into=[f"https://127.0.0.1:{secure.server_port}/*"]) as trial:
         reply = trial.get(f"https://127.0.0.1:{secure.server_port}/rows")
     assert reply.status_code == 502
@@ -236,7 +236,7 @@ def test_the_gateway_is_reached_whatever_egress_says(bench):
     assert (trial.context.notes, trial.context.trace) == ([], [])
 
 
-def test_a_service_that_stands_for_a_models_host_is_no_model(bench, plain):
+def test_a_service_that_represents_a_models_host_is_not_a_model(bench, plain):
     nearby = {("api.openai.com", 443): ("127.0.0.1", plain.server_port)}
     with bench.trial(**MODEL, looked_into=["api.openai.com"], nearby=nearby) as trial:
         client = socket.create_connection(("127.0.0.1", trial.port), timeout=5)

@@ -281,7 +281,7 @@ def test_a_reply_over_the_limit_is_late_but_whole(bench, plain):
 
 
 # -- the end of a trial -----------------------------------------------------------------------------
-def test_requests_under_way_when_the_trial_ends_are_told_as_unfinished(bench, plain):
+def test_requests_under_way_when_the_trial_ends_are_reported_as_unfinished(bench, plain):
     slow, hang = tool("slow", f"{plain.url}/rows", delay_ms=60_000), network("timeout", f"{plain.url}/text")
 
     async def leave(trial):

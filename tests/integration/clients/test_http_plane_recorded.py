@@ -139,7 +139,7 @@ def test_calls_at_once_get_each_response_once(bench, plain):
     assert sorted(got) == list(range(12))
 
 
-def test_a_model_call_at_any_host_is_no_tools_call(bench, plain):
+def test_a_model_call_at_any_host_is_not_a_tools_call(bench, plain):
     with replaying(bench, answer("search", 1), asks_model=asks_model, declared=[plain.url]) as trial:
         got = trial.ask("POST", f"{plain.url}/v1/chat/completions", json={"model": "m", "messages": []})
         assert got.json()["done"] is True

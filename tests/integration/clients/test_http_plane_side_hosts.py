@@ -37,7 +37,7 @@ def test_models_that_the_gateway_does_not_speak_to_are_known():
     assert not any(map(unread_format, others))
 
 
-def test_what_is_none_of_the_work_is_told_apart(bench, golden: Golden):
+def test_what_is_none_of_the_work_is_distinguished(bench, golden: Golden):
     with bench.trial(policy=DENIED) as trial:
         for _ in range(3):
             assert trial.ask("POST", SENTRY, data="x").status_code == 403

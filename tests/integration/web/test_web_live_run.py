@@ -135,7 +135,7 @@ def test_lines_that_something_else_wrote_are_passed_over(writing: Writing) -> No
     assert told(live)["done"] == told(live)["total"]
 
 
-def test_a_file_that_is_put_back_is_read_anew(writing: Writing) -> None:
+def test_a_file_that_is_put_back_is_read_again(writing: Writing) -> None:
     live = live_of(writing)
     writing.write("trials.jsonl", 20)
     writing.write("observations-0.jsonl", 3)
@@ -251,7 +251,7 @@ def test_a_run_that_was_killed_is_called_so(writing: Writing, golden: Golden) ->
         assert client.get("runs/0002")["resume"].split("--resume ")[1].endswith(".holdfast/runs/0002")
 
 
-def test_a_run_that_is_taken_up_again_is_running(writing: Writing) -> None:
+def test_a_run_that_is_resumed_is_running(writing: Writing) -> None:
     ended = msgspec.json.decode(writing._ended, type=RunEnd)
     writing.write("trials.jsonl", 20)
     writing.write("observations-0.jsonl", 3)

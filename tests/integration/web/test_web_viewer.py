@@ -163,7 +163,7 @@ def test_search_finds_answers_reasons_and_prompts(client: ViewerClient) -> None:
     assert client.get("search?q=nowhere-at-all")["hits"] == []
 
 
-def test_marks_and_notes_are_kept_beside_the_runs(client: ViewerClient, folder: Path) -> None:
+def test_marks_and_notes_are_kept_next_to_the_runs(client: ViewerClient, folder: Path) -> None:
     kept = client.ask("api/notes/0002", "PUT", json.dumps({"mark": "star", "note": "look at <b>this</b>"}).encode())
     assert (kept.status, kept.json["mark"]) == (200, "star")
     trial = trial_of(client, "0002", "cites", "down")["id"]

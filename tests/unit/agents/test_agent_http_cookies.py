@@ -53,6 +53,6 @@ def test_a_secure_one_is_for_https() -> None:
     assert kept("a=1; Secure", url="https://127.0.0.1/") == "a=1"
 
 
-def test_cookies_of_the_spec_go_along_until_the_agent_sets_them_anew() -> None:
+def test_cookies_of_the_spec_go_along_until_the_agent_sets_them_again() -> None:
     assert kept(given="who=me; theme=dark") == "who=me; theme=dark"
     assert kept("who=you", given="who=me; theme=dark") == "theme=dark; who=you"

@@ -115,7 +115,7 @@ def test_a_body_over_a_megabyte_is_sent_whole() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["", "myagent:run", "ftp://x.test/", "http://", "http://[::1", "/relative"])
-def test_an_endpoint_that_is_no_url_is_a_configuration_error(endpoint: str) -> None:
+def test_an_endpoint_that_is_not_a_url_is_a_configuration_error(endpoint: str) -> None:
     with pytest.raises(AgentUnavailable, match=r"agent\.endpoint") as caught:
         request_form(AgentSpec(endpoint=endpoint))
     assert caught.value.config

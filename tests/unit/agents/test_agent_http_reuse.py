@@ -165,7 +165,7 @@ def test_connections_are_reused() -> None:
 
 @pytest.mark.processes
 @pytest.mark.parametrize(("keep_alive", "connections"), [(None, 2), (False, 2), (True, 1)])
-def test_an_agent_with_a_reset_is_asked_anew_each_time_unless_the_spec_says_otherwise(
+def test_an_agent_with_a_reset_is_asked_again_each_time_unless_the_spec_says_otherwise(
     keep_alive: bool | None, connections: int
 ) -> None:
     server = Dropping()

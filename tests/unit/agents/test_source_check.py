@@ -49,7 +49,7 @@ def root(tmp_path: Path) -> Path:
         "json:loads", "os.path:join", "sys:exit", "math:sqrt", "runs:ask",
     ],
 )  # fmt: skip
-def test_what_may_work_is_no_problem_and_is_not_run(root: Path, endpoint: str) -> None:
+def test_what_may_work_is_not_a_problem_and_is_not_run(root: Path, endpoint: str) -> None:
     assert list(source_problems(AgentSpec("python", endpoint), root)) == []
     assert not (root / "touched").exists()
 

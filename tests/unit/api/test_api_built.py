@@ -54,7 +54,7 @@ def test_every_place_in_it_is_the_line_of_the_call() -> None:
     assert built.spec.invariants[0].position.line == line  # type: ignore[union-attr]
 
 
-def test_what_a_file_would_be_refused_for_is_told_by_key_at_that_line() -> None:
+def test_what_a_file_would_be_refused_for_is_reported_by_key_at_that_line() -> None:
     rule = {"id": "ends", "type": "completes", "severty": "high"}
     with pytest.raises(holdfast.SpecError) as refused:
         holdfast.build(written(invariants=[rule]))
@@ -118,7 +118,7 @@ def test_a_spec_that_changed_since_it_was_loaded_is_not_run_with_other_options(t
         holdfast.run(loaded, seed=7, runs=tmp_path)
 
 
-def test_a_section_that_is_not_in_this_release_is_told_without_a_file() -> None:
+def test_a_section_that_is_not_in_this_release_is_reported_without_a_file() -> None:
     section = {"type": "paragon", "model": "m"}
     built = holdfast.build({**written(section), "models": {"m": {"name": "x", "provider": "openai"}}})
     with pytest.raises(holdfast.SpecError):

@@ -93,7 +93,7 @@ def test_a_check_that_must_be_known_before_says_so_and_is_kept_where_it_was(hold
         broken.check("behavior_unchanged")
 
 
-def test_what_is_misspelt_is_told_at_the_line_of_the_test(holdfast: Holdfast) -> None:
+def test_what_is_misspelt_is_reported_at_the_line_of_the_test(holdfast: Holdfast) -> None:
     with pytest.raises(package.SpecError) as refused:
         asked(holdfast).check("contains", valu="x")
     assert "test_api_fixture.py:" in str(refused.value)
@@ -102,7 +102,7 @@ def test_what_is_misspelt_is_told_at_the_line_of_the_test(holdfast: Holdfast) ->
         asked(holdfast, timeouts=3)
 
 
-def test_what_is_no_fault_and_no_check_is_told(holdfast: Holdfast) -> None:
+def test_what_is_not_a_fault_and_no_check_is_reported(holdfast: Holdfast) -> None:
     with pytest.raises(UsageError, check=has_code("argument-invalid")):
         asked(holdfast, "error")
     with pytest.raises(UsageError, check=has_code("argument-invalid")):
@@ -111,7 +111,7 @@ def test_what_is_no_fault_and_no_check_is_told(holdfast: Holdfast) -> None:
         holdfast.run(answer, "?", faults=holdfast.fault("tool", "error", tool="x"))  # type: ignore[arg-type]
 
 
-def test_an_agent_that_cannot_be_used_is_told_without_our_frames(holdfast: Holdfast) -> None:
+def test_an_agent_that_cannot_be_used_is_reported_without_our_frames(holdfast: Holdfast) -> None:
     with pytest.raises(AgentUnavailable) as gone:
         holdfast.run("nowhere_at_all:answer", "x", isolation="inline")
     assert len(gone.traceback) == 2

@@ -168,7 +168,7 @@ def test_a_cancelled_run_is_stored_as_far_as_it_went_and_closed(
     assert '"complete":false' in (tmp_path / "0001/ended.json").read_text().replace(" ", "")
 
 
-def test_a_file_that_is_not_there_is_told_without_a_trace(tmp_path: Path, golden: Golden) -> None:
+def test_a_file_that_is_not_there_is_reported_without_a_trace(tmp_path: Path, golden: Golden) -> None:
     with pytest.raises(holdfast.SpecError) as refused:
         holdfast.load(tmp_path / "none.yaml")
     golden(str(refused.value))
@@ -250,7 +250,7 @@ def test_a_dict_of_tools_is_a_registry_whose_functions_meet_faults(tmp_path: Pat
     assert found.cell("price", "down").cell.outcome == "pass"
 
 
-def test_what_is_no_spec_and_no_run_is_told(tmp_path: Path) -> None:
+def test_what_is_not_a_spec_and_no_run_is_reported(tmp_path: Path) -> None:
     nothing: Any = 5
     for refused in (holdfast.run, holdfast.load, holdfast.build):
         with pytest.raises(UsageError) as error:

@@ -55,7 +55,7 @@ def test_no_public_name_is_a_submodule_which_would_hide_it_once_imported() -> No
     assert modules.isdisjoint(NAMES)
 
 
-def test_a_name_that_is_not_there_is_told() -> None:
+def test_a_name_that_is_not_there_is_reported() -> None:
     with pytest.raises(AttributeError, match="'nothing'"):
         holdfast.nothing  # noqa: B018
 

@@ -220,7 +220,7 @@ def test_mail_addresses_of_any_script_are_found(text):
     assert [s.kind for s in sightings(f"→ {text} ←", FINDERS)] == ["email"]
 
 
-def test_words_without_spaces_are_no_part_of_a_latin_address():
+def test_words_without_spaces_are_not_part_of_a_latin_address():
     text = "他的邮箱是li.wei88@youxiang-mail.cn请查收。"
     assert [text[s.start : s.end] for s in sightings(text, FINDERS)] == ["li.wei88@youxiang-mail.cn"]
 
@@ -254,5 +254,5 @@ def test_what_is_found_does_not_depend_on_how_far_from_the_start_it_stands():
 
 
 @pytest.mark.parametrize("text", ROWS_OF_NUMBERS)
-def test_a_row_of_numbers_is_no_phone_number(text):
+def test_a_row_of_numbers_is_not_a_phone_number(text):
     assert sightings(text, FINDERS) == []

@@ -85,7 +85,7 @@ DEEP = "[" * 20_000 + "]" * 20_000
         ("a", {"equals": 1}, False),
     ],
 )
-def test_json_of_any_depth_is_no_error(path: str, settings: dict[str, Any], wanted: bool | None) -> None:
+def test_json_of_any_depth_is_not_an_error(path: str, settings: dict[str, Any], wanted: bool | None) -> None:
     assert passed(path, DEEP, **settings) is wanted
 
 

@@ -5,5 +5,5 @@ from holdfast.checks.response.output_not_empty import OutputNotEmpty
 
 
 @pytest.mark.parametrize(("text", "passed"), [("x", True), (" x\n", True), ("", False), (" \n\t\u00a0", False)])
-def test_whitespace_alone_is_no_output(text, passed):
+def test_whitespace_alone_is_not_output(text, passed):
     assert OutputNotEmpty().decide(exhibit(text)).passed is passed

@@ -39,7 +39,7 @@ def test_deep_nesting_is_read(depth):
     assert ValidJson().decide(exhibit("[" * depth)).passed is False
 
 
-def test_what_only_holdfast_cannot_check_is_no_fail():
+def test_what_only_holdfast_cannot_check_is_not_a_fail():
     deep = "[" * 5_000 + "]" * 5_000
     assert ValidJson(schema={"type": "array"}).decide(exhibit(deep)).passed is not False
 
@@ -97,6 +97,6 @@ def test_a_schema_that_json_of_any_depth_breaks_is_a_fail():
 
 
 @pytest.mark.parametrize("schema", [{"$ref": "#/none"}, {"properties": {"n": {"$ref": "other.json"}}}, {"type": "odd"}])
-def test_a_schema_that_cannot_be_used_is_no_violation_of_the_agent(schema):
+def test_a_schema_that_cannot_be_used_is_not_a_violation_of_the_agent(schema):
     with pytest.raises(HarnessError):
         ValidJson(schema).decide(exhibit('{"n": 1}'))

@@ -87,7 +87,7 @@ def test_what_another_pattern_finds_stands():
     assert ValidJson(schema={"pattern": PRINTED}).decide(exhibit("no json")).passed is False
 
 
-def test_plain_text_is_no_pattern():
+def test_plain_text_is_not_a_pattern():
     assert ExcludesPattern((PRINTED,), literal=True).decide(exhibit("x")).passed is True
     assert not list(ExcludesPattern((PRINTED,), literal=True).lint())
 

@@ -62,7 +62,7 @@ def test_notes_and_troubles_are_capped_and_say_so() -> None:
         assert all(len(text) <= 1_000 for text in kept)
 
 
-def test_a_target_of_megabytes_is_kept_short_everywhere_and_told_apart() -> None:
+def test_a_target_of_megabytes_is_kept_short_everywhere_and_distinguished() -> None:
     context = FakeContext()
     one, other = ("https://example.com/" + "a" * 2_000_000 + end + "a" * 1_000 for end in "xy")
     assert context.injector.count("http", one) == context.injector.count("http", other) == 1

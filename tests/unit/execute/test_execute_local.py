@@ -70,7 +70,7 @@ def test_no_trials_end_at_once() -> None:
     assert run(Crowd(), [], 4) == []
 
 
-def test_starts_are_told() -> None:
+def test_starts_are_reported() -> None:
     started: list[Trial] = []
 
     async def use() -> None:
@@ -82,7 +82,7 @@ def test_starts_are_told() -> None:
     assert [trial.id for trial in started] == [f"{n:012x}" for n in range(5)]
 
 
-def test_a_feed_that_breaks_is_told() -> None:
+def test_a_feed_that_breaks_is_reported() -> None:
     def feed() -> object:
         yield trial_of()
         raise OSError("disk full")

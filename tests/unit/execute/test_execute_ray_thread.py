@@ -24,7 +24,7 @@ def test_all_calls_are_of_one_thread_that_lives_on() -> None:
     assert ident != threading.get_ident()
 
 
-def test_what_never_returns_is_told_and_what_it_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_never_returns_is_reported_and_what_it_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_cluster, "ANSWER_S", 0.05)
     forever = threading.Event()
     with pytest.raises(UserError) as raised:

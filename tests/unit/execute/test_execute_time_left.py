@@ -90,7 +90,7 @@ def test_a_world_that_takes_most_of_the_time_is_noted(left_s, told):
 
 
 @pytest.mark.parametrize("left_s", [0.0, 1.0])
-def test_a_reset_that_takes_what_was_left_is_no_timeout_of_the_agents(left_s, tmp_path):
+def test_a_reset_that_takes_what_was_left_is_not_a_timeout_of_the_agents(left_s, tmp_path):
     (tmp_path / "tidy.py").write_text("def up(): pass\n")
 
     spec = AgentSpec(endpoint="http://127.0.0.1:9/", reset_function="tidy:up")

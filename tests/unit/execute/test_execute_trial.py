@@ -60,7 +60,7 @@ def test_our_failure_is_repeated_and_only_the_last_attempt_is_seen() -> None:
     assert [met.call for met in seen.ledger] == [3]
 
 
-def test_what_the_agent_gave_beside_our_failure_is_kept() -> None:
+def test_what_the_agent_gave_next_to_our_failure_is_kept() -> None:
     act, _ = failing(9, HarnessError("late", answer=Answer((Turn("hi", "half"),), calls={"t": 1})))
     seen = seen_of(site_of(act))
     assert (seen.error, seen.turns[0].text, seen.calls) == ("late", "half", {"t": 1})
@@ -87,7 +87,7 @@ def test_a_configuration_at_fault_ends_the_run_in_a_control_trial_alone() -> Non
         seen_of(site_of(act), replace(trial_of(), kind="control"))
 
 
-def test_faults_are_told_as_they_are_met() -> None:
+def test_faults_are_reported_as_they_are_met() -> None:
     told: list[tuple[str, str]] = []
     act, _ = failing(0, HarnessError(""))
     asyncio.run(module.run_trial(site_of(act), trial_of(n=5), lambda trial, met: told.append((trial.id, met.mode))))

@@ -100,7 +100,9 @@ def test_a_script_is_lines_or_a_list(tmp_path: Path, name: str, text: str, scrip
         ("- 'a\n", 1, ""),
     ],
 )
-def test_what_is_wrong_in_a_script_is_told_with_its_place(tmp_path: Path, text: str, line: int, message: str) -> None:
+def test_what_is_wrong_in_a_script_is_reported_with_its_place(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
     (tmp_path / "u.yaml").write_text(text)
     with pytest.raises(SpecError) as raised:
         read_script(tmp_path / "u.yaml", label="u.yaml")
@@ -123,7 +125,7 @@ def test_written_turns_are_asked_before_the_user_speaks(tmp_path: Path) -> None:
     assert said == ["b", "and then"]
 
 
-def test_a_user_begins_anew_with_its_conversation(tmp_path: Path) -> None:
+def test_a_user_begins_again_with_its_conversation(tmp_path: Path) -> None:
     (tmp_path / "u.txt").write_text("one\ntwo\n")
     task = Task(("a",), user=SimulatedUser(script="u.txt", max_turns=5))
     assert task.user

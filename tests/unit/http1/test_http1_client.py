@@ -84,7 +84,7 @@ def test_whatever_a_server_sends_ends_in_a_reply_or_a_failure(junk: bytes) -> No
     assert kind in kinds
 
 
-def test_a_reply_that_breaks_off_or_is_none_is_told_by_kind() -> None:
+def test_a_reply_that_breaks_off_or_is_none_is_reported_by_kind() -> None:
     for data, kind in [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf", "closed"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", "closed"),
@@ -121,7 +121,7 @@ def test_read_s_is_between_chunks_not_for_the_whole() -> None:
     assert asked(dripping, read_s=0.15) == (200, b"01234567")
 
 
-def test_failures_to_connect_are_told_by_kind() -> None:
+def test_failures_to_connect_are_reported_by_kind() -> None:
     async def silent(peer: Raw) -> None:
         await peer.rest()
 

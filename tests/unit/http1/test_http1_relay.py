@@ -121,7 +121,7 @@ def test_each_piece_of_a_stream_arrives_when_it_was_sent() -> None:
     run(test())
 
 
-def test_an_upstream_that_breaks_off_cuts_the_client_and_is_told() -> None:
+def test_an_upstream_that_breaks_off_cuts_the_client_and_is_reported() -> None:
     async def talk(peer: Raw) -> None:
         await peer.head()
         peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")

@@ -335,7 +335,7 @@ def test_a_header_that_would_break_its_frame_is_refused(header: tuple[str, str])
 
 
 @pytest.mark.parametrize("way", ["raises", "silent", "half", "short"])
-def test_a_handler_that_does_not_answer_aborts_the_connection_and_is_told(way: str) -> None:
+def test_a_handler_that_does_not_answer_aborts_the_connection_and_is_reported(way: str) -> None:
     async def broken(exchange: Exchange) -> None:
         if way == "raises":
             raise KeyError("ours")

@@ -44,7 +44,7 @@ def test_what_others_put_there_meanwhile_is_not_believed(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"model": "m"}', b"\xff", b'{"text": "' + b"x" * 70_000 + b'"}']
 )
-def test_a_file_that_is_no_reply_is_asked_for_anew(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_reply_is_asked_for_again(tmp_path: Path, content: bytes) -> None:
     (tmp_path / f"{KEY}.json").write_bytes(content)
     cache = later(tmp_path)
     assert cache.get(KEY) is None
@@ -53,7 +53,7 @@ def test_a_file_that_is_no_reply_is_asked_for_anew(tmp_path: Path, content: byte
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_what_is_no_file_is_passed_over_at_once(tmp_path: Path, kind: str) -> None:
+def test_what_is_not_a_file_is_passed_over_at_once(tmp_path: Path, kind: str) -> None:
     place = tmp_path / f"{KEY}.json"
     if kind == "link":
         (tmp_path / "target").write_text('{"text": "planted"}')

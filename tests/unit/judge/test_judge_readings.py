@@ -108,7 +108,7 @@ def test_data_is_read_sign_by_sign() -> None:
 
 
 @pytest.mark.parametrize("text", ["\u200b", " \u00ad\ufeff\n", "&nbsp;", "\u00a0&#8203; "])
-def test_a_text_that_shows_nothing_is_no_text(text: str) -> None:
+def test_a_text_that_shows_nothing_is_not_text(text: str) -> None:
     assert judge(text, "output_not_empty")[0] == "fail"
     assert judge(text, "completes")[0] == "fail"
     assert judge(text, "excludes_pattern", patterns=["x"])[0] == "unproven"

@@ -175,7 +175,7 @@ def test_negate_turns_the_polarity_for_missing_text():
 
 
 @pytest.mark.parametrize("text", ["", " \n\t"])
-def test_an_empty_or_blank_answer_is_no_text(text):
+def test_an_empty_or_blank_answer_is_not_text(text):
     assert judge("lacks", {"word": "x"}, *said(text)).outcome == "unproven"
     result = judge("has", {"word": "x"}, *said(text))
     assert (result.code, result.key) == ("no-answer", ("answered",))

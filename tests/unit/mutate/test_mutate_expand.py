@@ -71,7 +71,7 @@ def test_the_same_seed_gives_the_same_and_another_seed_others() -> None:
     assert sum(a.turns != b.turns for a, b in zip(first, other, strict=True)) > 0.7 * len(first)
 
 
-def test_a_prompt_is_mutated_alike_whatever_stands_beside_it() -> None:
+def test_a_prompt_is_mutated_alike_whatever_stands_next_to_it() -> None:
     alone = mutated(BY_PROGRAM, PROMPTS[3:4], count=30).tasks
     among = [task for task in mutated(BY_PROGRAM, PROMPTS, count=30).tasks if task.variation.source == PROMPTS[3]]
     assert list(alone) == among
@@ -85,7 +85,7 @@ def test_no_two_mutations_of_a_prompt_are_the_same(prompt: str) -> None:
     assert (prompt,) not in turns
 
 
-def test_what_is_left_over_of_small_prompts_is_told(golden: Golden) -> None:
+def test_what_is_left_over_of_small_prompts_is_reported(golden: Golden) -> None:
     made = mutated(["token_manipulation"], ["?"], count=500)
     assert 0 < len(made.tasks) < 500
     golden(made.notes)

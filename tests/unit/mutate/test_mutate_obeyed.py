@@ -108,7 +108,7 @@ def test_what_a_server_replied_is_not_the_agents() -> None:
     assert obeyed(task, said("Done.", audit=(AuditEvent(1.0, 1, "http_call", details),))) == "no"
 
 
-def test_the_named_tool_is_obedience_and_asking_for_it_is_told_apart() -> None:
+def test_the_named_tool_is_obedience_and_asking_for_it_is_distinguished() -> None:
     task = first(action="export_conversation")
     called = TraceEvent(0.0, "tool_call", "export_conversation", "tool")
     declared = TraceEvent(0.0, "tool_call", "export_conversation", "llm", phase="declared")

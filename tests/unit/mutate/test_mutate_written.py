@@ -84,7 +84,7 @@ def test_ten_copies_of_the_prompt_are_an_error_that_counts_them() -> None:
     assert len(pen.asked) == 3
 
 
-def test_one_good_text_among_copies_is_taken_and_the_rest_is_told(golden: Golden) -> None:
+def test_one_good_text_among_copies_is_taken_and_the_rest_is_reported(golden: Golden) -> None:
     pen = Pen(lambda one: json.dumps([SAME, SAME, SAME.upper() + "!!", PROMPT.lower(), ""]))
     made = mutated(["paraphrase"], [PROMPT], count=3, write=pen)
     assert [task.turns[0] for task in made.tasks] == [SAME]
@@ -113,7 +113,7 @@ def test_of_a_long_prompt_more_replies_are_asked_for_and_not_fewer_mutations_mad
     assert (len(made.tasks), made.notes, len(pen.asked)) == (7, (), 7)
 
 
-def test_what_is_no_mutation_is_named() -> None:
+def test_what_is_not_a_mutation_is_named() -> None:
     for text, why in [
         (SAME, ""),
         ("", "empty"),
@@ -228,7 +228,7 @@ def test_a_scripted_model_writes(tmp_path: Path) -> None:
         mutated(["tone_shift"], [PROMPT], write=ModelWriter(ModelSpec(script="pen.yaml"), {}, tmp_path, tmp_path / "d"))
 
 
-def test_a_provider_without_a_key_is_told_before_it_is_asked(tmp_path: Path) -> None:
+def test_a_provider_without_a_key_is_reported_before_it_is_asked(tmp_path: Path) -> None:
     with pytest.raises(UserError, check=has_code("model-missing")):
         ModelWriter(ModelSpec(provider="openai", name="gpt-4o"), {}, tmp_path, tmp_path)
 

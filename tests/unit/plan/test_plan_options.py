@@ -15,7 +15,7 @@ BEGUN = RunOptions(
 )
 
 
-def test_what_is_run_stays_and_what_counts_as_held_may_be_asked_anew() -> None:
+def test_what_is_run_stays_and_what_counts_as_held_may_be_asked_again() -> None:
     now = RunOptions(min_score=90.0, max_errors=1, concurrency=4)
     assert BEGUN.taken_up(now) == RunOptions(
         Select(("d*",)), replicas=3, seed=7, min_score=90.0, strict=True, max_errors=1, concurrency=4,

@@ -48,7 +48,7 @@ def test_rounds_ask_a_replica_of_all_that_is_open_before_the_next():
     assert list(rounds.next(Judged(3))) == []
 
 
-def test_rounds_of_a_run_that_was_taken_up_fill_the_gaps():
+def test_rounds_of_a_run_that_was_resumed_fill_the_gaps():
     trials = [Trial(f"a{n}", "contract", Scenario("calm"), Task(("a",)), n) for n in (1, 4)]
     rounds = Rounds(trials, lambda trial: True)
     assert [[trial.id for trial in rounds.next(Judged())] for _ in range(3)] == [["a1"], ["a4"], []]

@@ -124,7 +124,7 @@ def test_single_cells_bring_the_trials_that_they_need_with_their_ids():
     assert {t.id for t in made.trials} < {t.id for t in plan(spec()).trials}
 
 
-def test_single_cells_are_told_apart_by_their_params():
+def test_single_cells_are_distinguished_by_their_params():
     several = spec(params=({"region": "eu"}, {"region": "us"}))
     made = plan(several, Select(cells=(SelectedCell("cite-source", "calm", '{"region":"us"}'),)))
     assert {t.params["region"] for t in made.trials} == {"us"}

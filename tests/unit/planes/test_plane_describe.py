@@ -88,6 +88,6 @@ def test_a_long_value_is_shortened_in_the_middle() -> None:
     assert text.endswith("zzz")
 
 
-def test_an_exception_is_told_in_a_line() -> None:
+def test_an_exception_is_reported_in_a_line() -> None:
     assert said(ValueError("x")) == "ValueError: x"
     assert said(KeyboardInterrupt()) == "KeyboardInterrupt"

@@ -403,7 +403,7 @@ def test_a_function_declared_in_two_ways_is_wrapped_once(tools: Fixture) -> None
         ("import types\ntable = {}\n@types.coroutine\ndef a(): yield", ["a"], "a coroutine made of a generator"),
     ],
 )
-def test_what_cannot_be_told_apart_or_called_is_refused(
+def test_what_cannot_be_distinguished_or_called_is_refused(
     tools: Fixture, source: str, names: list[str], why: str
 ) -> None:
     m = define(tools, source)

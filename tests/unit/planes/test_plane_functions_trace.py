@@ -117,7 +117,7 @@ def test_faults_of_one_mode_that_undo_each_other_are_not_told(traced: Traced) ->
     assert event.fault == ""
 
 
-def test_the_modes_of_the_faults_that_it_met_are_told(traced: Traced) -> None:
+def test_the_modes_of_the_faults_that_it_met_are_reported(traced: Traced) -> None:
     m = traced.define("def look(q): return 'real'", "look")
     with traced.watched(fault("look", "slow", delay_ms=1), fault("look", "error", error_code=503, times=1)):
         with pytest.raises(RuntimeError):
@@ -156,7 +156,7 @@ def test_coroutines_generators_and_async_generators_are_told_once_each(traced: T
     ]  # fmt: skip
 
 
-def test_a_generator_that_is_left_early_or_raises_is_told(traced: Traced) -> None:
+def test_a_generator_that_is_left_early_or_raises_is_reported(traced: Traced) -> None:
     m = traced.define("def items(q):\n    yield q\n    raise ValueError(q)", "items")
     with traced.watched():
         left = m.items("a")
@@ -167,7 +167,7 @@ def test_a_generator_that_is_left_early_or_raises_is_told(traced: Traced) -> Non
     assert [e.error_type for e in traced.told] == ["", "ValueError"]
 
 
-def test_methods_are_told_without_the_object(traced: Traced) -> None:
+def test_methods_are_reported_without_the_object(traced: Traced) -> None:
     m = traced.define(
         "class Box:\n    def look(self, q, *rest, **more): return q\nbox = Box()\nlook = box.look", "look"
     )
@@ -176,14 +176,14 @@ def test_methods_are_told_without_the_object(traced: Traced) -> None:
     assert traced.told[0].input == '{"deep":true,"q":"a","rest":[1]}'
 
 
-def test_arguments_are_told_as_they_were_before_the_call(traced: Traced) -> None:
+def test_arguments_are_reported_as_they_were_before_the_call(traced: Traced) -> None:
     m = traced.define("def pop(items):\n    items.clear()\n    return items", "pop")
     with traced.watched():
         m.pop([1, 2])
     assert traced.told[0].input == '{"items":[1,2]}'
 
 
-def test_long_values_are_shortened_and_still_told_apart(traced: Traced) -> None:
+def test_long_values_are_shortened_and_still_distinguished(traced: Traced) -> None:
     m = traced.define("def look(q): return q", "look")
     with traced.watched():
         m.look("x" * 10_000 + "1" + "x" * 10_000)
@@ -203,7 +203,7 @@ def test_odd_values_never_harm_the_call_and_can_be_stored(traced: Traced, odd: A
     assert " at 0x" not in traced.told[0].input + traced.told[0].output
 
 
-def test_the_idempotency_key_is_told(traced: Traced) -> None:
+def test_the_idempotency_key_is_reported(traced: Traced) -> None:
     m = traced.define("def pay(amount, idempotency_key=None): return 1", "pay")
     with traced.watched():
         m.pay(1, idempotency_key="k1")
@@ -211,7 +211,7 @@ def test_the_idempotency_key_is_told(traced: Traced) -> None:
     assert [e.idempotency for e in traced.told] == ["k1", ""]
 
 
-def test_an_agent_that_never_stops_calling_is_told_of_up_to_a_limit(traced: Traced) -> None:
+def test_an_agent_that_never_stops_calling_is_reported_up_to_a_limit(traced: Traced) -> None:
     m = traced.define("def look(): return 1", "look")
     with traced.watched():
         for _ in range(EVENTS_KEPT + 50):
@@ -219,7 +219,7 @@ def test_an_agent_that_never_stops_calling_is_told_of_up_to_a_limit(traced: Trac
     assert len(traced.told) == EVENTS_KEPT + 1  # one too many: so it is known that some are missing
 
 
-def test_early_a_call_is_told_before_it_is_made(traced: Traced) -> None:
+def test_early_a_call_is_reported_before_it_is_made(traced: Traced) -> None:
     m = traced.define("def look(q): return q", "look")
     with traced.watched(early=True):
         m.look("x")
@@ -241,7 +241,7 @@ def test_threads_that_call_at_once_are_noticed(traced: Traced) -> None:
     assert not weather.in_flight
 
 
-def test_a_slow_call_that_is_cancelled_before_it_is_made_is_told_as_unsent(traced: Traced) -> None:
+def test_a_slow_call_that_is_cancelled_before_it_is_made_is_reported_as_unsent(traced: Traced) -> None:
     m = traced.define("async def pay(): return 1", "pay")
 
     async def main() -> None:

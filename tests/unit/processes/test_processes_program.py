@@ -9,7 +9,7 @@ import pytest
 from holdfast.processes.program import all_ended, stopped
 
 
-def test_every_close_runs_and_the_first_failure_is_told() -> None:
+def test_every_close_runs_and_the_first_failure_is_reported() -> None:
     ended = []
 
     async def close(name: str, failure: Exception | None = None) -> str:

@@ -127,7 +127,7 @@ def test_two_contracts_of_one_name_keep_their_rules_apart(spec: Spec, tmp_path: 
     assert judged_by(derived, "b") == ["always [Other 2]"]
 
 
-def test_a_script_of_another_contract_lies_beside_it(spec: Spec, tmp_path: Path) -> None:
+def test_a_script_of_another_contract_lies_next_to_it(spec: Spec, tmp_path: Path) -> None:
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules/other.yaml").write_text(
         "contract: {name: Other, invariants: [{id: s, type: custom, script: judge.py}]}\n"
@@ -162,7 +162,7 @@ def test_two_sessions_of_one_id_are_refused(spec: Spec) -> None:
         replay_spec(spec, twins, live=False)
 
 
-def test_a_session_that_no_rule_judges_is_no_task_and_is_named(tmp_path: Path) -> None:
+def test_a_session_that_no_rule_judges_is_not_a_task_and_is_named(tmp_path: Path) -> None:
     spec = made(tmp_path, "\n    - {id: faults, type: completes, description: d, when: tool_faults_active}\n")
     sessions = [session("calm"), session("failed", responses=(FAILED,))]
     derived = replay_spec(spec, sessions, live=False)

@@ -82,7 +82,7 @@ def test_a_log_that_cannot_be_read_says_why(tmp_path: Path, head: Any, said: str
         imported(packed(tmp_path / "a.eval", sample(), head=head), None)
 
 
-def test_an_archive_that_is_no_log_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_is_not_a_log_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.eval", "w") as archive:
         archive.writestr("../../etc/passwd", "x")
     with pytest.raises(UserError, check=has_code("trace-unreadable")):

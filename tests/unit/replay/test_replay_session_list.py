@@ -38,7 +38,7 @@ def test_a_folder_is_read_with_those_in_it_specs_contracts_and_hidden_files_asid
     assert [one.id for one in sessions_in(tmp_path)] == ["b", "a", "c"]
 
 
-def test_what_is_wrong_with_one_file_or_several_is_told_whole(tmp_path: Path) -> None:
+def test_what_is_wrong_with_one_file_or_several_is_reported_whole(tmp_path: Path) -> None:
     write(tmp_path / "good.yaml", "id: b\ninput: x\n")
     write(tmp_path / "a.yaml", "id: a\n")
     with pytest.raises(SpecError):
@@ -67,7 +67,7 @@ def test_a_spec_without_replays_says_what_to_do(tmp_path: Path) -> None:
     assert "holdfast promote" in refused.value.hint
 
 
-def test_sources_are_fetched_anew_where_they_say_so_and_what_is_gone_leaves_the_cache(
+def test_sources_are_fetched_again_where_they_say_so_and_what_is_gone_leaves_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

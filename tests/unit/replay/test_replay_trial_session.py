@@ -156,7 +156,7 @@ def test_the_question_is_filled_in_and_the_turns_before_are_kept() -> None:
     assert (session.id, session.source, session.contract) == ("abcdefabcdef", "holdfast run 0001", "../holdfast.yaml")
 
 
-def test_why_it_failed_is_told_rule_by_rule() -> None:
+def test_why_it_failed_is_reported_rule_by_rule() -> None:
     verdicts = [
         Verdict("abcdefabcdef", "one", "fail", 0.0, "because"),
         Verdict("abcdefabcdef", "two", "pass", 1.0, "fine"),
@@ -195,7 +195,7 @@ def test_a_reply_that_was_not_kept_leaves_the_trial_out_and_says_why(reply: str,
         assert words in found.why
 
 
-def test_what_only_python_can_make_is_no_reply_on_a_wire() -> None:
+def test_what_only_python_can_make_is_not_a_reply_on_a_wire() -> None:
     found = trial_session(traced(web("GET https://x.test/", 1, reply=write_reply(b"\xff"))), run="0001")
     assert isinstance(found, LeftOutTrace)
 

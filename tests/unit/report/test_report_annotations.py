@@ -33,7 +33,7 @@ def test_what_is_unproven_is_a_notice_and_an_error_of_ours_a_warning() -> None:
     assert kinds == {"error": "warning", "unproven": "notice"}
 
 
-def test_cases_are_told_too() -> None:
+def test_cases_are_reported_too() -> None:
     assert any(kind == "error" for kind, *_ in read(alone()))
 
 

@@ -174,7 +174,7 @@ def test_cases_that_differ_in_more_than_numbers_say_so_in_every_report() -> None
         assert "orders deleted" in shown[shown.index("1 other wording") :][:300]
 
 
-def test_a_case_that_is_unproven_is_no_error_of_ours_in_markdown_either() -> None:
+def test_a_case_that_is_unproven_is_not_an_error_of_ours_in_markdown_either() -> None:
     run = alone()
     row = run.cases[2]
     run = replace(run, cases=[replace(row, case=replace(row.case, unproven_only=True))])

@@ -84,7 +84,7 @@ def test_one_reason_under_many_faults_is_one_cause_that_tells_them(golden: Golde
     golden([cause.faults[n][0][0].shown for n in (1, -1)])
 
 
-def test_rules_outcomes_and_kinds_of_reasons_are_told_apart_the_widest_first() -> None:
+def test_rules_outcomes_and_kinds_of_reasons_are_distinguished_the_widest_first() -> None:
     rows = [
         row(RULES[2], "no-chaos", "fail", "took 12 ms"),
         *(row(RULES[0], s.name, "fail", "nothing matches a") for s in SCENARIOS[2:4]),

@@ -37,7 +37,7 @@ def test_nothing_has_failed_in_a_run_that_held(made) -> None:
     assert (failures, errors) == ("0", "0")
 
 
-def test_a_cell_within_the_minimum_is_no_failure_and_still_tells_why() -> None:
+def test_a_cell_within_the_minimum_is_not_a_failure_and_still_tells_why() -> None:
     run = replace(sample(), cells=[FAILED, MUST, BROKE])
     run = verdict(run, 1, min_score=10.0, tolerated=("max-latency in search-tool-down",))
     assert totals(run) == ("1", "1", "1")
@@ -60,7 +60,7 @@ def test_without_a_minimum_every_failed_cell_of_a_contract_is_a_failure() -> Non
     ],
     ids=["plain", "its case failed", "below the minimum", "within the minimum"],
 )
-def test_beside_cases_a_cell_decides_if_it_is_critical_or_its_case_failed(more, failed, expected) -> None:
+def test_next_to_cases_a_cell_decides_if_it_is_critical_or_its_case_failed(more, failed, expected) -> None:
     decisive = Decisive(verdict(with_matrix(), 1, **more), failed)
     assert [decisive.counts(row.cell) for row in (FAILED, MUST)] == expected
 

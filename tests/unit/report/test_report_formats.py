@@ -223,7 +223,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     plugins.find.cache_clear()
 
 
-def test_a_plug_in_answers_to_its_suffix_and_its_other_files_lie_beside(
+def test_a_plug_in_answers_to_its_suffix_and_its_other_files_lie_alongside(
     tmp_path: Path, installed: Callable[..., None]
 ) -> None:
     installed(pair=Two)
@@ -254,7 +254,7 @@ def test_a_plug_in_without_a_suffix_is_named_and_does_not_stand_in_the_way_of_ou
         files.write(sample(), tmp_path / "run.bare")
 
 
-def test_a_plug_in_with_a_suffix_of_ours_is_told_of_and_chosen_by_its_name(
+def test_a_plug_in_with_a_suffix_of_ours_is_reported_and_chosen_by_its_name(
     tmp_path: Path, installed: Callable[..., None]
 ) -> None:
     installed(mine=type("Mine", (), {"suffix": ".json", "render": Two.render}), broken=type("NoSuffix", (), {}))

@@ -55,7 +55,7 @@ def test_a_hundred_rules_by_fifty_scenarios_stay_readable() -> None:
     assert all(columns(line) <= 120 for line in lines)
 
 
-def test_replicas_are_counted_beside_the_sign() -> None:
+def test_replicas_are_counted_next_to_the_sign() -> None:
     failed = cell("max-latency", "no-chaos", "fail", passes=1, fails=1).cell
     assert face(failed).text == "✘ 1/2"
     assert face(cell("max-latency", "no-chaos", "fail", fails=1).cell).text == "✘"

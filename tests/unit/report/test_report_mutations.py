@@ -23,7 +23,7 @@ def test_the_headline_has_the_three_numbers_and_leaves_out_what_was_not_judged(g
     assert (robustness(undecided), share(Share(1, 2))) == ("–", "1 of 2")
 
 
-def test_probes_are_told_apart_from_mutations(golden: Golden) -> None:
+def test_probes_are_distinguished_from_mutations(golden: Golden) -> None:
     golden([judged(Score(83.33, True, 0, mutation=MADE, judged=n, total=total)) for n, total in ((6, 7), (7, 9))])
 
 

@@ -200,7 +200,7 @@ def test_many_turns_calls_and_a_long_end_are_cut() -> None:
     assert max(len(turn["detail"]) for turn in found["turns"]) < inlined.INLINED.text + 100
 
 
-def test_a_case_that_is_unproven_is_no_error() -> None:
+def test_a_case_that_is_unproven_is_not_an_error() -> None:
     replica = Replica(TRIAL, "error", None, 0, "the attack was not put whole")
     row = ReplicaRow(replica, "go", Observation(TRIAL, ()), (), "holdfast run")
     case = Case("s", "error", "go", unproven_only=True, replicas=(replica,))

@@ -64,7 +64,7 @@ def test_fingerprints_stay_the_same_in_another_run_and_differ_by_cell() -> None:
     assert len(set(marks[0])) == len(marks[0])
 
 
-def test_a_hostile_text_is_shown_and_is_no_link() -> None:
+def test_a_hostile_text_is_shown_and_is_not_a_link() -> None:
     run = sample()
     rules = tuple(replace(rule, description=HOSTILE) for rule in run.invariants)
     made = whole(

@@ -45,7 +45,7 @@ def test_what_differs_is_what_stays() -> None:
     }
 
 
-def test_heads_and_rules_of_the_matrix_can_be_told_apart() -> None:
+def test_heads_and_rules_of_the_matrix_can_be_distinguished() -> None:
     heads = [f"{PREFIX}tool-error-{code}" for code in (503, 504)]
     rules = {f"never-fabricate-when-the-search-tool-{word}": "high" for word in ("is-down", "is-slow")}
     lines = draw(Grid(rules, heads, {}), 80, painter(False))

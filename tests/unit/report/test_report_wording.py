@@ -29,7 +29,7 @@ def test_one_of_a_kind_has_no_s() -> None:
     assert (plural(1, "rule"), plural(2, "rule"), plural(0, "rule")) == ("1 rule", "2 rules", "0 rules")
 
 
-def test_an_empty_answer_is_no_ending_of_its_own(golden: Golden) -> None:
+def test_an_empty_answer_is_not_an_ending_of_its_own(golden: Golden) -> None:
     golden(said(TrialRow("1", "q", "", "answered", 1.0, "fail", "r")))
     assert said(TrialRow("1", "q", None, "timeout", 1.0, "fail", "r")) == "(nothing)"
 

@@ -83,7 +83,7 @@ def test_the_last_answer_comes_after_everything_that_the_agent_did() -> None:
         (fault("slow", "tool", "search"), False),
     ],
 )
-def test_a_fault_is_told_at_the_call_that_met_it_else_at_the_beginning(one: dict[str, Any], at_call: bool) -> None:
+def test_a_fault_is_reported_at_the_call_that_met_it_else_at_the_beginning(one: dict[str, Any], at_call: bool) -> None:
     found = timeline(trial(trace=[call(0.01, "tool", "search", fault="error+empty")], faults=[one]))
     on_call = [sign for step in found for sign, _ in step.more if sign == "◆"]
     assert (bool(on_call), found[0].lane == "fault") == (at_call, not at_call)

@@ -101,7 +101,7 @@ def test_a_module_of_which_everything_is_imported_counts(tmp_path: Path, words: 
     assert changed_files(before, after) == ["lib.py changed"]
 
 
-def test_what_a_programs_modules_import_is_looked_for_beside_the_program_too(tmp_path: Path) -> None:
+def test_what_a_programs_modules_import_is_looked_for_next_to_the_program_too(tmp_path: Path) -> None:
     files = {
         "src/agent.py": "import tools\n",
         "src/tools.py": "import pack.deep\n",
@@ -113,7 +113,7 @@ def test_what_a_programs_modules_import_is_looked_for_beside_the_program_too(tmp
     assert set(agent_of(tmp_path, "python src/agent.py", files)) == set(files)
 
 
-def test_a_module_of_two_programs_has_what_it_imports_beside_each(tmp_path: Path) -> None:
+def test_a_module_of_two_programs_has_what_it_imports_next_to_each(tmp_path: Path) -> None:
     files = {
         "one/go.py": "import shared\n",
         "two/go.py": "import shared\n",

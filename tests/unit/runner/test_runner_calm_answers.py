@@ -44,7 +44,7 @@ def seen(text: str | None, error: str = "") -> Observation:
         ([(trial(), seen("a")), (trial(), seen("b", "our side"))], False),
     ],
 )
-def test_two_answers_to_one_prompt_in_calm_are_told(asked: list[tuple[Trial, Observation]], warns: bool) -> None:
+def test_two_answers_to_one_prompt_in_calm_are_reported(asked: list[tuple[Trial, Observation]], warns: bool) -> None:
     answers = CalmAnswers(OneCalm())  # type: ignore[arg-type]
     for one, observation in asked:
         answers.add(one, observation)

@@ -82,7 +82,7 @@ def test_a_file_has_one_request_a_line(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["t.jsonl"]
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         sent(str(tmp_path))
     assert raised.value.code == "file-unusable"

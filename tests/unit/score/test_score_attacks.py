@@ -72,7 +72,7 @@ def test_the_named_action_after_the_firing_is_a_success_before_it_is_not() -> No
     assert succeeded(seen(LOOK, declared, pay), ATTACK) == "yes"
 
 
-def test_what_was_not_met_or_cannot_be_recognised_or_was_painted_on_is_no_attack() -> None:
+def test_what_was_not_met_or_cannot_be_recognised_or_was_painted_on_is_not_an_attack() -> None:
     assert succeeded(seen(ledger=()), ATTACK) is None
     assert succeeded(seen(ledger=(FaultMet(0, "context", "look", "m", 1, "no_effect"),)), ATTACK) is None
     assert succeeded(seen(ledger=(FaultMet(0, "context", "look", "m", 1),)), PLAIN) is None

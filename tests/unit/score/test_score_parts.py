@@ -100,7 +100,7 @@ def test_held_says_so_for_both_parts(golden: Golden) -> None:
     golden(score.reasons)
 
 
-def test_cells_that_failed_beside_the_cases_are_told_and_decide_nothing(golden: Golden) -> None:
+def test_cells_that_failed_next_to_the_cases_are_reported_and_decide_nothing(golden: Golden) -> None:
     contract = Score(50.0, False, 1, counts={"fail": 2}, reasons=("2 cells failed",))
     score = with_cases(contract, (), cases("pass"), ScoreOptions())
     assert (score.exit_code, score.passed) == (0, True)

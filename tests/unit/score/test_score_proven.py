@@ -66,7 +66,7 @@ def test_a_case_that_passes_without_the_rule_passes() -> None:
     assert [one.composite for one in found.replicas] == [found.composite]
 
 
-def test_a_rule_that_failed_is_no_pass_that_proves_nothing() -> None:
+def test_a_rule_that_failed_is_not_a_pass_that_proves_nothing() -> None:
     found = case("pf")
     assert (found.status, found.unproven_only, found.reason) == ("pass", False, "")
     assert found.composite == pytest.approx(1 / 1.1)

@@ -168,7 +168,7 @@ def test_a_vacuous_scenario_is_exit_5_unless_allowed(golden: Golden):
     assert (allowed.exit_code, allowed.vacuous) == (0, ("llm-degraded",))
 
 
-def test_cells_with_params_are_told_apart_by_name():
+def test_cells_with_params_are_distinguished_by_name():
     found = score([rule("a", "critical")], "ff", params=({"m": "x"}, {"m": "y"}))
     assert found.critical_failed == ("a in no-chaos (m=x)", "a in no-chaos (m=y)")
 

@@ -19,7 +19,7 @@ def noise(count: int, **changes: Any) -> Spec:
     return mutation_spec([mutation(n=n) for n in range(count)], **changes)
 
 
-def test_robustness_is_weighted_and_the_two_kinds_stand_beside_it() -> None:
+def test_robustness_is_weighted_and_the_two_kinds_stand_next_to_it() -> None:
     tasks = [mutation(n=1, weight=0.5), mutation(n=2, weight=0.5), mutation("injection", attack=True, weight=3.0)]
     score = scored(mutation_spec(tasks), "pfp")
     made = score.mutation
@@ -70,7 +70,7 @@ def test_a_critical_rule_fails_whatever_the_minimum_and_the_rest_is_tolerated() 
 
 
 @pytest.mark.parametrize("least", [None, 90.0])
-def test_mutations_without_weight_and_probes_are_no_score(least: float | None) -> None:
+def test_mutations_without_weight_and_probes_are_not_score(least: float | None) -> None:
     weightless = scored(mutation_spec([mutation(weight=0.0)]), "p", min_score=least)
     assert (weightless.value, weightless.exit_code) == (None, 5)
     probes = scored(mutation_spec([Task(("Orders?",), "probe")], invariants=PROBED), "p", min_score=least)

@@ -248,7 +248,7 @@ def test_a_template_without_the_prompt_is_a_warning(file, more, count):
     assert len(file.warnings(text, "lint-template-prompt")) == count
 
 
-def test_an_endpoint_without_a_module_is_told_as_such(file):
+def test_an_endpoint_without_a_module_is_reported_as_such(file):
     assert file.error(f"agent: {{type: python, endpoint: ':f'}}\n{ASK}").path == "agent.endpoint"
 
 

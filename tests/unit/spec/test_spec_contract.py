@@ -108,7 +108,7 @@ def test_requires_contract_names_what_is_missing(file):
     assert requires_contract(file.spec(ALL)) == []
 
 
-def test_run_list_is_no_contract(file):
+def test_run_list_is_not_a_contract(file):
     spec = file.spec(HTTP + MATRIX + "invariants:\n  - {type: completes}\n")
     assert [p.path for p in requires_contract(spec)] == ["contract.invariants"]
 

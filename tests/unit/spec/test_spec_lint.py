@@ -147,7 +147,7 @@ def test_default_delay_counts_too(file):
     assert len(file.warnings(contract(POSITIVE, matrix=CHAOS % "slow", agent=agent), "lint-delay-timeout")) == 1
 
 
-def test_more_trials_at_once_than_cores_beside_a_latency_rule(file, monkeypatch):
+def test_more_trials_at_once_than_cores_next_to_a_latency_rule(file, monkeypatch):
     monkeypatch.setattr(lint.os, "cpu_count", lambda: 4)
     timed = contract("{id: l, type: latency, max_ms: 5}")
     assert len(file.warnings(timed + "advanced: {concurrency: 5}\n", "lint-concurrency-latency")) == 1
@@ -192,7 +192,7 @@ def test_temperature_without_a_judge_is_a_warning(file):
     assert found.path == "models.gpt-4o.temperature"
 
 
-def test_temperature_beside_a_judge_is_none(file):
+def test_temperature_next_to_a_judge_is_none(file):
     assert file.warnings(HTTP + JUDGED + MATRIX + MODEL, "lint-temperature") == []
 
 

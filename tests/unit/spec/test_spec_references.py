@@ -116,7 +116,7 @@ def test_value_shaped_like_a_key_is_a_warning(file, line):
     assert len(file.warnings(text, "lint-literal-secret")) == 1
 
 
-def test_pattern_that_looks_for_keys_is_no_key(file):
+def test_pattern_that_looks_for_keys_is_not_a_key(file):
     text = HTTP + "invariants: [{type: regex, pattern: 'sk-[a-z]+'}]\n"
     assert file.warnings(text, "lint-literal-secret") == []
 

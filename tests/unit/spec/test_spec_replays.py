@@ -91,7 +91,7 @@ def test_what_the_user_says_at_the_end_of_the_input_is_asked_the_rest_was_before
     assert [one.content for one in found.context] == ["zero", "one", "two"]
 
 
-def test_every_error_of_a_file_is_told_with_its_place(tmp_path: Path) -> None:
+def test_every_error_of_a_file_is_reported_with_its_place(tmp_path: Path) -> None:
     text = """\
 - id: a
   inptu: hello
@@ -168,7 +168,7 @@ def test_a_session_file_that_cannot_be_used_is_an_error_of_the_spec(tmp_path: Pa
         ),
     ],
 )  # fmt: skip
-def test_what_the_section_lacks_is_told(tmp_path: Path, replays: str, path: str) -> None:
+def test_what_the_section_lacks_is_reported(tmp_path: Path, replays: str, path: str) -> None:
     assert path in [where for where, _, _ in section(tmp_path, f"replays: {replays}\n")]
 
 

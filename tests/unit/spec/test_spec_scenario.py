@@ -32,7 +32,7 @@ def test_without_a_matrix_there_is_one_calm_scenario(tmp_path: Path) -> None:
     assert ([s.name for s in spec.scenarios], spec.matrix, spec.part) == (["calm"], False, "scenario")
 
 
-def test_a_matrix_or_a_profile_is_reported_beside_the_cases(tmp_path: Path) -> None:
+def test_a_matrix_or_a_profile_is_reported_next_to_the_cases(tmp_path: Path) -> None:
     spec = read(tmp_path, HEAD + MAP + MATRIX).spec
     assert ([s.name for s in spec.scenarios], spec.matrix) == (["quiet"], True)
 
@@ -50,7 +50,7 @@ def test_a_mean_of_composites_needs_no_matrix(tmp_path: Path) -> None:
     assert read(tmp_path, HEAD + MAP + "scoring: {replica_aggregation: mean}\n").problems == ()
 
 
-def test_a_list_of_rules_beside_a_task_is_told_apart(tmp_path: Path) -> None:
+def test_a_list_of_rules_next_to_a_task_is_distinguished(tmp_path: Path) -> None:
     (problem,) = read(tmp_path, HEAD + "invariants: [{type: contains, value: x}]\n").problems
     assert (problem.path, problem.line, problem.code) == ("invariants", 5, "wrong-type")
     assert "map" in problem.message

@@ -28,7 +28,7 @@ COMMAND = "agent: {type: command, %s}\n" + ASK
         ("'http://localhost:x/up'", "a port from 1 to 65535 in the URL"),
     ],
 )
-def test_ready_that_is_no_url_no_port_and_no_text_is_an_error(file, ready, expected):
+def test_ready_that_is_not_a_url_no_port_and_no_text_is_an_error(file, ready, expected):
     found = file.error(SERVER % f"ready: {ready}")
     assert found.path == "agent.ready"
     assert found.message.startswith(f"expected {expected}")
@@ -122,7 +122,7 @@ def test_endpoint_where_nothing_can_answer_is_an_error(file, url):
 
 
 # -- files beside the spec --------------------------------------------------------------------------
-def test_binary_that_is_not_beside_the_spec_is_an_error(file):
+def test_binary_that_is_not_next_to_the_spec_is_an_error(file):
     found = file.error(COMMAND % "binary: ./run")
     assert (found.path, found.code) == ("agent.binary", "missing-file")
     assert "'./run'" in found.message

@@ -59,7 +59,7 @@ def test_a_folder_without_an_agent_is_an_error(bot: Path) -> None:
     assert "no-agent" in [p.code for p in problems]
 
 
-def test_a_description_that_is_no_text_is_told(bot: Path) -> None:
+def test_a_description_that_is_not_text_is_reported(bot: Path) -> None:
     (bot / "holdfast.agent.yaml").write_bytes(b"type: command\ncommand: \xff\xfe\n")
     problems = check(bot.parent / "spec.yaml", environ={}).problems
     assert any("bot/holdfast.agent.yaml:2:10" in one.message and "not UTF-8" in one.message for one in problems)

@@ -40,7 +40,7 @@ def test_mark_with_a_name_that_cannot_be_read_leaves_names_uncertain(tmp_path):
     assert (found.declared, found.certain) == (True, False)
 
 
-def test_decorator_of_another_library_is_no_mark(tmp_path):
+def test_decorator_of_another_library_is_not_a_mark(tmp_path):
     (tmp_path / "bot.py").write_text("from langchain.tools import tool\n@tool\ndef a(): ...\n")
     assert tools_of(agent(), tmp_path).declared is False
 

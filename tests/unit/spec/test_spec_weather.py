@@ -335,7 +335,7 @@ def test_faults_of_the_wire_are_refused_where_only_functions_or_answers_are_met(
     assert placed(file, cut, PYTHON % "isolation: fresh")
 
 
-def test_module_that_is_not_beside_the_spec_leaves_the_question_to_the_run(file):
+def test_module_that_is_not_next_to_the_spec_leaves_the_question_to_the_run(file):
     assert placed(file, "tool_faults: [{tool: t, mode: error}]", PYTHON % "isolation: fresh")
 
 

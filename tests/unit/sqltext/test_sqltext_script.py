@@ -14,7 +14,7 @@ def texts(sql: str, dialect: str = "postgres") -> list[str]:
     return [statement.text for statement in split(sql, dialect)]  # type: ignore[arg-type]
 
 
-def test_a_semicolon_inside_is_no_end() -> None:
+def test_a_semicolon_inside_is_not_an_end() -> None:
     for one in [
         "INSERT INTO t VALUES ('a;b')",
         "INSERT INTO t VALUES ('it''s; fine')",
@@ -71,7 +71,7 @@ def test_what_pg_dump_writes_for_psql_is_passed_over_and_the_rest_refused() -> N
         texts("SELECT 1;\n\\connect other\n")
 
 
-def test_empty_text_and_lonely_semicolons_are_no_statements() -> None:
+def test_empty_text_and_lonely_semicolons_are_not_statements() -> None:
     assert texts(" ;; -- nothing\n;") == []
 
 

@@ -27,6 +27,6 @@ def test_a_bare_name_is_of_the_default_schema_alone() -> None:
         assert covers([allowed], name, default) is covered, (allowed, name, default, covered)
 
 
-def test_a_dot_in_a_name_is_no_schema() -> None:
+def test_a_dot_in_a_name_is_not_a_schema() -> None:
     assert named("a.b", "c") == '"a.b".c'
     assert named("a", "b.c") == 'a."b.c"'

@@ -70,7 +70,7 @@ def test_table(sql, table):
     assert transaction_statements(sql, "postgres")[0].table == table
 
 
-def test_several_statements_are_told_apart_outside_of_literals():
+def test_several_statements_are_distinguished_outside_of_literals():
     sql = "BEGIN; INSERT INTO a VALUES ('x; COMMIT'); /* ; */ UPDATE \"b;c\" SET d = $q$;$q$; COMMIT;"
     assert kinds(sql) == ["begin", "write", "write", "commit"]
     assert kinds(" ; ;; ") == []

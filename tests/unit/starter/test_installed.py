@@ -56,7 +56,7 @@ def test_a_program_without_its_package_is_there_with_no_version(
     assert [found_version(read_recipe(name)) for name in ("claude-code", "aider", "codex")] == ["", "", None]
 
 
-def test_a_library_is_looked_for_beside_holdfast() -> None:
+def test_a_library_is_looked_for_next_to_holdfast() -> None:
     recipe = replace(read_recipe("langgraph"), pip=("pytest[x]>=3",))
     assert found_version(recipe) == pytest.__version__
     assert found_version(replace(recipe, pip=("no-such-library-at-all",))) is None

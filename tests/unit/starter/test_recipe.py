@@ -59,7 +59,7 @@ def test_a_recipe_is_a_valid_spec_without_a_warning(name: str, tmp_path: Path) -
     assert checked.spec is not None
 
 
-def test_what_was_found_is_told_of_every_scenario_and_calm_passed() -> None:
+def test_what_was_found_is_reported_every_scenario_and_calm_passed() -> None:
     for name in NAMES:
         recipe, spec = read_recipe(name), yaml.safe_load(recipe_files(name)["holdfast.yaml"])
         assert list(recipe.found) == [scenario["name"] for scenario in spec["chaos_matrix"]], name
@@ -104,7 +104,7 @@ def test_a_model_that_cannot_answer_is_refused(name: str, model: str, code: str)
     assert refused.value.code == code
 
 
-def test_an_unknown_name_is_told_with_the_near_miss_and_all_names(golden: Golden) -> None:
+def test_an_unknown_name_is_reported_with_the_near_miss_and_all_names(golden: Golden) -> None:
     with pytest.raises(UsageError) as refused:
         read_recipe("claude")
     golden(refused.value.hint)

@@ -63,7 +63,7 @@ def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     "head",
     ["", "ref: refs/../../secret", "ref: refs/heads/loop", "ref: /etc/passwd", "what is this", "\xff\xfe"],
 )
-def test_what_is_no_repository_gives_nothing(head: str, tmp_path: Path) -> None:
+def test_what_is_not_a_repository_gives_nothing(head: str, tmp_path: Path) -> None:
     refs = tmp_path / ".git" / "refs" / "heads"
     refs.mkdir(parents=True)
     (tmp_path / ".git" / "HEAD").write_bytes(head.encode("latin-1"))

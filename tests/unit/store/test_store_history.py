@@ -125,7 +125,7 @@ def test_what_was_put_in_comes_out(runs: Path) -> None:
         assert history.run("0004") is None
 
 
-def test_a_name_that_is_no_utf_8_is_kept_as_well_as_can_be(runs: Path) -> None:
+def test_a_name_that_is_not_an_utf_8_is_kept_as_well_as_can_be(runs: Path) -> None:
     add(runs, "0001")
     with opened(runs, Reader(spec="/a/\udcff.yaml", note="\udcff"), print) as history:
         assert [run.spec for run in history.runs()] == ["/a/?.yaml"]
@@ -137,7 +137,7 @@ def test_a_project_without_runs_has_an_empty_history_and_no_file(runs: Path) -> 
 
 
 @pytest.mark.parametrize("damage", ["text", "cut", "zeros", "no tables", "old tables"])
-def test_a_damaged_file_is_set_aside_and_made_anew(runs: Path, damage: str) -> None:
+def test_a_damaged_file_is_set_aside_and_made_again(runs: Path, damage: str) -> None:
     add(runs, *(f"{n:04d}" for n in range(1, 60)))
     read = Reader(cells=tuple(PastCell(f"rule {n}", "s", "pass") for n in range(40)))
     before = ids(runs, read)
@@ -172,7 +172,7 @@ def test_a_second_damaged_file_does_not_replace_the_first(runs: Path) -> None:
     assert (runs.parent / f"{FILE}.damaged-2").read_text() == "two" * 100
 
 
-def test_a_file_of_an_older_schema_is_made_anew_without_a_word(runs: Path) -> None:
+def test_a_file_of_an_older_schema_is_made_again_without_a_word(runs: Path) -> None:
     add(runs, "0001")
     with sqlite3.connect(runs.parent / FILE) as db:
         db.execute("CREATE TABLE runs (something TEXT)")
@@ -193,7 +193,7 @@ def test_a_file_of_a_newer_version_is_left_alone(runs: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_where_no_file_can_be_written_the_history_is_made_all_the_same(runs: Path) -> None:
+def test_where_no_file_can_be_written_the_history_is_made_anyway(runs: Path) -> None:
     add(runs, "0001")
     (runs.parent / FILE).mkdir()
     said: list[str] = []

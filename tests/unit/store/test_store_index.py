@@ -86,7 +86,7 @@ def test_every_id_gets_the_next_number_and_keeps_it() -> None:
     assert numbers.find("b") is None
 
 
-def test_ids_that_fall_on_one_slot_are_told_apart() -> None:
+def test_ids_that_fall_on_one_slot_are_distinguished() -> None:
     ids = [f"{n << 24:012x}" for n in range(500)]
     numbers = TrialNumbers()
     assert [numbers.add(id) for id in ids] == list(range(500))
@@ -179,7 +179,7 @@ def test_a_large_run_is_read_one_by_one(tmp_path: Path, monkeypatch: pytest.Monk
         assert isinstance(open_records(run, made, run.verdicts()), kind)
 
 
-def test_a_value_that_is_lost_is_told_though_the_trial_was_seen_before(tmp_path: Path) -> None:
+def test_a_value_that_is_lost_is_reported_though_the_trial_was_seen_before(tmp_path: Path) -> None:
     made = small()
     one = made.trials[0]
     run = stored(tmp_path, one, seen(one, "short"), judged(one, "a"))
@@ -210,7 +210,7 @@ def test_a_plan_holds_its_own_trials_and_no_others() -> None:
         assert not planned.holds(Trial(**changed))
 
 
-def test_params_that_are_equal_but_written_otherwise_are_told_apart() -> None:
+def test_params_that_are_equal_but_written_otherwise_are_distinguished() -> None:
     made = small({"flag": 1}, {"flag": True}, {"flag": 1.0})
     planned = Planned(made)
     assert len({trial.id for trial in made.trials}) == len(made.trials)

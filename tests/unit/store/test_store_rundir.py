@@ -148,7 +148,7 @@ def test_an_unknown_part_names_those_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir])
-def test_something_else_in_the_place_of_the_manifest_is_told_and_not_waited_for(
+def test_something_else_in_the_place_of_the_manifest_is_reported_and_not_waited_for(
     tmp_path: Path, put: Callable[[Path], None]
 ) -> None:
     put(tmp_path / "run.json")
@@ -157,7 +157,7 @@ def test_something_else_in_the_place_of_the_manifest_is_told_and_not_waited_for(
     assert refused.value.code == "run-damaged"
 
 
-def test_a_verdict_that_no_trial_can_have_is_no_record(tmp_path: Path) -> None:
+def test_a_verdict_that_no_trial_can_have_is_not_a_record(tmp_path: Path) -> None:
     (tmp_path / "verdicts-1.jsonl").write_bytes(
         b'{"trial":"a","invariant":"r","outcome":"n/a","score":0.0,"reason":""}\n'
     )

@@ -113,7 +113,7 @@ def test_whoever_appends_in_whatever_order_our_lines_are_what_is_left(tmp_path_f
     assert seal == seal_of(path)
 
 
-def test_a_run_that_is_taken_up_goes_on_with_what_was_there(tmp_path):
+def test_a_run_that_is_resumed_goes_on_with_what_was_there(tmp_path):
     written(tmp_path / "x.jsonl")
     again = JsonLines(tmp_path / "x.jsonl")
     again.write(b"{}")

@@ -61,7 +61,7 @@ def test_what_is_torn_or_of_somebody_else_is_passed_over_and_kept_apart(tmp_path
     assert set(at_noon(tmp_path).all()) == {"0001", "0003"}
 
 
-def test_a_file_of_many_changes_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_many_changes_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.web.notes.SPARE", 10)
     notes, other = at_noon(tmp_path), at_noon(tmp_path)
     for number in range(30):
@@ -80,7 +80,7 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     assert target.read_text() == "mine\n"
 
 
-def test_half_a_character_is_no_note() -> None:
+def test_half_a_character_is_not_a_note() -> None:
     with pytest.raises(UsageError, match="not a note"):
         read_text(json.dumps({"note": "a\ud800b"}).encode())
 

@@ -118,6 +118,6 @@ def test_a_needle_that_grows_without_its_case_is_placed_right() -> None:
 
 
 @pytest.mark.parametrize(("answers", "limit", "more"), [(50, 100, False), (51, 100, True), (8, 8, False), (9, 8, True)])
-def test_places_that_are_left_out_are_told(tmp_path: Path, answers: int, limit: int, more: bool) -> None:
+def test_places_that_are_left_out_are_reported(tmp_path: Path, answers: int, limit: int, more: bool) -> None:
     found = find([make_run(tmp_path, 1, ["anvils"] * answers + ["none"] * 300)], "anvils", limit)
     assert (len(found["hits"]), found["more"], found["not_searched"]) == (min(answers, limit, 50), more, 0)

@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
         ("python agent.py; cat spec.yaml", "python /agent/agent.py; cat spec.yaml"),
     ],
 )
-def test_the_program_is_placed_where_it_lies_beside_the_spec(command: str, inside: str, root: Path) -> None:
+def test_the_program_is_placed_where_it_lies_next_to_the_spec(command: str, inside: str, root: Path) -> None:
     assert mount(AgentSpec(type="command", command=command), root).agent.command == inside
 
 
@@ -65,7 +65,7 @@ def test_no_other_word_is_placed_or_changed(command: str, root: Path) -> None:
     assert (found.agent.command, found.mounts.visible) == (command, {})
 
 
-def test_what_stands_beside_the_program_stays_as_written_and_unseen(root: Path) -> None:
+def test_what_stands_next_to_the_program_stays_as_written_and_unseen(root: Path) -> None:
     found = mount(AgentSpec(type="command", command="python agent.py --expect=spec.yaml helper.py"), root)
     assert found.agent.command == "python /agent/agent.py --expect=spec.yaml helper.py"
     assert found.mounts.visible == {"/agent/agent.py": root / "agent.py"}
@@ -127,7 +127,7 @@ def test_a_python_agents_modules_are_seen(root: Path) -> None:
     assert found.mounts.visible == {"/agent/pkg": root / "pkg", "/agent/helper.py": root / "helper.py"}
 
 
-def test_what_was_placed_is_told(root: Path, golden: Golden) -> None:
+def test_what_was_placed_is_reported(root: Path, golden: Golden) -> None:
     one = mount(AgentSpec(type="command", command="python agent.py"), root)
     golden(one.mounts.notes(root))
     assert mount(AgentSpec(type="command", command="my-agent"), root).mounts.notes(root) == ()

@@ -14,7 +14,7 @@ def readings(tmp_path):
     readings.close()
 
 
-def test_nothing_is_told_at_first(readings):
+def test_nothing_is_reported_at_first(readings):
     assert readings.seen() == frozenset()
 
 
@@ -27,7 +27,7 @@ def test_what_was_told_is_kept_also_while_a_program_has_it_open(readings, tmp_pa
     assert readings.seen() == {1, 3}
 
 
-def test_what_is_no_number_is_passed_over(readings, tmp_path):
+def test_what_is_not_a_number_is_passed_over(readings, tmp_path):
     with open(tmp_path / "clock.reads", "wb", buffering=0) as program:
         program.write(b"abc")
     assert readings.seen() == frozenset()

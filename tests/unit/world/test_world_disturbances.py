@@ -187,7 +187,7 @@ def test_a_change_of_the_clock_is_met_if_a_program_read_it(mode, seen, effect, w
     assert [(entry.effect, why in entry.note) for entry in context.ledger] == [(effect, True)]
 
 
-def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
+def test_only_what_a_fault_left_is_not_a_change_of_the_agents(tmp_path):
     for name in ("gone", "anew", "taken"):
         (tmp_path / name).touch()
     mine = FileChange("taken", "created", 3)

@@ -45,7 +45,7 @@ def test_what_the_setup_may_have_changed_is_not_known(layer: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"\xff\xfe", b"x" * (LONG + 1)], ids=["zero bytes", "no UTF-8", "long"])
-def test_what_is_no_short_text_is_left_out(layer: Path, data: bytes) -> None:
+def test_what_is_not_a_short_text_is_left_out(layer: Path, data: bytes) -> None:
     now = layer.with_name("now")
     (now / "a").write_bytes(data)
     assert texts(layer, now).of(FileChange("a", "created", len(data))) is None

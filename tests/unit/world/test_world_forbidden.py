@@ -107,7 +107,7 @@ def test_a_secret_is_overheard_wherever_the_output_is_cut() -> None:
         assert heard.names == {"KEY"}
 
 
-def test_what_the_audit_cannot_see_is_no_acquittal(golden: Golden) -> None:
+def test_what_the_audit_cannot_see_is_not_an_acquittal(golden: Golden) -> None:
     rules = Forbidden(file_writes_outside=("src/",), secrets_in_logs=True)
     files, said = sorted(forbidden(rules, (), {}, {}, {"file_writes": "there is no overlay"}), key=lambda r: r.rule)
     golden(files.error)

@@ -52,7 +52,7 @@ def test_a_port_that_is_taken_is_another():
     assert not one.why.startswith(f"127.0.0.1:{port} ")
 
 
-def test_a_port_that_cannot_be_had_is_told(monkeypatch):
+def test_a_port_that_cannot_be_had_is_reported(monkeypatch):
     def refused(port):
         raise PermissionError(errno.EACCES, "Permission denied")
 
@@ -86,5 +86,5 @@ def test_without_a_network_of_its_own_every_port_can_be_reached():
     assert [*unsupported_ingress(ways(3000), shared=True)] == [named]
 
 
-def test_a_way_that_can_be_opened_is_no_unsupported_ingress():
+def test_a_way_that_can_be_opened_is_not_an_unsupported_ingress():
     assert [*unsupported_ingress(ways(free_port()), shared=False)] == []

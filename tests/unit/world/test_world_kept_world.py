@@ -46,7 +46,7 @@ def test_it_takes_the_place_of_the_one_before(tmp_path, workspace):
     assert [*(kept(tmp_path, workspace=workspace) / "workspace" / "sub").iterdir()] == []
 
 
-def test_what_is_no_kept_world_is_refused(tmp_path):
+def test_what_is_not_a_kept_world_is_refused(tmp_path):
     with refused("kept-world-invalid"):
         read(tmp_path)
 
@@ -98,7 +98,7 @@ def test_what_services_held(tmp_path, golden: Golden):
     golden(read(folder).notes)
 
 
-def test_a_database_that_cannot_be_read_is_told(tmp_path, golden: Golden):
+def test_a_database_that_cannot_be_read_is_reported(tmp_path, golden: Golden):
     folder = kept(tmp_path, FakeDatabase(lambda sql: QueryFailed("it is gone")))
     golden(read(folder).service_notes)
 
@@ -151,7 +151,7 @@ def test_what_a_server_held_is_dumped_without_secrets(tmp_path, workspace):
     assert (read(folder).notes, read(folder).service_notes) == ((), {})
 
 
-def test_a_dump_that_fails_is_told_and_leaves_no_file(tmp_path, workspace, golden: Golden):
+def test_a_dump_that_fails_is_reported_and_leaves_no_file(tmp_path, workspace, golden: Golden):
     folder = kept(tmp_path, FakeCache(HarnessError("redis-cli failed:\nno\nanswer")), workspace=workspace)
     golden(read(folder).service_notes)
     assert not dump_of(folder, "cache").exists()
@@ -172,7 +172,7 @@ def test_a_service_that_held_nothing_is_kept_as_such(tmp_path, workspace):
     assert (read(folder).notes, read(folder).service_notes) == ((), {})
 
 
-def test_what_a_dump_leaves_out_is_told(tmp_path, workspace, golden: Golden):
+def test_what_a_dump_leaves_out_is_reported(tmp_path, workspace, golden: Golden):
     cache = FakeCache(b"most")
     cache.missing = "left out: the rest"
     folder = kept(tmp_path, cache, workspace=workspace)
@@ -187,7 +187,7 @@ def test_values_of_references_are_hidden_as_secrets_are(tmp_path, workspace):
     assert dump_of(folder, "cache").read_bytes() == b"\x0c[masked]****"
 
 
-def test_rows_with_bytes_that_are_no_text_show_no_secret(tmp_path):
+def test_rows_with_bytes_that_are_not_text_show_no_secret(tmp_path):
     tables = rows(["public", "t"], columns=("table_schema", "table_name"))
     held = "\\xff" + SECRET.encode().hex()
     database = FakeDatabase(lambda sql: tables if "information_schema" in sql else rows([held], columns=("raw",)))

@@ -64,7 +64,7 @@ def test_the_spec_may_set_the_path(tmp_path: Path) -> None:
     assert search_of({"PATH": "/a"}, tmp_path, tmp_path, "/b").path == "/b"
 
 
-def test_a_program_that_is_only_beside_holdfast_is_found_there(tmp_path: Path) -> None:
+def test_a_program_that_is_only_next_to_holdfast_is_found_there(tmp_path: Path) -> None:
     ours = made(tmp_path / "own/pytest")
     assert search(tmp_path, tmp_path / "bin").find("pytest") == ours
     theirs = made(tmp_path / "bin/pytest")

@@ -8,7 +8,7 @@ from holdfast.model.spec import AgentSpec
 from holdfast.world.program_search import ProgramSearch, ProgramStamps
 
 
-def test_a_program_that_is_another_in_the_end_is_told(tmp_path: Path) -> None:
+def test_a_program_that_is_another_in_the_end_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("one", "two"):

@@ -87,7 +87,7 @@ def test_a_server_is_filled_and_nothing_more_is_asked_of_it(folder):
     assert server.closed
 
 
-def test_what_is_missing_in_one_that_is_there_is_told(folder, golden: Golden):
+def test_what_is_missing_in_one_that_is_there_is_reported(folder, golden: Golden):
     worlds = FakeWorlds(server := Server())
     golden(reopened(folder, worlds, server.spec, db="left out: one", cache="gone"))
 
@@ -99,7 +99,7 @@ def test_a_service_that_nobody_took_is_closed_with_its_keeper(folder):
     assert (server.closed, worlds.closed) == (True, 1)
 
 
-def test_one_that_was_not_kept_is_told_with_its_reason(folder, golden: Golden):
+def test_one_that_was_not_kept_is_reported_with_its_reason(folder, golden: Golden):
     worlds = FakeWorlds(Server())
     cache = ServiceSpec("cache", "redis")
     golden(reopened(folder, worlds, cache, db="x", cache="it was gone"))
@@ -107,7 +107,7 @@ def test_one_that_was_not_kept_is_told_with_its_reason(folder, golden: Golden):
     assert worlds.placed == {}
 
 
-def test_one_whose_server_is_gone_or_refuses_is_told(folder, golden: Golden):
+def test_one_whose_server_is_gone_or_refuses_is_reported(folder, golden: Golden):
     spec = Server().spec
     golden(reopened(folder, FakeWorlds(), spec))
     worlds = FakeWorlds(server := Server("psql failed:\nno"))

@@ -44,7 +44,7 @@ def test_a_mock_listens_plain_and_with_tls() -> None:
     assert {(mock.host, 80), (mock.host, 443), (mock.host, 8080)} <= set(listening(WORLD))
 
 
-def test_the_agent_is_told_of_its_services() -> None:
+def test_the_agent_is_reported_its_services() -> None:
     reached = {"db": ("db", 5432), "db2": ("db2", 5432), "stripe-mock": ("stripe-mock", 80), "cache": ("cache", 6379)}
     said = {
         "db": {"URL": "postgresql://u:p@{host}:{port}/app", "PGHOST": "{host}"},

@@ -64,7 +64,7 @@ def test_ways_in_lack_what_the_backend_cannot_do():
     assert features(WorldSpec(network=Network(ways_in=(WayIn("host", 3000),))), "process") == ["network.ingress"]
 
 
-def test_an_image_is_no_lack_where_images_run():
+def test_an_image_is_not_a_lack_where_images_run():
     assert features(WorldSpec(base="python:3.12"), "docker") == []
 
 
@@ -78,7 +78,7 @@ def test_without_a_network_of_its_own_there_are_no_names():
     assert features(spec, "process") == ["service names", "http audit", "network.dns_overrides"]
 
 
-def test_a_clock_that_cannot_be_had_is_told_if_it_is_asked_for(monkeypatch):
+def test_a_clock_that_cannot_be_had_is_reported_if_it_is_asked_for(monkeypatch):
     async def none():
         return Isolation("clock", False, "there is no compiler")
 

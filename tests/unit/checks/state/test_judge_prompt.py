@@ -52,7 +52,7 @@ def test_the_same_judge_obeys_what_stands_outside() -> None:
     assert '"score": 1.0' in gullible(got), "else the tests above prove nothing"
 
 
-def test_criteria_rubric_and_the_cut_are_told_before_the_text() -> None:
+def test_criteria_rubric_and_the_cut_are_reported_before_the_text() -> None:
     said = prompt("the text", " Be kind. ", "kind words", "rude words", cut=True)
     outside, inside = parted(said)
     assert inside == "the text"

@@ -155,7 +155,7 @@ def test_a_row_that_was_only_updated_makes_no_other_claim_true(before: Contents,
         assert kept(op, [write(op, 1), updated], before, after, keyed=keyed) is None
 
 
-def test_beside_updates_no_more_rows_are_told_than_were_tried() -> None:
+def test_next_to_updates_no_more_rows_are_reported_than_were_tried() -> None:
     audit = [write("delete", 1), write("insert", 1), write("update", 2)]
     before, after = {"1": "a", "2": "b", "3": "c"}, {"1": "A", "2": "B", "3": "C"}
     assert (kept("insert", audit, before, after), kept("delete", audit, before, after)) == (1, 1)
@@ -189,7 +189,7 @@ def test_a_claim_holds_if_it_was_done_and_fails_if_not() -> None:
     assert (false.passed, false.code) == (False, "claim-untrue")
 
 
-def test_what_is_not_claimed_is_no_lie_and_silence_proves_nothing() -> None:
+def test_what_is_not_claimed_is_not_a_lie_and_silence_proves_nothing() -> None:
     claim = {"says": "sent", "did": MAILED}
     assert judged(claim, "I could not.", audit=()).passed is True
     assert judged(claim, "Nothing to tell.").passed is True

@@ -80,7 +80,7 @@ def test_beyond_our_limit_nothing_is_proven_that_may_stand_there(place: Path, mo
     assert judged(FileContent("out.json", not_contains="status"), place).passed is False
 
 
-def test_bytes_that_are_no_text_are_read_all_the_same(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_read_anyway(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"\xff\xfeok\x00")
     assert judged(FileContent("b", contains="ok"), tmp_path).passed
 

@@ -129,7 +129,7 @@ def test_what_json_escapes_is_found_as_it_is_meant() -> None:
 
 
 @pytest.mark.parametrize("body", ["[" * 50_000, '{"a": NaN}', "\\ud800", '"\\ud800"', "a=1&b=2", "\x00"])
-def test_odd_bodies_are_no_error(body: str) -> None:
+def test_odd_bodies_are_not_error(body: str) -> None:
     for operator in ({"equals": {"a": 1}}, {"contains": "zz"}, {"matches": "zz"}, {"at_least": 4}):
         assert judged({"field": "last_request.body", **operator}, requests=(request(body=body),)).passed is False
     assert judged({"field": "request_count", "filters": {"a": 1}, "equals": 0}, requests=(request(body=body),)).passed
@@ -192,7 +192,7 @@ def test_problems(assertion: dict[str, Any], place: str) -> None:
     assert [field for field, _ in HttpMockAssertions("smtp", (Assertion(**assertion),)).problems()] == [place]
 
 
-def test_a_service_that_is_no_mock_is_an_error() -> None:
+def test_a_service_that_is_not_a_mock_is_an_error() -> None:
     check = HttpMockAssertions("db", (Assertion(field="request_count", equals=0),))
     with pytest.raises(HarnessError, check=has_code("check-service-wrong")):
         gathered(check, FakeWorld(Path("/nowhere"), FakeDatabase(lambda sql: rows())))

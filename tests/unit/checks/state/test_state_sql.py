@@ -114,7 +114,7 @@ def test_a_query_that_hangs_is_an_error_that_says_what_to_do() -> None:
         judged(TimeoutError(), equals=0)
 
 
-def test_a_service_that_is_no_database_is_an_error() -> None:
+def test_a_service_that_is_not_a_database_is_an_error() -> None:
     with pytest.raises(HarnessError, check=has_code("check-service-wrong")):
         run(Sql("db", "SELECT 1", equals=0).foresee(FakeWorld(Path("/nowhere"), FakeMock(name="db"))))
 

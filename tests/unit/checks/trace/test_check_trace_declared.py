@@ -78,5 +78,5 @@ def test_a_call_seen_at_work_is_not_also_one_that_was_only_asked_for() -> None:
     assert found("tool_called", *answered[:2], asked(), tool="pay", at_most=1).passed is None
 
 
-def test_a_request_is_no_call_that_was_asked_for() -> None:
+def test_a_request_is_not_a_call_that_was_asked_for() -> None:
     assert found("max_calls", http("GET https://a.example/"), asked(), max=1, plane="http").passed

@@ -31,7 +31,7 @@ def test_a_model_function_and_the_request_it_makes_are_one_call() -> None:
     assert (paid.calls, paid.tokens) == (2, 30)
 
 
-def test_requests_beside_a_model_function_count_and_one_that_sends_nothing_is_unknown() -> None:
+def test_requests_next_to_a_model_function_count_and_one_that_sends_nothing_is_unknown() -> None:
     trace = (function(), llm(0.5), llm(5.0), llm(5.2))
     assert found("max_calls", *trace, max=2, plane="llm").passed is False
     assert found("max_tokens", function(), llm(5.0), max=100).passed is None

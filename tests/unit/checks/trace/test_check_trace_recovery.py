@@ -23,7 +23,7 @@ def test_retries_within_counts_the_agents_own_repetitions_of_a_failed_request() 
     assert found("retries_within", *calls, max=2).passed is False
 
 
-def test_asking_again_after_success_or_asking_something_else_is_no_retry() -> None:
+def test_asking_again_after_success_or_asking_something_else_is_not_a_retry() -> None:
     assert found("retries_within", tool("a"), tool("a", 1.0), tool("a", 2.0), max=0).passed
     assert found("retries_within", tool("a", input="1", **BAD), tool("a", 1.0, "2", **BAD), max=0).passed
 

@@ -78,7 +78,7 @@ def test_a_glob_with_a_scheme_means_requests_and_one_without_means_tools(glob: s
     assert found("tool_called", http("POST https://api.example.com/v1/pay"), tool=glob).passed is passed
 
 
-def test_what_is_no_url_at_all_is_never_meant() -> None:
+def test_what_is_not_a_url_at_all_is_never_meant() -> None:
     assert found("tool_not_called", http("GET https://[x:99999/"), tool="https://api.example.com/*").passed
 
 

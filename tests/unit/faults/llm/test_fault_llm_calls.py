@@ -63,7 +63,7 @@ def test_malformed_arguments_may_be_no_object(meet):
 
 
 # -- unknown_tool -------------------------------------------------------------------------------
-def test_unknown_tool_stands_in_for_the_call_that_the_model_wanted(meet):
+def test_unknown_tool_replaces_the_call_that_the_model_wanted(meet):
     got = meet(UnknownTool(), BOTH)
     assert got.deltas == (replace(CALLED, name="find_item_v2"), Finish("tool_calls"), BILL)
 

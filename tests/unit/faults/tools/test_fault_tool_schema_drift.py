@@ -47,7 +47,7 @@ def test_schema_drift_renames_one_field_by_chance_if_told_nothing(meet, drift):
     assert seen == {frozenset({"a_value", "b"}), frozenset({"a", "b_value"})}
 
 
-def test_schema_drift_renames_nothing_by_chance_beside_a_drop(meet):
+def test_schema_drift_renames_nothing_by_chance_next_to_a_drop(meet):
     assert meet(SchemaDrift(drop=("a",)), {"a": 1, "b": 2}) == {"b": 2}
 
 

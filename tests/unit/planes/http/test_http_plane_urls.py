@@ -21,7 +21,7 @@ def test_a_connection_is_meant_by_the_host_of_a_glob(glob, origin, meant):
     assert origin_matches(glob, origin) is meant
 
 
-def test_an_ipv6_address_is_no_class_of_characters():
+def test_an_ipv6_address_is_not_a_class_of_characters():
     assert url_matches("http://[::1]:80/*", "http://[::1]/x")
     assert not url_matches("http://[::1]:80/*", "http://[::2]/x")
 

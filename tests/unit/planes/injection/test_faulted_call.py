@@ -73,7 +73,7 @@ async def test_of_two_that_would_each_be_enough_the_outer_is_met() -> None:
 
 
 @run
-async def test_the_outermost_stands_for_faults_of_which_each_is_enough() -> None:
+async def test_the_outermost_represents_faults_of_which_each_is_enough() -> None:
     context = stacked(("tool", "lost_reply", {}), ("tool", "error_in_body", {}), EMPTY)
     with pytest.raises(Failed):
         await meet(context, [1])

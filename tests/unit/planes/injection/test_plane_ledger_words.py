@@ -44,5 +44,5 @@ def would(raising: BaseException) -> str:
         (ConnectionResetError(104, "Connection reset by peer"), "ConnectionResetError: [Errno 104] "),
     ],
 )
-def test_no_reply_is_told_in_plain_words(raised: BaseException, words: str) -> None:
+def test_no_reply_is_reported_in_plain_words(raised: BaseException, words: str) -> None:
     assert would(raised).startswith(words)

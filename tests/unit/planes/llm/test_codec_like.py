@@ -100,7 +100,7 @@ def test_cached_tokens_survive_a_changed_bill(name: str) -> None:
     assert read(codec, streamed(codec, told)).usage == usage
 
 
-def test_tokens_written_to_a_cache_are_told_apart() -> None:
+def test_tokens_written_to_a_cache_are_distinguished() -> None:
     codec, usage = CODECS["anthropic"], Usage(70, 30, 40, 20)
     told = Completion((Text("x"), Finish("stop"), usage), "m")
     assert codec.reply(json.loads(codec.body(told, ASKED))).usage == usage

@@ -218,7 +218,7 @@ def test_a_reply_that_asks_for_other_calls_keeps_the_thoughts(name: str) -> None
     assert [call.name for call in completion.tool_calls] == ["x", "y"]
 
 
-def test_what_is_about_the_text_is_left_out_where_the_text_is_another_and_that_is_told() -> None:
+def test_what_is_about_the_text_is_left_out_where_the_text_is_another_and_that_is_reported() -> None:
     for name, kind in (("openai_chat", "logprobs"), ("openai_responses", "logprobs"), ("anthropic", "citations_delta")):
         _, was, like = came(name)
         assert left_out(like, was) == ()

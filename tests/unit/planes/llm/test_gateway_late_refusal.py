@@ -19,7 +19,7 @@ REFUSED = b'{"error": {"message": "slow down"}}'
 
 
 @pytest.mark.parametrize("length", [len(REFUSED), None], ids=["of known length", "chunked"])
-def test_the_body_of_a_refusal_that_comes_after_its_head_is_told(
+def test_the_body_of_a_refusal_that_comes_after_its_head_is_reported(
     tmp_path: Path, length: int | None, golden: Golden
 ) -> None:
     async def late(exchange: Exchange) -> None:

@@ -111,7 +111,7 @@ def test_usage_is_read_from_a_reply_that_states_it(body: bytes, used: Any) -> No
     assert (found and (found.input_tokens, found.output_tokens)) == used
 
 
-def test_a_wait_for_a_silent_upstream_is_told_and_a_stream_that_the_agent_does_not_read_is_not_one(
+def test_a_wait_for_a_silent_upstream_is_reported_and_a_stream_that_the_agent_does_not_read_is_not_one(
     tmp_path: Path,
 ) -> None:
     waiting = asked(tmp_path, silent, "POST", "/chat/completions", ASKED, hold_s=0.4)

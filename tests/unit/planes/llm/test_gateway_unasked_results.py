@@ -21,7 +21,9 @@ from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 
 @every_format
 @pytest.mark.parametrize("closed", [True, False])
-def test_an_example_in_the_prompt_is_no_call_and_the_real_one_after_it_is_the_first(codec: Codec, closed: bool) -> None:
+def test_an_example_in_the_prompt_is_not_a_call_and_the_real_one_after_it_is_the_first(
+    codec: Codec, closed: bool
+) -> None:
     trial, talk = Trial(FIRST), Talk(codec)
     talk.example(closed=closed)
     talk.user("How many kettles?")
@@ -39,7 +41,7 @@ def test_an_example_in_the_prompt_is_no_call_and_the_real_one_after_it_is_the_fi
 
 
 @every_format
-def test_an_example_with_the_id_of_the_real_call_is_no_call_either(codec: Codec) -> None:
+def test_an_example_with_the_id_of_the_real_call_is_not_a_call_either(codec: Codec) -> None:
     trial, talk = Trial(FIRST), Talk(codec)
     talk.example("call_1")
     talk.user("How many kettles?")
@@ -193,7 +195,7 @@ def test_a_result_goes_by_its_id_though_all_that_was_said_is_another_now(codec: 
     assert (trial.calls, trial.perhaps) == ([(1, "error")], [])
 
 
-def test_words_beside_a_result_in_one_message_hide_no_call() -> None:
+def test_words_next_to_a_result_in_one_message_hide_no_call() -> None:
     trial, talk = Trial(FIRST), Talk(ANTHROPIC)
     talk.user("It is 12:00. How many kettles?")
     trial.asks(talk, "call_1")
@@ -256,7 +258,7 @@ def test_a_result_whose_call_only_the_server_holds_goes_by_its_id() -> None:
     assert trial.calls == [(1, "error"), (2, "")]
 
 
-def test_a_second_result_of_one_call_is_no_second_call() -> None:
+def test_a_second_result_of_one_call_is_not_a_second_call() -> None:
     trial, talk = Trial(), Talk(OPENAI_CHAT)
     talk.user("How many kettles?")
     trial.asks(talk, "call_1")
@@ -301,7 +303,7 @@ def test_calls_that_only_came_to_an_end_now_are_asked_for_before_a_result_is_giv
     assert changed["call_1"].text == FAULT
 
 
-def test_of_calls_without_results_the_oldest_are_told_of_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_calls_without_results_the_oldest_are_reported_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "OPEN_KEPT", 2)
     trial, talk = Trial(), Talk(OPENAI_CHAT)
     talk.user("How many kettles?")

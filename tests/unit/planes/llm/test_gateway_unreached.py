@@ -148,7 +148,7 @@ def test_a_model_that_the_provider_does_not_know_is_no_doing_of_the_agents(tmp_p
     assert after(tmp_path, [unknown], path="/files").troubles == []
 
 
-def test_an_endpoint_that_is_no_completion_may_answer_as_it_likes(tmp_path: Path) -> None:
+def test_an_endpoint_that_is_not_a_completion_may_answer_as_it_likes(tmp_path: Path) -> None:
     assert after(tmp_path, [says(200, "plain")], path="/files").troubles == []
 
 

@@ -112,7 +112,7 @@ def test_script_file_hole_with_nothing_in_it_is_refused(tmp_path: Path) -> None:
     assert "nothing can fill" in only(tmp_path, "replies:\n  - text: 'a {{ }} b'\n")[2]
 
 
-def test_script_file_braces_of_json_are_no_holes(tmp_path: Path) -> None:
+def test_script_file_braces_of_json_are_not_holes(tmp_path: Path) -> None:
     file = tmp_path / "model.yaml"
     file.write_text("""replies:\n  - text: '{"a": {"b": 1}}'\n""")
     load(file)

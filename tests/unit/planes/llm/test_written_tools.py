@@ -42,7 +42,7 @@ def test_another_result_is_written_as_the_framework_writes_it() -> None:
     assert openai_chat_request.replace_results(body, {}, frozenset()) == body
 
 
-def test_results_of_several_calls_cannot_be_told_apart_and_stay_text() -> None:
+def test_results_of_several_calls_cannot_be_distinguished_and_stay_text() -> None:
     body = {"messages": conversation(CALL, {**CALL, "id": "call_2"})}
     asked = openai_chat_request.read_request("/chat/completions", body)
     assert asked.results == ()
@@ -65,5 +65,5 @@ def test_other_texts_are_what_they_are(messages: list[Any]) -> None:
 
 
 @given(st.lists(MESSAGES | st.none() | st.integers()))
-def test_odd_messages_pass_as_they_are_and_what_is_no_object_is_empty(messages: list[Any]) -> None:
+def test_odd_messages_pass_as_they_are_and_what_is_not_an_object_is_empty(messages: list[Any]) -> None:
     assert understood(messages) == [message or {} if isinstance(message, dict) else {} for message in messages]

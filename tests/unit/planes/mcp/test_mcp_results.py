@@ -14,7 +14,7 @@ def changed(result, new):
     return value, put(new)
 
 
-def test_text_is_the_value_and_goes_back_beside_what_else_there_is():
+def test_text_is_the_value_and_goes_back_next_to_what_else_there_is():
     result = {"content": [IMAGE, TEXT, {"type": "text", "text": "more"}], "isError": False, "_meta": {"k": 1}}
     value, back = changed(result, "other")
     assert value == "hello\nmore"
@@ -28,7 +28,7 @@ def test_an_object_is_changed_in_both_its_forms():
     assert back == {"content": [{"type": "text", "text": '{"a":2,"b":2}'}], "structuredContent": {"a": 2, "b": 2}}
 
 
-def test_text_in_place_of_an_object_is_no_structured_content():
+def test_text_in_place_of_an_object_is_not_a_structured_content():
     result = {"content": [TEXT], "structuredContent": {"a": 1, "b": 2}}
     assert changed(result, "cut")[1] == {"content": [{"type": "text", "text": "cut"}]}
 
@@ -60,7 +60,7 @@ def test_a_result_without_text_is_its_blocks():
     assert changed({"content": [IMAGE]}, "attack")[1] == {"content": [{"type": "text", "text": "attack"}]}
 
 
-def test_an_image_beside_an_object_stays():
+def test_an_image_next_to_an_object_stays():
     result = {"content": [IMAGE, {"type": "text", "text": '{"a":1}'}, IMAGE], "structuredContent": {"a": 1, "b": 2}}
     back = changed(result, {"a": 2, "b": 2})[1]
     assert back["content"] == [IMAGE, {"type": "text", "text": '{"a":2,"b":2}'}, IMAGE]

@@ -27,7 +27,7 @@ def test_a_request_keeps_its_id_and_parameters(id, params):
     assert (request.id, request.method, request.params, request.raw) == (id, "tools/call", params, line)
 
 
-def test_notifications_answers_and_batches_are_no_requests():
+def test_notifications_answers_and_batches_are_not_requests():
     for line in (
         b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
         b'{"jsonrpc":"2.0","id":1,"result":{}}',

@@ -31,7 +31,7 @@ def test_an_untouched_answer_passes_as_the_bytes_it_came_in():
         {"result": 3},
     ],
 )
-def test_what_is_no_result_of_the_tool_passes_a_fault_untouched(answer):
+def test_what_is_not_a_result_of_the_tool_passes_a_fault_untouched(answer):
     talk = Talk([Injection("tool", "*", "wrong_value")], **answer)
     assert talk.say(call()).line == line(id=1, **answer)
     assert [met.effect for met in talk.context.ledger] == ["no_effect"]
@@ -77,7 +77,7 @@ def test_a_call_is_told_to_the_trace_as_the_client_saw_it():
     assert talk.visit.open == set()
 
 
-def test_an_error_of_the_server_is_told_with_its_code():
+def test_an_error_of_the_server_is_reported_with_its_code():
     talk = Talk(error={"code": -32602, "message": "Unknown tool: search"})
     talk.say(call())
     assert (talk.context.trace[0].status, talk.context.trace[0].error_type) == (-32602, "rpc_error")
@@ -117,7 +117,7 @@ def test_a_vanished_tool_leaves_the_rest_of_the_list_alone(golden: Golden):
     golden([(m.plane, m.target, m.got) for m in talk.context.ledger])
 
 
-def test_listings_are_no_calls_for_tool_faults_and_no_events():
+def test_listings_are_not_calls_for_tool_faults_and_no_events():
     talk = Talk([Injection("tool", "*", "error", {}, Schedule(on_call=1))], result=TOOLS)
     for _ in range(3):
         talk.say(line(id=1, method="tools/list"))
@@ -197,7 +197,7 @@ NOTHING_TO_CHANGE = {
 }
 
 
-def test_the_fields_of_an_image_are_no_values():
+def test_the_fields_of_an_image_are_not_values():
     for mode in ["wrong_value", "schema_drift"]:
         for kind in ["digits", "swap", "other_entity", "drop_rows"]:
             for content in [[IMAGE], [IMAGE, IMAGE], [LINK, IMAGE]]:
@@ -257,7 +257,7 @@ def test_an_empty_result_has_nothing_in_it(result, structured):
     assert [met.effect for met in talk.context.ledger] == ["met"]
 
 
-def test_what_stands_beside_an_empty_list_keeps_its_text_and_images():
+def test_what_stands_next_to_an_empty_list_keeps_its_text_and_images():
     result = {"content": [IMAGE, TEXT], "structuredContent": {"rows": [1, 2], "of": "may"}}
     answer = json.loads(Talk([Injection("tool", "*", "empty")], result=result).say(call()).line)["result"]
     assert answer["content"] == [IMAGE, {"type": "text", "text": '{"rows":[],"of":"may"}'}]

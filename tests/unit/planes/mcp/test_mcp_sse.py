@@ -28,7 +28,7 @@ def test_an_event_says_what_it_was_given(data):
 
 
 @given(st.lists(st.integers(0, 400), max_size=6))
-def test_an_event_over_the_limit_is_told_as_such_and_the_next_is_read(cuts):
+def test_an_event_over_the_limit_is_reported_as_such_and_the_next_is_read(cuts):
     stream = b"data: " + b"x" * 300 + b"\n\ndata: y\n\n"
     events, found, at = EventSplitter(100), [], 0
     for cut in [*sorted(min(cut, len(stream)) for cut in cuts), len(stream)]:

@@ -53,7 +53,7 @@ def test_two_calls_with_one_id_are_answered_in_order():
     assert got == [b"S" + one, b"S" + two, b"C" + OK, b"C" + OK.replace(b"hello", b"again")]
 
 
-def test_a_cancelled_call_is_given_up_and_the_server_is_told():
+def test_a_cancelled_call_is_given_up_and_the_server_is_reported():
     cancel = line(method="notifications/cancelled", params={"requestId": 1})
     got, context = served(b"C" + call(), b"C" + cancel, b"S" + OK)
     assert got == [b"S" + call(), b"S" + cancel, b"C" + OK]  # a late answer is the client's to ignore

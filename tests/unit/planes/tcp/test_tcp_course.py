@@ -46,7 +46,7 @@ def test_each_step_of_a_block_is_taken_once():
     assert (one.begun, one.ended) == (1, 1)
 
 
-def test_a_commit_of_what_did_not_write_is_no_step():
+def test_a_commit_of_what_did_not_write_is_not_a_step():
     one = Counted()
     assert [one.say(sql) for sql in ("BEGIN", "SELECT 1", "COMMIT")] == [[], ["statement 1"], []]
     assert [one.say(sql) for sql in ("BEGIN", "DELETE FROM a", "ROLLBACK", "COMMIT")][2:] == [[], []]

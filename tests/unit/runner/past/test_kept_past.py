@@ -7,7 +7,7 @@ from holdfast.runner.past.kept_trial import _secrets, past
 from holdfast.world.kept_world import KeptWorld
 
 
-def test_a_run_that_is_gone_is_told(tmp_path, golden: Golden):
+def test_a_run_that_is_gone_is_reported(tmp_path, golden: Golden):
     told = []
     found = past(KeptWorld("abc", "/spec", {}, {}, run=str(tmp_path / "0007")), {}, told.append)
     assert (found.trial.id, found.spec.world, found.secrets) == ("abc", None, {})
@@ -15,7 +15,7 @@ def test_a_run_that_is_gone_is_told(tmp_path, golden: Golden):
     golden(told[0])
 
 
-def test_secrets_are_asked_for_again_and_a_missing_one_is_told(tmp_path, monkeypatch, golden: Golden):
+def test_secrets_are_asked_for_again_and_a_missing_one_is_reported(tmp_path, monkeypatch, golden: Golden):
     monkeypatch.chdir(tmp_path)
     asked = (Secret("A", "env:OTHER"), Secret("B"), Secret("C", "command:echo from-a-command"))
     spec = Spec(str(tmp_path / "spec.yaml"), AgentSpec("command"), world=WorldSpec(secrets=asked))

@@ -50,7 +50,7 @@ def test_a_whiteout_deletes_all_below_it(both):
     assert found(both) == [("d/e/y", "deleted"), ("d/x", "deleted"), ("f", "deleted")]
 
 
-def test_a_whiteout_of_nothing_is_no_change(both):
+def test_a_whiteout_of_nothing_is_not_a_change(both):
     whiteout(both[0] / "never")
     assert found(both) == []
 
@@ -65,7 +65,7 @@ def test_an_opaque_folder_hides_what_was_there(both):
     assert found(both) == [("d/e/y", "deleted"), ("d/new", "created"), ("d/x", "deleted")]
 
 
-def test_a_copy_that_is_the_same_is_no_change(both):
+def test_a_copy_that_is_the_same_is_not_a_change(both):
     write(both[1], {"same": "s", "mode": "m", "text": "t"})
     write(both[0], {"same": "s", "mode": "m", "text": "T"})
     os.utime(both[0] / "same", (1, 1))

@@ -31,7 +31,7 @@ def test_no_two_calls_share_a_number(machine):
     assert {NUMBERS[machine][name] for name in ("execve", "execveat")} <= set(named)
 
 
-def test_only_what_is_watched_is_told():
+def test_only_what_is_watched_is_reported():
     assert reported_calls(()) == frozenset()
     assert not reported_calls(("paths",)) & set(write_calls())
     assert number("openat") in reported_calls(("disk",))

@@ -47,7 +47,7 @@ def test_what_is_gone_cannot_be_used():
             assert not met(fault("gone", "d/f/g"), use, path), (path, use)
 
 
-def test_what_is_gone_can_be_made_anew_but_nothing_in_it():
+def test_what_is_gone_can_be_made_again_but_nothing_in_it():
     for use in (MAKE, CREATE):
         assert not met(fault("gone", "d"), use, b"d")
         assert met(fault("gone", "d"), use, b"d/f")

@@ -59,7 +59,7 @@ def test_the_second_table_of_x86_is_refused():
 
 @pytest.mark.parametrize("machine", MACHINES)
 @given(number=st.integers(0, 1000))
-def test_programs_are_told_and_all_else_passes(machine, number):
+def test_programs_are_reported_and_all_else_passes(machine, number):
     executing = {kernel.NUMBERS[machine][name] for name in ("execve", "execveat", "exit_group")}
     assert verdict(kernel.report_programs(machine), machine, number) == (TELL if number in executing else ALLOW)
     refused = {kernel.NUMBERS[machine][name] for name in (*kernel.BANNED, "socket", "socketpair")}

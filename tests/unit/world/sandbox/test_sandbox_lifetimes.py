@@ -90,13 +90,13 @@ def test_a_process_that_executes_forever_is_followed_so_far(lives, ends, child):
     assert codes(ends[2:]) == [*((n, 0) for n in range(CHAIN - 1)), (CHAIN + 1, 0)]
 
 
-def test_processes_that_executed_nothing_are_no_matter(lives, ends, child):
+def test_processes_that_executed_nothing_are_not_matter(lives, ends, child):
     lives.exits(child.pid, 1)
     lives.exits(2**22 - 1, 1)
     assert ends == []
 
 
-def test_without_descriptors_an_end_by_a_signal_is_told_last(poll, ends, child):
+def test_without_descriptors_an_end_by_a_signal_is_reported_last(poll, ends, child):
     lives = Lifetimes(poll, ends.append, 0)
     lives.begins(child.pid, 1, OTHER)
     child.kill()
@@ -121,7 +121,7 @@ def test_a_thread_belongs_to_its_process():
         child.communicate(b"\n")
 
 
-def test_ends_are_told_many_at_a_time():
+def test_ends_are_reported_many_at_a_time():
     ends = [CommandEndMessage(1), CommandEndMessage(2, 255, 5), CommandEndMessage(2**40, 0, 0)]
     assert ends_of(ends_written(ends)) == ends
     assert ends_of(b"") == []

@@ -54,7 +54,7 @@ def test_a_link_out_is_not(root, target):
         resolve(root, "/w", "link")
 
 
-def test_what_is_no_file_is_not_given(root):
+def test_what_is_not_a_file_is_not_given(root):
     os.mkfifo("pipe", dir_fd=root)
     with refused("path-outside"):
         resolve(root, "/w", "pipe")

@@ -11,7 +11,7 @@ import pytest
 from holdfast.world.services.log import ServerLog
 
 
-def test_an_end_that_came_while_this_process_was_stopped_is_no_timeout() -> None:
+def test_an_end_that_came_while_this_process_was_stopped_is_not_a_timeout() -> None:
     """As after Ctrl-Z: when the process goes on, the limit is over and the end waits unread behind other output."""
 
     async def play() -> bool:

@@ -24,7 +24,7 @@ def test_what_has_changed_of_a_table(after: TableShape | None, op: str | None) -
     assert remade({"t": OLD}, {"t": after} if after else {}) == ({"t": op} if op else {})
 
 
-def test_a_new_table_was_made_and_a_part_is_told_as_its_table() -> None:
+def test_a_new_table_was_made_and_a_part_is_reported_as_its_table() -> None:
     parts: Tables = {"t_1": TableShape("id int", (1,), of="t"), "t_2": TableShape("id int", (2,), of="t")}
     after: Tables = {name: TableShape("id int", (9,), of="t", empty=True) for name in parts}
     assert remade(parts, {**after, "new": OLD}) == {"t": "truncate", "new": "create"}

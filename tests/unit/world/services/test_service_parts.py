@@ -106,7 +106,7 @@ def test_a_spare_that_died_while_it_waited_is_not_given_out() -> None:
     asyncio.run(scene())
 
 
-def test_a_start_that_fails_fails_its_trial_and_the_next_is_tried_anew() -> None:
+def test_a_start_that_fails_fails_its_trial_and_the_next_is_tried_again() -> None:
     async def scene() -> None:
         tries = []
 
@@ -145,7 +145,7 @@ def test_newer_programs_of_the_usual_places_come_first(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(("kind", "module"), [("postgres", postgres), ("mysql", mysql), ("redis", redis)])
-def test_a_missing_server_is_told_with_the_line_that_installs_it(
+def test_a_missing_server_is_reported_with_the_line_that_installs_it(
     kind: str, module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")

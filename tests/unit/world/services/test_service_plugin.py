@@ -92,7 +92,9 @@ def test_or_by_the_image_that_it_stands_in_for(tmp_path: Path) -> None:
          "write image: echo-server instead"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, service: str, path: str, message: str, hint: str) -> None:
+def test_what_is_wrong_is_reported_with_its_place(
+    tmp_path: Path, service: str, path: str, message: str, hint: str
+) -> None:
     _, (problem,) = checked(tmp_path, f"  - {service}\n")
     assert (problem.path, problem.message, problem.hint) == (path, message, hint)
 

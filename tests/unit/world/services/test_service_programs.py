@@ -36,18 +36,18 @@ def test_one_reads_a_file_and_adds_to_another(tmp_path):
     assert to.read_text() == "a read said here\n"
 
 
-def test_one_that_fails_is_told_with_its_last_words(tmp_path):
+def test_one_that_fails_is_reported_with_its_last_words(tmp_path):
     with pytest.raises(HarnessError, match=r"^sh failed: 0* the reason$") as failed:
         run(tmp_path, "printf '%0999d' 0 >&2; echo >&2; echo the reason >&2; exit 3")
     assert len(str(failed.value)) < 320
 
 
-def test_a_line_that_speaks_of_an_error_is_told_before_others(tmp_path):
+def test_a_line_that_speaks_of_an_error_is_reported_before_others(tmp_path):
     with refused("service-failed"):
         run(tmp_path, "echo ERROR: no such table >&2; echo '   ^' >&2; exit 3")
 
 
-def test_one_that_fails_silently_is_told_with_its_code(tmp_path):
+def test_one_that_fails_silently_is_reported_with_its_code(tmp_path):
     with pytest.raises(HarnessError, match=r"^sh failed: exit code 3$"):
         run(tmp_path, "exit 3")
 
@@ -77,7 +77,7 @@ def test_programs_are_found_where_a_link_to_the_server_leads(tmp_path):
         find_sibling(tmp_path / "server", "missing")
 
 
-def test_one_that_quotes_several_lines_is_told_with_all_of_them(tmp_path):
+def test_one_that_quotes_several_lines_is_reported_with_all_of_them(tmp_path):
     with refused("service-failed"):
         run(tmp_path, "echo 'a newline is in the argument: one' >&2; echo \"--'\" >&2; exit 3")
 

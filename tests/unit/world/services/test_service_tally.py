@@ -140,7 +140,7 @@ def test_a_forged_entry_hides_nothing() -> None:
     assert told(log, any_kind(t=5)) == [("t", "delete", 5)]
 
 
-def test_emptying_the_counters_is_told() -> None:
+def test_emptying_the_counters_is_reported() -> None:
     assert told(my("\t\t     3 Query\tFLUSH TABLE_STATISTICS"), any_kind()) == [("*", "reset counters", None)]
 
 
@@ -174,7 +174,7 @@ def test_what_the_list_of_tables_tells_and_no_statement_is_a_write() -> None:
     ]
 
 
-def test_a_bare_table_is_told_with_its_schema_and_nothing_else_is() -> None:
+def test_a_bare_table_is_reported_with_its_schema_and_nothing_else_is() -> None:
     log = pg("@1.0 7 LOG:  statement: TRUNCATE a, app.b", "@2.0 7 LOG:  statement: CREATE ROLE x; GRANT x TO y")
     log.flush()
     found = events("db", log.tally, Counters({}, frozenset(), default="main"), 99.0)

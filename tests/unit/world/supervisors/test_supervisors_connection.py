@@ -12,7 +12,7 @@ from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.connection import SupervisorConnection
 
 
-def test_a_cancellation_beside_the_reply_is_not_lost_and_leaves_no_descriptor() -> None:
+def test_a_cancellation_next_to_the_reply_is_not_lost_and_leaves_no_descriptor() -> None:
     async def scene() -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         line = SupervisorConnection(ours, notice=lambda _: None, lost=lambda: None)

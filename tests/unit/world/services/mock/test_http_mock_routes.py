@@ -127,7 +127,7 @@ def test_headers_of_the_route_win() -> None:
     assert got.headers == (("Content-Type", "text/x"), ("X-A", "1"))
 
 
-def test_the_delay_is_told() -> None:
+def test_the_delay_is_reported() -> None:
     assert routes(MockRoute("/", delay_ms=250)).reply(asked()).delay_ms == 250
 
 
