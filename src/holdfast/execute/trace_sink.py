@@ -45,7 +45,7 @@ class LiveSink:
         self._trial = trial
         self._on_call = on_call
         self.began = perf_counter()
-        self.watch: Callable[[str], None] | None = None
+        self.watch: Callable[[str, bool], None] | None = None
         self.limit = ""
         self.on_limit: Callable[[], None] | None = None
         self._meter: UsageMeter | None = None
@@ -103,7 +103,7 @@ class LiveSink:
             event = self._released(event)
         self.trace.append(event)
         if self.watch is not None:
-            self.watch(event.event_type)
+            self.watch(event.event_type, event.write and not event.unsent)
         if self._on_call is not None and event.error_type != REFUSED:  # how often a blocked call comes is not known yet
             self._on_call(self._trial, event)
 

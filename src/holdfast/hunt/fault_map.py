@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.hunt.planner import HuntPlanner
+from holdfast.hunt.points import site_name
 from holdfast.hunt.sites import numbered_calls
 from holdfast.model.judged import CallSite
 from holdfast.model.observation import Observation
@@ -122,8 +123,8 @@ def fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
 
 def _sites(planner: HuntPlanner) -> Iterable[MappedSite]:
     for task, one in planner.calm_of_tasks():
-        writes = planner.writes(one)
-        names = [f"{call.target} #{call.ordinal}" for call in one.calls]
+        writes = planner.writes(one, certain=True)
+        names = [site_name(call.plane, call.target, call.ordinal) for call in one.calls]
         for number, call in enumerate(one.calls):
             fed: Sequence[Any] = [feed.target for feed in one.feeds if feed.source == number]
             feeds = tuple("answer" if target is None else names[target] for target in fed)

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from holdfast.hunt.evidence import Plan, PlanOutcome
-from holdfast.hunt.points import HuntSite, Points
+from holdfast.hunt.points import HuntSite, Points, boundaries
 from holdfast.hunt.search import Search, Shrink
 from holdfast.model.codec import digest
 from holdfast.model.judged import CallSite, Judged, JudgedTrial
@@ -20,6 +20,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
+from holdfast.model.when import PLANES
 from holdfast.plan import agent_json, identity, traits_of
 from holdfast.plan.options import HuntOptions
 from holdfast.plan.serving import EVERY_RULE
@@ -75,6 +76,7 @@ class HuntPlanner:
         self._agent = agent_json(spec.agent)
         self._begun = False
         self._timed = {rule.id for rule in spec.invariants if traits_of(rule).reads == "latency"}
+        self._failing = {rule.id: PLANES[rule.when] for rule in spec.invariants if rule.when in PLANES}
         self._deeds = [glob for rule in spec.invariants for glob in _write_tools(spec, rule.id)]
         """Tools that rules about deeds name. To most other tools a call is only a question."""
         self.hunts: list[TaskHunt] = []
@@ -180,6 +182,8 @@ class HuntPlanner:
             feeding = {feed.source for feed in one.feeds if feed.target in writes}
             for number, call in enumerate(one.calls):
                 yield HuntSite(call, number in writes or number > last, number in feeding)
+        if self._spec.world is not None and self._spec.agent.isolation != "inline":
+            yield from (HuntSite(call, write=True) for call in boundaries(longest))
 
     # -- rounds -------------------------------------------------------------------------------------------------------
     def _next_round(self, trials: Sequence[JudgedTrial]) -> Sequence[Trial]:
@@ -216,21 +220,24 @@ class HuntPlanner:
 
     def _outcome(self, hunt: TaskHunt, plan: Plan, one: JudgedTrial) -> PlanOutcome:
         met, reached = hunt.points.outcome(plan, one)
-        wrote = any(one.calls[number].plane == "http" or self._deeds for number in self.writes(one))
-        gave_up = one.ending != "answered" and hunt.points.lasting(met) and not wrote
-        failed = [
-            v for v in one.verdicts if v.outcome == "fail" and (v.rule in self._named or v.rule not in self._timed)
-        ]
-        failures = tuple(dict.fromkeys(f"{v.rule}\n{v.code}" for v in failed if not gave_up or v.rule in self._named))
+        gave_up = one.ending != "answered" and hunt.points.lasting(met) and not self.writes(one, certain=True)
+        excused = {v.rule for v in one.verdicts if gave_up or v.rule in self._timed} - set(self._named)
+        # A rule about failing tools or models says nothing where these were only late.
+        excused |= {rule for rule, planes in self._failing.items() if not hunt.points.disturbs(met, planes)}
+        failed = (v for v in one.verdicts if v.outcome == "fail" and v.rule not in excused)
+        failures = tuple(dict.fromkeys(f"{v.rule}\n{v.code}" for v in failed))
         return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures)
 
-    def writes(self, one: JudgedTrial) -> list[int]:
-        """The calls that change something: of tools those that rules are about, or all if no rule names one."""
+    def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
+        """The calls that change something: of tools those that rules are about, or all if no rule names one; but none
+        then if it must be `certain`."""
         named = [(number, one.calls[number]) for number in one.writes]
         return [
             number
             for number, call in named
-            if call.plane == "http" or not self._deeds or any(fnmatchcase(call.target, glob) for glob in self._deeds)
+            if call.plane == "http"
+            or (not self._deeds and not certain)
+            or any(fnmatchcase(call.target, glob) for glob in self._deeds)
         ]
 
     def _join(self, hunt: TaskHunt, one: JudgedTrial) -> None:

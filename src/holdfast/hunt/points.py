@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from glob import escape
 from typing import Any
@@ -12,14 +12,19 @@ from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.hunt.evidence import Plan, Point, bits
+from holdfast.hunt.sites import SERVICE_PLANES
 from holdfast.model.codec import canonical, digest, to_builtins
 from holdfast.model.judged import CallSite, JudgedTrial
 from holdfast.model.scenario import Injection, Plane, Scenario, Schedule
 from holdfast.model.spec import Spec
 from holdfast.model.traits import Hunted, Rung
+from holdfast.planes.injection.weather import make_fault
+from holdfast.protocols.fault import read_traits
 
 CALM_AGAIN = Scenario("calm-again")
 """Calm trials that a hunt asks for later, to compare causes with: they are not those of the plan."""
+MOST_BOUNDARIES = 20
+"""Writes of one trial after which the agent is killed."""
 _COMMON, _FEEDS_WRITE = 2.0, 1.5
 """How much sooner a point is tried if there is public evidence for its mode, or if its reply feeds a write."""
 _FAMILIES: dict[str, tuple[Plane, ...]] = {
@@ -29,8 +34,14 @@ _FAMILIES: dict[str, tuple[Plane, ...]] = {
     "mcp": ("mcp", "tool"),
     "llm": ("llm",),
     "service": ("service",),
+    "transaction": ("service",),
+    "world": ("world",),
 }
 """By the plane of a call: the families of faults that act there."""
+
+
+BOUNDARY = "world"
+"""The plane of the sites *after write k*, at which the agent can be killed."""
 
 
 class HuntSite(Struct, frozen=True):
@@ -104,8 +115,14 @@ class Points:
         """The points that the trial met, and the sites that it reached."""
         numbers = list(bits(plan))
         met = {numbers[one.index] for one in trial.ledger if one.effect == "met" and one.index < len(numbers)}
-        reached = {number for call in trial.calls if (number := self.number(call)) is not None}
+        made = (*trial.calls, *boundaries(trial))
+        reached = {number for call in made if (number := self.number(call)) is not None}
         return sum(1 << number for number in met), sum(1 << number for number in reached)
+
+    def disturbs(self, plan: Plan, planes: Set[str]) -> bool:
+        """Whether one of the faults keeps a caller on these planes from what it wanted."""
+        faults = (self.all[number].injection for number in bits(plan))
+        return any(one.plane in planes and not plugins.fault_traits(one.plane, one.mode).harmless for one in faults)
 
     def lasting(self, plan: Plan) -> bool:
         """Whether one of the faults goes on."""
@@ -117,11 +134,14 @@ class Points:
             for mode, how in ladder(plane):
                 if sweep and not (mode in self._modes and site.write):
                     continue
-                traits = plugins.fault_traits(plane, mode)
+                injection = placed(site.call, plane, mode, how)
+                traits = read_traits(make_fault(injection))
+                if plane == "service" and (traits.step == "connect") != (site.call.plane == "service"):
+                    continue
                 results = site.call.plane == "tool_result" and not traits.on_results
                 functions = plane == "llm" and traits.wire_only and bool(self._spec.agent.llm)
                 if not (results or functions or not traits.on_calls):
-                    yield placed(site.call, plane, mode, how), how
+                    yield injection, how
 
     def _add(self, site: HuntSite, injection: Injection, how: Hunted, number: int | None = None) -> Point:
         at = len(self.sites) - 1 if number is None else number
@@ -133,12 +153,19 @@ class Points:
 
 def placed(call: CallSite, plane: Plane, mode: str, how: Hunted) -> Injection:
     """A fault at a call site: at that call alone, or from it on."""
+    if plane == "world":
+        return Injection(plane, "*", mode, {**how.settings, "after_event": {"write": call.ordinal}})
     schedule = Schedule(after_calls=call.ordinal - 1) if how.lasting else Schedule(on_call=call.ordinal)
     if call.plane == "llm":
         schedule = replace(schedule, count="logical")
     url = escape(call.target) if call.plane == "http" else None
     target = "*" if call.plane in ("http", "llm") else escape(call.target)
     return Injection(plane, target, mode, dict(how.settings), schedule, match_url=url)
+
+
+def boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
+    """The sites *after write k* of a trial."""
+    return (CallSite(BOUNDARY, "*", k) for k in range(1, min(trial.boundaries, MOST_BOUNDARIES) + 1))
 
 
 @cache
@@ -151,7 +178,7 @@ def ladder(plane: Plane) -> tuple[tuple[str, Hunted], ...]:
 
 def every_fault() -> Scenario:
     """A scenario with every fault that a hunt may invent: what a site must be opened for."""
-    planes = {plane: families for plane, families in _FAMILIES.items() if plane != "service"}
+    planes = {plane: families for plane, families in _FAMILIES.items() if plane not in (*SERVICE_PLANES, BOUNDARY)}
     faults = [
         placed(CallSite(plane, "*", 1), family, mode, how)
         for plane, families in planes.items()
@@ -159,6 +186,16 @@ def every_fault() -> Scenario:
         for mode, how in ladder(family)
     ]
     return Scenario("hunt", tuple(replace(one, match_url="*") if one.match_url else one for one in faults))
+
+
+def site_name(plane: str, target: str, ordinal: int) -> str:
+    """`charge #1`, `model call 2`, `db connection 1`, `db transaction 2`, `after write 3`."""
+    if plane == BOUNDARY:
+        return f"after write {ordinal}"
+    if plane == "llm":
+        return f"model call {ordinal}"
+    kinds = {"service": "connection", "transaction": "transaction"}
+    return f"{target} {kinds[plane]} {ordinal}" if plane in kinds else f"{target} #{ordinal}"
 
 
 def described(injection: Injection) -> dict[str, Any]:
@@ -171,8 +208,8 @@ def described(injection: Injection) -> dict[str, Any]:
 
 
 def _ordinal(injection: Injection) -> int:
-    schedule = injection.schedule
-    return schedule.on_call or (schedule.after_calls or 0) + 1
+    schedule, event = injection.schedule, injection.settings.get("after_event")
+    return event["write"] if event else schedule.on_call or (schedule.after_calls or 0) + 1
 
 
 def _content(injection: Injection) -> bytes:

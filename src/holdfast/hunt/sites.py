@@ -11,6 +11,8 @@ from holdfast.model.observation import Observation
 from holdfast.model.trace import REFUSED, TraceEvent
 from holdfast.model.verdict import Verdict
 
+SERVICE_PLANES = ("service", "transaction")
+"""Where a service's connections and a database's transactions are counted."""
 MODEL = "*"
 """The target of every model call: a fault of models counts the calls to all of them."""
 _KEY = re.compile(r"""(["'])[^"']{1,60}\1\s*:""")
@@ -24,18 +26,31 @@ def judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> Judge
     """What a planner may know of the trial."""
     codes = tuple([VerdictCode(one.invariant, one.outcome, one.code, one.key) for one in verdicts])
     made = list(_made(observation.trace))
+    services = tuple(service_sites(observation))
+    first = len(services)
     return JudgedTrial(
         observation.trial,
         observation.ending,
         codes,
         observation.ledger,
-        tuple(call_sites(observation.trace)),
-        tuple(n for n, event in enumerate(made) if event.write and not event.unsent and not event.failed),
-        tuple(lineage(observation)),
+        (*services, *call_sites(observation.trace)),
+        tuple(n for n, event in enumerate(made, first) if event.write and not event.unsent and not event.failed),
+        tuple(Feed(one.source + first, one.target and one.target + first) for one in lineage(observation)),
         not any(event.cost is not None and event.cost.billed and not event.script for event in made),
         bool(observation.error),
+        sum(event.write and not event.unsent for event in observation.trace)
+        + sum(event.type == "db_write" for event in observation.audit),
         next((one.reason for one in verdicts if one.outcome == "fail"), ""),
     )
+
+
+def service_sites(observation: Observation) -> Iterator[CallSite]:
+    """The connections and transactions of services, which are counted and not traced. When they came is not known, so
+    they stand before the calls."""
+    for counted, times in sorted(observation.calls.items()):
+        plane, _, name = counted.partition(":")
+        if plane in SERVICE_PLANES:
+            yield from (CallSite(plane, name, n) for n in range(1, times + 1))
 
 
 def call_sites(trace: Iterable[TraceEvent]) -> Iterator[CallSite]:

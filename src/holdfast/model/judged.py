@@ -53,6 +53,8 @@ class JudgedTrial(Struct, frozen=True):
     """No live model was asked."""
     error: bool = False
     """Holdfast or a provider failed."""
+    boundaries: int = 0
+    """How often something was changed: by a call, or by a statement of SQL."""
     failure: str = ""
     """Why the first rule failed, in words."""
 

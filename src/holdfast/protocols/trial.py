@@ -124,7 +124,7 @@ class Injector(Protocol):
 class TraceSink(Protocol):
     """Collects what is observed in the trial: calls, notes, harness errors, usage limits."""
 
-    watch: Callable[[str], None] | None
+    watch: Callable[[str, bool], None] | None
     """Called with the type of each event of the trace, as it is added."""
     limit: str
     """Which of `agent.limits` the agent has exceeded, in words; empty if none."""

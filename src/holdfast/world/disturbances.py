@@ -46,6 +46,16 @@ class _PlacedFault:
     def on_event(self) -> str | None:
         return self.injection.settings.get("on_event")
 
+    @property
+    def after_write(self) -> int | None:
+        """The write of the agent that it comes after, from 1."""
+        return (self.injection.settings.get("after_event") or {}).get("write")
+
+    @property
+    def waits(self) -> bool:
+        """Whether something that the agent does starts it."""
+        return self.on_event is not None or self.after_write is not None
+
 
 class Disturbances:
     """Runs the world faults of a scenario and keeps their own effects out of the agent's audit."""
@@ -62,6 +72,8 @@ class Disturbances:
         self._acting: set[asyncio.Task[None] | None] = set()
         """Faults that act right now: their changes are not recorded yet."""
         self._world: World | None = None
+        self._writes = 0
+        """Calls and statements of the agent that changed something."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
@@ -77,17 +89,20 @@ class Disturbances:
         """Starts the faults that begin with the agent; they have acted when this returns."""
         self._world = world
         for slot in self._placed:
-            if slot.on_event is None and not slot.after_ms:
+            if not slot.waits and not slot.after_ms:
                 await self._begin(slot)
-            elif slot.on_event is None:
+            elif not slot.waits:
                 self._task(self._later(slot))
         if any(slot.on_event == "file_write" for slot in self._placed):
             self._task(self._look())
 
-    def handle_event(self, event: str) -> None:
-        """Starts the faults that wait for this event, such as `http_call` of the trace or `command` of the audit."""
+    def handle_event(self, event: str, write: bool = False) -> None:
+        """Starts the faults that wait for this event, such as `http_call` of the trace or `command` of the audit, or
+        for this `write`."""
+        self._writes += write
         for slot in self._placed:
-            if slot.on_event == event and not slot.begun and self._world is not None:
+            due = slot.on_event == event or (write and slot.after_write == self._writes)
+            if due and not slot.begun and self._world is not None:
                 slot.begun = True
                 self._task(self._begin(slot))
 

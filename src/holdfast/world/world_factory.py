@@ -210,7 +210,7 @@ class _WorldOpening:
             world.context,
             leaf=lambda name: None if authority is None else authority.leaf(name),
             disturbed=lambda name: site.disturbs(world.trial, name),
-            wrote=lambda: world.disturbances.handle_event("db_write"),
+            wrote=lambda: world.disturbances.handle_event("db_write", write=True),
             parts=world.parts,
         )
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import WAIT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung, TimedOut
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,7 @@ class Hang:
 
     done: Annotated[bool, Meta(description="Do the work first.")] = False
 
-    traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.HANG),), reached="maybe", met=WAIT, see=("invariants.side_effect_once",)
-    )
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe", met=WAIT, see=("invariants.side_effect_once",))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.done:

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.faults.met import LOSS
-from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
 class Down:
     """Closes the connection immediately, without a byte."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never", met=LOSS)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.ERROR_ALWAYS, lasting=True),), reached="never", met=LOSS
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Dropped(f"{call.target}: the connection was closed immediately", kind="closed")

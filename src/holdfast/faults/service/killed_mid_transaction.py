@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class KilledMidTransaction:
     ] = "lost"
 
     traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(
+            Hunted(rung=Rung.LOST_REPLY, common=True, writes=True, settings={"at": "commit", "outcome": "done"}),
+            Hunted(rung=Rung.KILLED, writes=True),
+        ),
         sql_only=True,
         reached="maybe",
         met="The connection died inside a transaction while the client was connected. "

@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.model.delivery import Lag
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,9 @@ class Latency:
     delay_ms: Annotated[int, Meta(description="The delay in ms.", ge=0)] = 1_000
     jitter_ms: Annotated[int, Meta(description="Random variation of the delay in ms, up or down.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(delivers="lags", harmless=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.SLOW, settings={"delay_ms": 300}),), delivers="lags", harmless=True
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

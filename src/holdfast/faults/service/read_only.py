@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
 class ReadOnly:
     """Rejects the writes of a transaction: read-only (25006, 1290)."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never", met=STATEMENT)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.ERROR_ALWAYS, lasting=True),),
+        sql_only=True,
+        step="write",
+        reached="never",
+        met=STATEMENT,
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: read-only", kind="read_only")

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,9 @@ class SlowQuery:
 
     delay_ms: Annotated[int, Meta(description="The delay in ms.", ge=0)] = 5_000
 
-    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="statement", met=STATEMENT)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.SLOW, settings={"delay_ms": 300}),), sql_only=True, step="statement", met=STATEMENT
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

@@ -76,6 +76,8 @@ class ActiveInjection:
         self.watches = isinstance(self.fault, WatchingFault)
         self.traits = read_traits(self.fault)
         self.seen = 0
+        self.writes = 0
+        """Of the calls that it was offered: those that change something."""
         self.fired = 0
         self.spent = 0
         """Firings that count for `times`: those that were met or may still be."""
@@ -106,6 +108,8 @@ class ActiveInjection:
         plan: Schedule = self.injection.schedule
         if plan.times is not None and self.spent >= plan.times:
             return False
+        if plan.after_event is not None:
+            return nth == plan.after_event["write"]
         if plan.on_call is not None:
             return nth == plan.on_call
         after = plan.after_calls or 0
@@ -314,7 +318,11 @@ class Weather:
                         placed.seen += 1
                     # A transaction that never reaches the fault's step still counts.
                     every = placed.injection.schedule.match is None and call.plane.startswith(STEP)
-                    arrived.append((placed, call.n if every else placed.seen, key))
+                    nth = call.n if every else placed.seen
+                    if placed.injection.schedule.after_event is not None:
+                        placed.writes += _is_write(call)
+                        nth = placed.writes if _is_write(call) else 0
+                    arrived.append((placed, nth, key))
         return arrived
 
     def _what(self, call: Call) -> str:
@@ -372,6 +380,13 @@ class Weather:
             dice = partial(self._luck.rng, placed.index, key)
             firing.replay = ReplayedFault(placed.injection, fault, dice, placed.fired, memory, passing.fits)
         return await firing.run(fault, onward, passing.sleep, rng, placed.fired, memory, passing.fits)
+
+
+def _is_write(call: Call) -> bool:
+    """Whether the call may change something, as the trace has it: any call of a tool, an HTTP method that is unsafe."""
+    if call.plane == "http":
+        return call.arguments.get("method") not in ("GET", "HEAD", "OPTIONS")
+    return call.plane in ("tool", "tool_result", "mcp")
 
 
 def make_fault(injection: Injection) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.hunt.evidence import Count
 from holdfast.hunt.fault_map import FaultMap
+from holdfast.hunt.points import site_name
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import one_line
 from holdfast.report.wording import plural
@@ -78,10 +79,11 @@ def fault_words(faults: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _fault(fault: Mapping[str, Any]) -> str:
-    lasting = "after_calls" in fault
-    call = f"from call {fault['on_call']} on" if lasting else f"call {fault['on_call']}"
-    where = "the model" if fault["plane"] == "llm" else one_line(str(fault["target"]))
-    return f"{fault['mode']} at {where}, {call}"
+    plane, target, ordinal = str(fault["plane"]), str(fault["target"]), int(fault["on_call"])
+    if plane == "world":
+        return f"{fault['mode']} {site_name(plane, target, ordinal)}"
+    call = f"from call {ordinal} on" if "after_calls" in fault else f"call {ordinal}"
+    return f"{fault['mode']} at {'the model' if plane == 'llm' else one_line(target)}, {call}"
 
 
 _SIGNS = {"held": "✔", "failed": "✘", "not met": "?", "open": "·"}
@@ -94,17 +96,17 @@ def map_lines(found: FaultMap) -> Iterator[str]:
         if site.prompt != prompt:
             prompt = site.prompt
             yield f"asked: {one_line(prompt)}"
-        name = f"{site.plane} {one_line(site.target)} #{site.on_call}" + (" (write)" if site.write else "")
+        name = one_line(site_name(site.plane, site.target, site.on_call)) + (" (write)" if site.write else "")
         yield f"  {name}" + (f"  ──▶ {', '.join(map(one_line, site.feeds))}" if site.feeds else "")
     modes = list(dict.fromkeys(mode for row in found.coverage.rows for mode in row.modes))
-    heads = [f"{row.target} #{row.on_call}" for row in found.coverage.rows]
+    heads = [one_line(site_name(row.plane, row.target, row.on_call)) for row in found.coverage.rows]
     wide = max(map(len, heads), default=0)
     yield ""
     for number, mode in enumerate(modes):
         yield f"  {' ' * wide}  {'│ ' * number}┌ {mode}"
     for head, row in zip(heads, found.coverage.rows, strict=True):
         signs = (_SIGNS[row.modes[mode].state] if mode in row.modes else " " for mode in modes)
-        yield f"  {one_line(head):<{wide}}  {' '.join(signs)}"
+        yield f"  {head:<{wide}}  {' '.join(signs)}"
     count = found.coverage
     yield ""
     yield "  ✔ held  ✘ failed  ? not met  · open"

@@ -62,13 +62,19 @@ def _is_open(glob: str) -> bool:
 FamilyName = Literal[
     "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
 ]
-_SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "count", "match")
+_SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "count", "after_event", "match")
 _EXCLUSIVE = (
     ("on_event", "after_ms", "a fault begins at a time or at an event"),
     ("on_call", "after_calls", "on_call counts all calls"),
+    ("after_event", "on_call", "a fault waits for a call or for a write"),
+    ("after_event", "after_calls", "a fault waits for a call or for a write"),
+    ("after_event", "after_ms", "a fault begins at a time or at an event"),
+    ("after_event", "on_event", "a fault waits for one event"),
     ("trigger_probability", "probability", "they mean the same"),
 )
 """Two keys of a schedule, and why they cannot be combined."""
+_BEGINS = ("after_ms", "on_event", "after_event")
+"""When a fault of the world begins: kept with its settings."""
 _PLACES = ("tool", "match_url", "service")
 """Keys that say where a fault acts."""
 
@@ -184,6 +190,10 @@ def _schedule_problems(reader: Reader, node: Node) -> None:
     for key, other, why in _EXCLUSIVE:
         if node.has(key) and node.has(other):
             reader.error(node.key(key), f"{other} and {key} cannot be combined: {why}", code="conflict")
+    event = node.get("after_event")
+    number = event.get("write") if event.kind == "map" and [*event.pairs] == ["write"] else event
+    if node.has("after_event") and not (number.kind == "int" and isinstance(number.value, int) and number.value >= 1):
+        reader.error(event, "expected {write: N}, N from 1", code="bad-value")
     for key in ("probability", "trigger_probability"):
         if node.has(key) and node.get(key).kind in ("int", "float") and node.get(key).value == 0:
             message = "with probability 0 this fault never fires"
@@ -227,7 +237,7 @@ def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node:
 
 
 def _placed(reader: Reader, family: Family, common: dict[str, Any], chosen: Chosen, node: Node) -> FaultEntry | Bad:
-    schedule = {key: common[key] for key in _SCHEDULE if key in common}
+    schedule = {key: common[key] for key in _SCHEDULE if key in common} if family.name != "world_faults" else {}
     if "trigger_probability" in common:
         schedule["probability"] = common["trigger_probability"]
     target: str | Bad = common.get(family.target, "*") if family.target else "*"
@@ -236,7 +246,7 @@ def _placed(reader: Reader, family: Family, common: dict[str, Any], chosen: Chos
     if isinstance(target, Bad):
         return BAD
     own = dict(chosen.settings)
-    own |= {key: common[key] for key in ("after_ms", "on_event") if common.get(key) is not None}
+    own |= {key: common[key] for key in _BEGINS if family.name == "world_faults" and common.get(key) is not None}
     injection = Injection(
         family.plane,
         target,

@@ -26,6 +26,9 @@ class ScheduleKeys(Struct, frozen=True, kw_only=True):
         Literal["attempts", "logical"],
         about("What on_call and after_calls count: every attempt, or calls without a client library's retries."),
     ] = "attempts"
+    after_event: Annotated[
+        dict[str, int] | None, about("Fire on the Nth call that changes something, as in {write: 2}.")
+    ] = None
     match: Annotated[
         dict[str, Any] | None, about("Fire only on calls with these arguments: name to value or glob.")
     ] = None
@@ -90,3 +93,6 @@ class WorldFaultKeys(Struct, frozen=True, kw_only=True):
         Literal["llm_call", "tool_call", "mcp_call", "http_call", "command", "file_write", "db_write"] | None,
         about("Act at the first such event."),
     ] = None
+    after_event: Annotated[dict[str, int] | None, about("Act after the Nth write of the agent, as in {write: 2}.")] = (
+        None
+    )
