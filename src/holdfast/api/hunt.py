@@ -10,9 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.api.job import PreparedJob, load_part, settled_job
-from holdfast.errors import HarnessError, NothingProven, UserError
+from holdfast.errors import HarnessError, NothingProven, UsageError, UserError
 from holdfast.hunt.planner import HuntPlanner
-from holdfast.hunt.result import SEVERITIES, HuntResult, HuntStop, found_causes, result
+from holdfast.hunt.points import sweepable
+from holdfast.hunt.result import RESULT, SEVERITIES, HuntResult, HuntStop, found_causes, result
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
@@ -27,8 +28,6 @@ from holdfast.store.rundir import RunDir, write_json
 
 CALM_REPLICAS = 3
 """Calm trials of each prompt, unless a script or a recording answers for the model."""
-RESULT = "hunt.json"
-"""What a hunt found, in its run's folder."""
 
 
 class EndedHunt(Struct, frozen=True):
@@ -147,4 +146,8 @@ def _refuse_calm(planner: HuntPlanner, outcome: RunOutcome, show_calm: Callable[
 def hunt_options(*, order: int = 2, sweep: str = "", confirm_live: int = 0, map_only: bool = False) -> HuntOptions:
     """The options of a hunt; UserError if a mode of a sweep is not one that hunts use at writes."""
     modes = tuple(filter(None, (one.strip() for one in sweep.split(","))))
+    for mode in modes:
+        if mode not in sweepable():
+            hint = f"modes: {', '.join(sweepable())}"
+            raise UsageError(f"--sweep: {mode!r} is not a fault of writes", code="argument-invalid", hint=hint)
     return HuntOptions(order=order, sweep=modes, confirm_live=confirm_live, map_only=map_only)

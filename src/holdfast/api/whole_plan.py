@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.api.config_file import find_config
+from holdfast.api.hunt import prepare_hunt
 from holdfast.api.job import PreparedJob, load_part, settled_job
 from holdfast.api.part_spec import made_part
 from holdfast.errors import HarnessError, NothingProven, UsageError
@@ -18,10 +19,12 @@ from holdfast.folders import runs_folder
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
+from holdfast.plan.options import HuntOptions
 from holdfast.runner.job import spec_warnings
 from holdfast.runner.past.whole_history import baseline_run
 from holdfast.runner.start import take_up
 from holdfast.runner.whole import NOT_DECLARED, ORDER, missing_for
+from holdfast.store.known_causes import known_causes
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
@@ -82,7 +85,7 @@ def plan_whole(
             )
         options = whole.manifest().options.taken_up(options)
     spec, _ = load_part(find_config(config), options)
-    wanted = whole.manifest().parts if whole is not None else _wanted(spec)
+    wanted = whole.manifest().parts if whole is not None else _wanted(spec, options)
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
         raise UsageError(f"{spec.path} declares nothing to run", hint=hint, code="nothing-to-run")
@@ -114,9 +117,14 @@ def _file_of(whole: RunDir) -> Path:
     return named if named.resolve() == manifest.original else manifest.original
 
 
-def _wanted(spec: Spec) -> tuple[Part, ...]:
-    """The parts to run; a scenario that asks what the contract asks gives both from the same trials."""
+def _wanted(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
+    """The parts to run; a scenario that asks what the contract asks gives both from the same trials.
+
+    Known causes are tried first; shards do not share them out.
+    """
     declared = spec.declares
+    if declared and options.select.shard is None and (spec.hunt_trials or any(known_causes(spec).values())):
+        declared = ("hunt", *declared)
     both = "scenario" in declared and not spec.has_golden
     return tuple(part for part in ORDER if part in declared and not (part == "contract" and both))
 
@@ -130,6 +138,9 @@ def _prepared(
         rundir = whole.part(part)
         config = Path(spec.path)
         return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
+    if part == "hunt":
+        asked = replace(options, max_trials=spec.hunt_trials or options.max_trials, min_score=None, replicas=None)
+        return prepare_hunt(Path(spec.path), replace(asked, hunt=HuntOptions(only_known=not spec.hunt_trials)))
     own, problems = load_part(Path(spec.path), options)
     own, made = made_part(own, os.environ)
     warnings = made if warn is None else [*spec_warnings(own, problems), *made, *warn(own, options)]

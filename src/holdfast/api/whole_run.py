@@ -12,8 +12,10 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.api.hunt import conclude_hunt
 from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, least_score
+from holdfast.errors import HarnessError, NothingProven, UserError
 from holdfast.folders import runs_folder
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
@@ -85,6 +87,9 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
                 continue
             runner.begins(part)
             outcome = stack.enter_context(closing(runner.run(settled, whole.part(part))))
+            if part == "hunt" and (why := _conclude_hunt(settled, outcome)):
+                results.append(skipped(part, why, plan.spec.weights))
+                continue
             outcomes[part] = outcome
             results += part_results(outcome, whole, plan.spec.weights)
             runner.ended(outcome)
@@ -106,6 +111,15 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     store_overall(whole, result)
     whole.unlock()
     return WholeOutcome(result, outcomes, plan.spec, whole, stack)
+
+
+def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> str:
+    """Why there is nothing to hunt, such as a rule that fails in calm, which other parts report; empty if there is."""
+    try:
+        conclude_hunt(prepared.job, outcome, lambda _: None)
+    except (UserError, NothingProven, HarnessError) as nothing:
+        return str(nothing)
+    return ""
 
 
 def _after(

@@ -42,7 +42,7 @@ class NotPromoted(NamedTuple):
 @click.argument("run", required=False, shell_complete=shared.suggest("runs"))
 @click.option("--force", is_flag=True, help="Overwrite an existing session file.")
 def command(trial: str, run: str | None, force: bool) -> int:
-    """Turn a failed trial into a session that the spec replays from now on.
+    """Turn a failed trial, or a cause that a hunt found, into a session that the spec replays from now on.
 
     The session is replayed once first, and refused if the recorded failure does not come back. It is written to
     replays/ next to the spec, and its name is added to replays.sessions: only lines are added there. Without RUN,
@@ -51,17 +51,20 @@ def command(trial: str, run: str | None, force: bool) -> int:
     \b
       holdfast promote 7f3a2c91d044
       holdfast promote 7f3a 0007
+      holdfast promote hunt-6a569ef6
     """
     from msgspec.structs import replace
 
     from holdfast.cli.replay_sessions import FOLDER
-    from holdfast.cli.stored_run import trial_place
+    from holdfast.cli.stored_run import CAUSE, cause_place, trial_place
     from holdfast.errors import UsageError
     from holdfast.folders import runs_folder
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shown_path
     from holdfast.store.rundir import RunDir
 
+    if trial.startswith(CAUSE):
+        run, trial = cause_place(trial)
     if not trial:
         raise UsageError(
             "no trial is named",

@@ -46,6 +46,30 @@ def trial_place(what: str) -> tuple[RunDir, str] | None:
     return next(filter(None, (place_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_folder())))), None)
 
 
+CAUSE = "hunt-"
+"""How the names of causes begin."""
+
+
+def cause_place(cause: str) -> tuple[str, str]:
+    """The newest run in which a hunt found the cause, and the trial that shows it; UsageError if there is none."""
+    from holdfast.errors import UsageError
+    from holdfast.folders import runs_folder
+    from holdfast.hunt.result import RESULT, HuntResult
+    from holdfast.model.codec import decoder
+    from holdfast.store.run_names import parts_of, stored_runs
+    from holdfast.store.rundir import read_json
+
+    folders = (part for run in reversed(stored_runs(runs_folder())) for part in parts_of(run) or (run,))
+    for path in (folder / RESULT for folder in folders):
+        found = read_json(path, decoder(HuntResult)).causes if path.is_file() else ()
+        for one in found:
+            if one.id.startswith(cause) and one.trial:
+                return RunDir(path.parent).id, one.trial
+    raise UsageError(
+        f"no stored hunt found the cause {cause}", hint="holdfast hunt finds them again", code="cause-unknown"
+    )
+
+
 def place_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
     """The part of the run that has the trial, and the trial's whole id; UsageError if several trials begin so."""
     from holdfast.errors import UsageError, UserError

@@ -32,7 +32,7 @@ class ShownParts:
         self._screen.heading(part)
 
     def run(self, prepared: PreparedJob, at: RunDir) -> RunOutcome:
-        if not self._cached or prepared.rundir is not None:
+        if not self._cached or prepared.rundir is not None or prepared.job.spec.part == "hunt":
             return execute(prepared, self._screen, (), report=self._report, at=at)
         from holdfast.cli.cached_outcome import cached_outcome
 
@@ -44,7 +44,8 @@ class ShownParts:
         return again
 
     def ended(self, outcome: RunOutcome) -> None:
-        self._screen.part_ended(outcome)
+        if outcome.run.part != "hunt":  # its causes are among the reasons of the verdict
+            self._screen.part_ended(outcome)
 
 
 def run_shown(

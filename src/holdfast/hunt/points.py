@@ -132,7 +132,7 @@ class Points:
         sweep = bool(self._modes)
         for plane in _FAMILIES.get(site.call.plane, ()):
             for mode, how in ladder(plane):
-                if sweep and not (mode in self._modes and site.write):
+                if sweep and not (mode in self._modes and (site.write or site.call.plane == "transaction")):
                     continue
                 injection = placed(site.call, plane, mode, how)
                 traits = read_traits(make_fault(injection))
@@ -174,6 +174,12 @@ def ladder(plane: Plane) -> tuple[tuple[str, Hunted], ...]:
     modes = plugins.names(f"faults.{plane}")
     found = [(mode, how) for mode in modes for how in plugins.fault_traits(plane, mode).hunted]
     return tuple(sorted(found, key=lambda one: (one[1].rung, one[0])))
+
+
+def sweepable() -> list[str]:
+    """The modes that a sweep of writes can use."""
+    families = {family for families in _FAMILIES.values() for family in families}
+    return sorted({mode for family in families for mode, how in ladder(family) if how.writes})
 
 
 def every_fault() -> Scenario:

@@ -16,6 +16,8 @@ from holdfast.model.spec import Spec
 from holdfast.spec.rules.fault_entry import written_faults
 
 HuntStop: TypeAlias = Literal["done", "trials", "time", "cost", "interrupted"]
+RESULT = "hunt.json"
+"""What a hunt found, in its run's folder."""
 SEVERITIES = ("critical", "high", "medium", "low")
 
 
@@ -220,5 +222,9 @@ def _notes(planner: HuntPlanner) -> Iterator[str]:
     left_out = sum(hunt.left_out for hunt in planner.hunts)
     if left_out:
         yield f"{left_out} faults are not tried: the agent makes more calls than one hunt follows"
+    tried = {one.injection.mode for hunt in planner.hunts for one in hunt.points.all}
+    for mode in planner.options.sweep if planner.hunts else ():
+        if mode not in tried:
+            yield f"{mode} was not tried: no write of this agent can meet it (the agent is killed only in a sandbox)"
     if planner.noisy:
         yield "the agent is not deterministic: every cause was confirmed against calm runs"

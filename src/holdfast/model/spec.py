@@ -321,6 +321,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     unbuilt: tuple[Unbuilt, ...] = ()
     replays: ReplaySpec | None = None
     """Recorded sessions; None: the file has no such section."""
+    hunt_trials: int = 0
+    """Trials that `ci` may use to hunt for new causes."""
     part: Part = "contract"
     matrix: bool = True
     """Whether cells are reported: the file has a matrix, or rules with their own trials."""

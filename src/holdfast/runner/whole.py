@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from holdfast.errors import UserError
+from holdfast.hunt.result import RESULT, HuntResult
 from holdfast.model.codec import decoder, digest, encode
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
@@ -41,13 +43,15 @@ def missing_for(part: Part, spec: Spec) -> str:
     return f"add {faults}" if "mutation" in spec.declares else f"add {faults}, and {_RULES}"
 
 
-ORDER: tuple[Part, ...] = ("scenario", "contract", "mutation", "chaos", "replay")
+ORDER: tuple[Part, ...] = ("hunt", "scenario", "contract", "mutation", "chaos", "replay")
 
 
 def part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tuple[PartResult, ...]:
     """The result of a run of one part; a scenario with a matrix also yields the contract."""
     run, score = outcome.run, outcome.score
     page = os.path.relpath(run.page, whole.path) if run.page else ""
+    if run.part == "hunt":
+        return (hunt_part(Path(run.path), run.id, page),)
     if run.part != "scenario":
         return (_result(run.part, score, run.id, page, weights),)
     cases = [row.case for row in run.cases]
@@ -64,6 +68,19 @@ def part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tu
     if run.contract is None:
         return (scenario,)
     return scenario, replace(_result("contract", run.contract, run.id, page, weights), trials=0)
+
+
+def hunt_part(path: Path, run: str, page: str) -> PartResult:
+    """The result of a hunt: it has no score, and a cause that fails is a violation. Open points are not."""
+    if not (path / RESULT).is_file():
+        return PartResult("hunt", skipped="it was not concluded", run=run, page=page)
+    found = read_json(path / RESULT, decoder(HuntResult))
+    reasons = tuple(f"{one.id} breaks {', '.join(one.rules)}" for one in found.causes)
+    exit_code = found.exit_code if found.exit_code in (1, 2) else 0
+    known = sum(one.known for one in found.causes)
+    told = f"{known} known and {len(found.causes) - known} new causes fail, {len(found.fixed)} known no longer fail"
+    return PartResult("hunt", passed=not exit_code, exit_code=exit_code, reasons=reasons, run=run, page=page,
+                      trials=found.trials, said=told)  # fmt: skip
 
 
 def _result(part: Part, score: Score, run: str, page: str, weights: PartWeights) -> PartResult:

@@ -186,6 +186,7 @@ def _plain_fields(file: File, path: Path) -> dict[str, Any]:
         "retries": file.advanced.retries if file.advanced else 2,
         "output": _output(file),
         "replays": _replays(file),
+        "hunt_trials": file.hunt.trials if file.hunt else 0,
         "has_golden": bool(file.golden_prompts),
         "weights": part_weights(file),
         "ignored_warnings": file.warnings.ignore if file.warnings else (),

@@ -15,6 +15,7 @@ from holdfast.spec.rules.rules import RuleEntry, read_rules
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.sections.run import (
     AdvancedSection,
+    HuntSection,
     ModelEntry,
     ModelSection,
     MutationsSection,
@@ -113,6 +114,7 @@ class File(Struct, frozen=True, kw_only=True):
     models: Annotated[dict[str, ModelEntry], about("Which model answers for which name or glob.")] = {}
     mutations: Annotated[MutationsSection | None, about("How prompts are mutated.")] = None
     replays: Annotated[ReplaysSection | None, about("Recorded sessions.")] = None
+    hunt: Annotated[HuntSection | None, about("What ci spends on a hunt.")] = None
     output: Annotated[OutputSection | None, about("The report file of a run.")] = None
     advanced: Annotated[AdvancedSection | None, about("Rarely needed.")] = None
     warnings: Annotated[WarningsSection | None, about("Which warnings are shown.")] = None

@@ -281,6 +281,13 @@ class AdvancedSection(Struct, frozen=True, kw_only=True):
     seed: Annotated[int | None, SEED] = None
 
 
+class HuntSection(Struct, frozen=True, kw_only=True):
+    """What `ci` spends on new causes."""
+
+    at: Node
+    trials: Annotated[int, about("Trials that ci may use to hunt for new causes.", ge=1)]
+
+
 class WarningsSection(Struct, frozen=True, kw_only=True):
     """Which warnings are shown."""
 
