@@ -39,7 +39,7 @@ class Tried(Struct, frozen=True):
 
     trial: str
     outcome: PlanOutcome
-    reason: str = ""
+    reasons: dict[str, str] = {}
 
 
 class TaskHunt:
@@ -213,7 +213,7 @@ class HuntPlanner:
             if one.error:
                 continue
             outcome = self._outcome(hunt, plan, one)
-            hunt.tried.append(Tried(one.trial, outcome, one.failure))
+            hunt.tried.append(Tried(one.trial, outcome, one.reasons))
             outcomes.append(outcome)
         self._waiting = {}
         return outcomes

@@ -159,7 +159,7 @@ def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause
             scenario=written(scenario),
             trial="" if shown is None else shown.trial,
             known=points in hunt.known,
-            reason="" if shown is None else shown.reason,
+            reason="" if shown is None else shown.reasons.get(worst.failure.partition("\n")[0], ""),
             prompt=hunt.task.prompt,
             steps=tuple(
                 {"faults": _faults(hunt, plan), "failed": failed, "runs": runs}

@@ -40,7 +40,7 @@ def judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> Judge
         bool(observation.error),
         sum(event.write and not event.unsent for event in observation.trace)
         + sum(event.type == "db_write" for event in observation.audit),
-        next((one.reason for one in verdicts if one.outcome == "fail"), ""),
+        {one.invariant: one.reason for one in verdicts if one.outcome == "fail"},
     )
 
 

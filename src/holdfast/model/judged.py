@@ -55,8 +55,8 @@ class JudgedTrial(Struct, frozen=True):
     """Holdfast or a provider failed."""
     boundaries: int = 0
     """How often something was changed: by a call, or by a statement of SQL."""
-    failure: str = ""
-    """Why the first rule failed, in words."""
+    reasons: dict[str, str] = {}
+    """Why rules failed, in words: for reports, never for decisions."""
 
 
 class Judged(Struct, frozen=True):
