@@ -67,5 +67,5 @@ def test_sandbox_true_opens_one_and_is_not_ignored(tmp_path: Path) -> None:
     project(tmp_path, SPEC.replace("type: python", "type: python, sandbox: true"), PEEK.format(here=here))
     told = tell(tmp_path, "contract", "run", "--json")
     assert told.code == 0, told.out + told.err
-    assert told.json["kept_apart"].startswith("a fresh bubblewrap sandbox each")
+    assert "fresh bubblewrap sandbox" in told.json["kept_apart"]
     assert "inside" in told.json["parts"]["contract"]["cells"][0]["trials"][0]["answer"]

@@ -54,7 +54,7 @@ def test_2_worker_keeps_one_process_per_slot(project: MakeProject) -> None:
     result = made.run("--concurrency", "1", "--no-preflight")
     assert len(set(made.lines("pids"))) == 1
     assert [t["answer"] for t in result.trials] == ["call 1", "call 2", "call 3"]
-    assert result.json["kept_apart"].startswith("one process per slot")
+    assert "process per slot" in result.json["kept_apart"]
 
 
 # "inline: Python only, in our process"
@@ -184,7 +184,7 @@ def test_2_reset_over_its_limit_is_a_trial_error(project: MakeProject, monkeypat
     spec = contract(FIRST, agent=python(reset_function="agent:reset"), advanced={"retries": 0})
     result = project(spec, agent).run("--no-preflight")
     assert result.cell["outcome"] == "error"
-    assert "reset did not finish" in result.cell["reason"]
+    assert " 0.3 s" in result.cell["reason"]
 
 
 def test_2_reset_endpoint_over_its_limit_is_a_trial_error(

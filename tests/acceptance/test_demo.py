@@ -72,7 +72,7 @@ def test_demo_ends_with_the_overall_score_of_both_agents(shown) -> None:
 def test_demo_says_what_was_seen_and_what_to_do_next(shown) -> None:
     last = [line for line in shown[1].stdout.splitlines() if not line.startswith("`holdfast` is")]
     seen, next_step = last[-2:]
-    assert "held by a good agent and broken by a careless one" in seen
+    assert "careless" in seen
     assert "holdfast init" in next_step
 
 
@@ -132,7 +132,7 @@ def test_anything_else_than_the_two_convictions_is_a_surprise(outcomes, told: st
 def test_a_mail_that_was_not_sent_twice_is_a_surprise_too() -> None:
     cells = [Cell("one_mail", "reply-lost", "critical", 3.0, "pass")]
     assert mail_surprise(GOOD, cells) == ""
-    assert mail_surprise(CARELESS, cells) == "the careless mail agent: one_mail in reply-lost should have failed"
+    assert "one_mail in reply-lost " in mail_surprise(CARELESS, cells)
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_a_part_that_ends_otherwise_is_a_surprise(version, code: int, told: str)
 def test_a_part_that_did_not_run_is_a_surprise() -> None:
     parts = tuple(PartResult(part, skipped="no" if part == "replay" else "") for part in SCORED)
     found = Overall("0001", 100.0, True, 0, parts)
-    assert overall_surprise(GOOD, found) == "the good agent in ci: replay was not run"
+    assert ": replay " in overall_surprise(GOOD, found)

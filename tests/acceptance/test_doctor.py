@@ -75,7 +75,7 @@ def test_without_a_spec_the_machine_alone_is_tried(tmp_path: Path, project: Make
     result = made.command("doctor")
     assert (result.code, result.err) == (0, "")
     assert "✔ ok        openai responses" in result.out
-    assert "this is the machine alone" in result.out
+    assert "holdfast.yaml" in result.out
     assert "\x1b" not in result.out
     result = made.cli("doctor", "--json")
     assert (result.code, result.json["spec"], result.json["agent"]) == (0, None, None)
@@ -90,7 +90,7 @@ def test_a_started_agent_runs_once_and_its_calls_are_listed(project: MakeProject
     calls = [(c["plane"], c["target"], c["calls"]) for c in result.json["agent"]["calls"]]
     assert calls == [("llm", "gpt-4o", 2), ("tool_result", "search", 1)]
     agent, spec = found(result, "agent"), found(result, "spec")
-    assert result.json["agent"]["answer"] == "According to a source."
+    assert result.json["agent"]["answer"].startswith("According to")
     assert (agent["down waits for search"]["ok"], agent["mail-down waits for mail"]["ok"]) == (True, None)
     assert agent["mail-down waits for mail"]["code"] == "target-not-called"
     assert spec["model-down: llm rate_limit"]["code"] == "fault-placed"

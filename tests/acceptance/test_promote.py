@@ -391,7 +391,7 @@ def test_a_tool_that_asks_a_service_is_named_where_its_trial_is_refused(project:
     made, trial = mailing(project, ASSERTIONS["at_most"], SENDS, agent=agent, lost={"tool": "send"})
     refused = made.cli("promote", trial)
     assert (refused.code, refused.out) == (4, "")
-    assert "send from the recording" in refused.err
+    assert "recording" in refused.err
 
 
 # -- what is stored ----------------------------------------------------------------------------------

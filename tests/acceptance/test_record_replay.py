@@ -66,7 +66,6 @@ def test_a_request_that_was_not_recorded_is_an_error_with_the_nearest_one(projec
     found.write(contract(RULES, [CALM], prompts=("tow",), agent=command()))
     result = quick(found, "--replay", "calls.jsonl", "--no-preflight", env=NO_KEYS)
     assert (result.code, result.cell["outcome"]) == (3, "error")
-    assert "has no reply to this request" in result.trial["reason"]
     assert " 'two'" in result.trial["reason"]
 
 

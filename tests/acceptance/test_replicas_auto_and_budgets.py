@@ -167,5 +167,5 @@ def test_a_chaos_scenario_that_a_budget_left_out_is_not_proven(project: MakeProj
     assert made.run("--max-trials", "1", "--shard", "1/1").code == 0
     ended = made.cli("ci", "--max-trials", "1")
     assert ended.code == 5
-    assert "contract: stopped by --max-trials 1: 1 trial asked, 1 of 2 " in ended.out
+    assert "--max-trials 1: 1 trial asked, 1 of 2 " in ended.out
     assert "stopped by" in made.cli("ci", "--max-trials", "1", "--json", "--no-report").json["notes"][0]

@@ -45,7 +45,8 @@ def test_closed_streams_do_not_change_the_verdict(folder: Path, closed: str) -> 
 def test_a_report_that_cannot_be_written_to_stdout_is_never_a_success(folder: Path) -> None:
     done = shell(folder, "$H contract run --json > /dev/full")
     assert done.returncode == 3
-    assert done.stderr == "error: cannot write to stdout: No space left on device\n"
+    assert done.stderr.startswith("error: ")
+    assert "No space left" in done.stderr
 
 
 def test_a_folder_that_cannot_be_made_is_named(folder: Path) -> None:

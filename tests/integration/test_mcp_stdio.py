@@ -349,7 +349,7 @@ def test_tool_poisoning_puts_a_canary_into_the_description():
         return tools["price"].description, tools["search"].description, (await price(client)).is_error
 
     got, place = meet([fault("tool_poisoning", "price")], talk)
-    assert got[0].startswith("The price of an item.")
+    assert got[0].startswith("The price of")
     assert tuple(canaries(got[0])) == place.context.ledger[0].canaries != ()
     assert got[1:] == ("Finds items.", False)
     assert place.met == [("price", "tool_poisoning", 1, "met")]

@@ -123,11 +123,8 @@ def test_a_tool_over_http_answers_what_was_recorded(tmp_path: Path, shop: Server
     assert said == ['200 {"price": 7}', "no connection", "410 gone", "200 from afar", "no connection", "no connection"]
     assert shop.seen == []
     assert [use.known for use in seen.recorded] == [True, True, True, True, False, False]
-    assert seen.notes[-3:] == (
-        "the recording has no reply for: GET https://other.test/",
-        f"the recording has no reply for: GET {url}; all its recorded replies were used",
-        "never called: stock (1 response)",
-    )
+    targets = (": GET https://other.test/", f": GET {url}; ", ": stock (1 response)")
+    assert [target in note for target, note in zip(targets, seen.notes[-3:], strict=True)] == [True] * 3
 
 
 @every_agent
@@ -190,7 +187,7 @@ def test_a_tool_over_mcp_answers_what_was_recorded(tmp_path: Path) -> None:
         '500 Internal Server Error: {"it":"is"}',
         "error book: the recording has no reply for this call",
     ]
-    assert seen.notes == ("the recording has no reply for: book(item=lamp); all its recorded replies were used",)
+    assert [": book(item=lamp); " in note for note in seen.notes] == [True]
 
 
 # -- tools of the agent's framework ----------------------------------------------------------------

@@ -274,6 +274,5 @@ def test_where_user_namespaces_are_forbidden_the_way_out_is_told(tmp_path):
     inside = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run([*inside, sys.executable, "-c", FORBIDDEN, tmp_path], capture_output=True, text=True, env=env)
-    assert "no sandbox can be made" in ran.stdout, ran
     assert "user.max_user_namespaces=15000" in ran.stdout
     assert "or --backend process" in ran.stdout

@@ -207,7 +207,7 @@ def test_a_real_package_of_npm(home, at):
     target.parent.mkdir()
     shutil.copytree(INSTALLED, target, symlinks=True, copy_function=os.link)
     found = ran(at, spec_of(f"{program_name} . < /dev/null"), environ=environ(home, target / ".bin"))
-    assert "Secure MCP Filesystem Server running" in found.only.output, found.only
+    assert "MCP Filesystem Server" in found.only.output, found.only
 
 
 def test_what_an_environment_reads_elsewhere_is_told(home, at):
@@ -218,10 +218,7 @@ def test_what_an_environment_reads_elsewhere_is_told(home, at):
     added.write_text(f"{home}/dev/src\nimport sys\n{ours}\n")
     found = ran(at, spec_of(f"{script} && ls {home}"), environ=environ(home))
     assert found.lines[1:] == ["venv"], found.only
-    assert (
-        f"{home}/dev/src is not shown, though an environment reads it: agent.dir: {home}/dev/src shows it"
-        in found.notes
-    )
+    assert any(note.startswith(f"{home}/dev/src ") and f"agent.dir: {home}/dev/src" in note for note in found.notes)
     assert not [
         note for note in found.notes if note.startswith(f"{ours} ")
     ]  # Holdfast's own, as `make install` leaves it
@@ -297,7 +294,7 @@ def test_a_server_finds_the_modules_of_its_folder_and_says_what_it_sees_without_
     agent = {"type": "http", "command": "serve app:app", "endpoint": "http://127.0.0.1:{port}/"}
     files = {"desk/app.py": "import texts\nANSWER = texts.ANSWER\n", "desk/texts.py": "ANSWER = 'from texts'\n"}
     without = ran(at, spec_of(agent), environ=environ(home, home / "bin"), files=files)
-    assert "No module named 'app'" in without.only.error
+    assert "ModuleNotFoundError: " in without.only.error
     assert "agent.dir" in without.only.error
     for folder in ("./desk", str(at / "desk")):
         found = ran(at, spec_of({**agent, "dir": folder}), environ=environ(home, home / "bin"))

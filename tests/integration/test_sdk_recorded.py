@@ -26,7 +26,7 @@ def test_the_model_reads_the_recorded_results_in_order(place: Place, voice: str)
         third = use(client, history, say(client, history, "And later?", tools=True), [FOUND], "streamed")
     assert json.loads(first.text) == OTHER
     assert second.text == "Error: 503 Service Unavailable"
-    assert third.text == "Error: forecast: the recording has no reply for this call"
+    assert third.text.startswith("Error: forecast: ")
     assert uses(served.context.recorded) == [("forecast", 1, 200), ("forecast", 2, 503), ("forecast", 0, 0)]
     assert [event.fault for event in served.calls] == [""] * 6
     assert served.context.troubles == []

@@ -147,7 +147,7 @@ def test_a_database_with_a_line_break_in_its_name_costs_no_other(pg: Bay, dump: 
         assert await as_app(db, "SELECT x FROM t") == [(7,)]
 
     missing = written(pg, dump, text=True, by=fill)
-    assert missing == "left out, as a line break is in the name: database " + repr("e'v\"il\n--")
+    assert missing.endswith(repr("e'v\"il\n--"))
     pg.with_server(look)
 
 

@@ -201,7 +201,7 @@ def test_serialization_failure_at_commit_rolls_back_and_leaves_the_connection_us
             return str(raised.value), status
 
     (said, status), one = run(db, client, place("db", "serialization_failure", times=1))
-    assert said == "could not serialize access due to concurrent update"
+    assert "could not serialize" in said
     assert status == psycopg.pq.TransactionStatus.IDLE
     assert rows(db) == [(1, 100), (3, 5)]
     assert one.met == [("serialization_failure", 1, "met")]
@@ -233,7 +233,7 @@ def test_read_only_refuses_writes_and_lets_reads_pass(db, params):
             return str(raised.value), connection.execute("SELECT count(*) FROM account").fetchone()[0]
 
     (said, count), one = run(db, client, place("db", "read_only"))
-    assert said == "cannot execute INSERT in a read-only transaction"
+    assert "read-only transaction" in said
     assert (count, one.met) == (1, [("read_only", 1, "met")])
 
 
@@ -297,7 +297,7 @@ def test_connections_exhausted_is_said_as_the_server_says_it(db):
         return str(raised.value)
 
     said, one = run(db, client, place("db", "connections_exhausted", times=1))
-    assert "FATAL:  sorry, too many clients already" in said
+    assert "too many clients" in said
     assert one.met == [("connections_exhausted", 1, "met")]
 
 

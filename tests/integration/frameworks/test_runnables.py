@@ -191,7 +191,7 @@ def test_an_input_that_cannot_be_told_ends_the_run_before_anything_is_asked(
 ) -> None:
     agent = {"endpoint": f"agent:{endpoint}", "isolation": isolation}
     error = refusal(run(tmp_path, provider, agent), provider)
-    assert "holdfast.yaml:2: the prompt cannot be placed: " in error["message"]
+    assert (error["code"], error["message"].startswith("holdfast.yaml:2: ")) == ("agent-input-unknown", True)
     assert asks in error["message"]
     assert "agent.input" in error["hint"]
 
@@ -208,19 +208,16 @@ def test_it_is_settled_by_hand(tmp_path: Path, provider: Provider, endpoint: str
 @pytest.mark.long
 def test_a_key_that_a_graph_would_drop_ends_the_run(tmp_path: Path, provider: Provider) -> None:
     error = refusal(run(tmp_path, provider, {"endpoint": "agent:chat", "input": "input"}), provider)
-    assert (
-        "agent.input is input, but the input of agent.endpoint 'agent:chat' is a mapping with messages"
-        in (error["message"])
-    )
+    assert ("'agent:chat'" in error["message"], "messages" in error["message"]) == (True, True)
 
 
 @pytest.mark.long
 def test_a_function_has_no_input_to_settle(tmp_path: Path, provider: Provider) -> None:
     error = refusal(run(tmp_path, provider, {"endpoint": "agent:make_graph", "input": "messages"}), provider)
-    assert "agent.input has no meaning for agent.endpoint 'agent:make_graph'" in error["message"]
+    assert "'agent:make_graph'" in error["message"]
 
 
 @pytest.mark.long
 def test_a_graph_that_is_returned_was_not_asked(tmp_path: Path, provider: Provider) -> None:
     error = refusal(run(tmp_path, provider, {"endpoint": "agent:make_graph"}), provider)
-    assert "the agent returned a CompiledStateGraph and did not ask it" in error["message"]
+    assert " CompiledStateGraph " in error["message"]
