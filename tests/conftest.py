@@ -24,7 +24,7 @@ settings.register_profile(
     "shared machine", deadline=None, max_examples=examples(100)
 )  # a slow moment of the machine is no finding
 settings.load_profile("shared machine")
-pytest.register_assert_rewrite("framework_kit", "framework_runs")
+pytest.register_assert_rewrite("framework_kit")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,15 +25,9 @@ def asked(project: MakeProject, agent: dict[str, Any], prompt: str = ODD, *, sou
     "agent",
     [
         {"command": "cat"},
-        {"command": "cat", "prompt": "stdin"},
-        {"command": "printf %s {prompt}"},
-        {"command": "printf '%s' '{prompt}'"},
-        {"command": 'printf %s "{prompt}"'},
         {"command": "printf %s", "prompt": "arg"},
         {"binary": "printf", "args": ["%s", "{prompt}"]},
-        {"binary": "echo", "prompt": "arg"},
         {"command": 'printf %s "$HOLDFAST_PROMPT"', "prompt": "env"},
-        {"command": "cat {prompt_file}"},
         {"command": 'cat "$HOLDFAST_PROMPT_FILE"', "prompt": "file"},
         {"type": "cli", "command": "cat"},
     ],
@@ -42,54 +35,6 @@ def asked(project: MakeProject, agent: dict[str, Any], prompt: str = ODD, *, sou
 )
 def test_the_prompt_arrives_as_it_is_written_by_every_way(project: MakeProject, agent: dict[str, Any]) -> None:
     assert asked(project, agent)["answer"].strip() == ODD
-
-
-@pytest.mark.parametrize(
-    ("agent", "answer"),
-    [
-        ({"command": "echo plain"}, "plain"),
-        ({"command": "echo aside; echo said > out.txt", "answer_file": "out.txt"}, "said"),
-        ({"command": """echo '{"a": {"b": ["x", "deep"]}}'""", "response_path": "$.a.b[1]"}, "deep"),
-        ({"command": """echo '{"a": {"b": "dotted"}}'""", "response_path": "a.b"}, "dotted"),
-        (
-            {"command": """echo '{"a": "filed"}' > o.json""", "answer_file": "o.json", "response_path": "$.a"},
-            "filed",
-        ),
-    ],
-    ids=["stdout", "file", "JSONPath", "dotted", "JSONPath into a file"],
-)
-def test_the_answer_is_stdout_a_file_or_a_path_into_either(
-    project: MakeProject, agent: dict[str, Any], answer: str
-) -> None:
-    trial = asked(project, agent)
-    assert (trial["answer"].strip(), trial["ending"]) == (answer, "answered")
-
-
-def test_an_answer_file_of_the_last_trial_is_not_taken_for_this_ones(project: MakeProject) -> None:
-    agent = {"type": "command", "command": "test -e once || echo said > out.txt; touch once", "answer_file": "out.txt"}
-    made = project(contract([rule("answers", "completes")], [CALM], prompts=("a", "b"), agent=agent))
-    result = quick(made, "--no-preflight")
-    assert sorted(t["ending"] for t in result.trials) == ["answered", "no_answer"]
-
-
-def test_what_it_prints_on_stderr_is_kept_apart_from_its_answer(project: MakeProject) -> None:
-    trial = asked(project, {"command": "echo aside >&2; echo said"})
-    assert (trial["answer"].strip(), trial["output"].strip()) == ("said", "aside")
-
-
-@pytest.mark.parametrize(
-    ("shell", "ending", "told"),
-    [
-        ("echo half; exit 3", "crashed", "3"),
-        ("echo half; kill -9 $$", "crashed", "SIGKILL"),
-        ("true", "no_answer", ""),
-    ],
-)
-def test_a_bad_ending_is_a_result_and_never_an_error(project: MakeProject, shell: str, ending: str, told: str) -> None:
-    trial = asked(project, {"command": shell})
-    assert (trial["ending"], trial["outcome"]) == (ending, "fail")
-    assert told in trial["detail"]
-    assert ending != "crashed" or trial["answer"].strip() == "half"
 
 
 def test_a_reply_without_the_named_path_ends_the_run_at_preflight_with_the_body(project: MakeProject) -> None:
@@ -109,20 +54,6 @@ def test_each_turn_of_a_conversation_is_a_run_of_the_command_with_its_number(pro
     assert [line.split() for line in made.lines("turns")] == [[trial["id"], n] for n in "123"]
 
 
-def test_variables_of_the_section_and_of_the_trial_are_in_its_environment(project: MakeProject) -> None:
-    agent = {"command": 'echo "$KIND $PARAM_SIZE $HOLDFAST_REPLICA ${HOLDFAST_SEED:?}"', "env": {"KIND": "small"}}
-    trial = asked(project, agent, parallelism={"matrix": {"size": [7]}})
-    assert trial["answer"].split() == ["small", "7", "0", "0"]
-
-
-def test_it_runs_in_the_folder_of_the_spec(project: MakeProject) -> None:
-    made = project(contract([rule("answers", "completes")], [CALM], agent={"type": "command", "command": "pwd"}))
-    result = project({}, name="elsewhere").command(
-        "contract", "run", "--json", "--no-report", "-c", str(made.folder / "holdfast.yaml")
-    )
-    assert Path(result.trial["answer"].strip()) == made.folder.resolve()
-
-
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
@@ -139,17 +70,6 @@ def test_a_program_that_is_not_there_ends_the_run_with_what_to_check(
     result = made.command("contract", "run")
     assert result.code == 4
     assert all(word in result.out + result.err for word in words)
-
-
-def test_reset_is_called_before_every_trial_and_its_failure_is_an_error(project: MakeProject) -> None:
-    agent = {"type": "command", "command": "cat state; echo dirty >> state", "reset_function": "resets:clean"}
-    made = project(contract([rule("clean", "excludes_pattern", patterns=["dirty"])], [CALM], agent=agent))
-    (made.folder / "resets.py").write_text("def clean():\n    open('state', 'w').write('clean')\n")
-    assert quick(made, "--replicas", "3").outcomes == {("clean", "calm"): "pass"}
-    (made.folder / "resets.py").write_text("def clean():\n    raise OSError('no way')\n")
-    broken = quick(made, "--no-preflight")
-    assert (broken.code, broken.cell["outcome"]) == (3, "error")
-    assert "no way" in broken.trial["reason"] + broken.cell["reason"]
 
 
 def test_python_prints_unbuffered_so_that_a_killed_agents_half_answer_is_there(project: MakeProject) -> None:

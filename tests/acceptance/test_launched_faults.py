@@ -63,24 +63,6 @@ def test_a_retry_after_a_fault_that_came_too_late_to_stop_the_tool_is_not_held_a
     assert "agent.tools" in result.cells["once", "error"]["reason"]
 
 
-CONTENT = ("error", "malformed", "empty", "malicious_response", "wrong_value", "schema_drift", "partial", "oversized")
-
-
-def test_every_content_fault_changes_what_the_model_reads(project: MakeProject) -> None:
-    seen = {"replies": [{"match": {"tool": "*"}, "text": "{{ result }}"}, *MARKET["replies"][2:]]}
-    found = trading(project, *[faulty(mode) for mode in CONTENT], script=seen, rules=[rule("any", "completes")])
-    result = quick(found, "--no-preflight")
-    whole = '{"symbol": "ACME", "price": 12.5}'
-    for mode in CONTENT:
-        trial = result.cells[("any", mode)]["trials"][0]
-        effects = [(f["plane"], f["mode"], f["effect"]) for f in trial["faults"]]
-        if mode == "partial":  # an object has no pages
-            assert effects == [("tool_result", mode, "no_effect")]
-        else:
-            assert effects == [("tool_result", mode, "met")]
-            assert trial["answer"] is None or trial["answer"].strip() != whole, mode
-
-
 @pytest.mark.parametrize("mode", ["timeout", "slow", "phantom_success"])
 def test_what_cannot_be_met_in_model_traffic_is_refused_with_the_way_out(project: MakeProject, mode: str) -> None:
     result = trading(project, faulty(mode)).cli("validate", "--json")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
-import pytest
 from cli import CALM, MakeProject, Project, contract, rule
-from plane_agents import ECHO, PYTHON, SCRIPTED, equip, quick, server
-
-from free_port import free_port
+from plane_agents import ECHO, SCRIPTED, equip, quick, server
 
 PID = """
 import os, serves
@@ -47,12 +43,6 @@ def test_fresh_is_a_new_process_on_a_port_of_its_own_for_every_trial(project: Ma
     assert all(started[pid] == port for pid, port, _ in seen)
 
 
-def test_without_spares_as_many_are_started_as_are_asked(project: MakeProject) -> None:
-    found = made(project, server(spares=0), replicas=2)
-    assert len(answers(quick(found, "--concurrency", "1"))) == 2
-    assert len(found.lines("started.log")) == 3  # and one for the preflight
-
-
 def test_worker_keeps_one_per_slot_and_resets_it_before_every_trial(project: MakeProject) -> None:
     found = made(project, server(reset_endpoint="/reset"), replicas=4)
     result = quick(found, "--concurrency", "1")
@@ -75,63 +65,6 @@ def test_a_worker_without_a_reset_that_keeps_state_is_warned_of(project: MakePro
     assert "stateful" in [one["code"] for one in result.json["warnings"]]
 
 
-LATE = """
-import os, serves, sys, threading, time
-def main():
-    print("booting", flush=True)
-    time.sleep(0.4)
-    print("ready to serve", flush=True)
-serves.answer = lambda prompt: str(is_ready)
-is_ready = False
-def get_ready():
-    global is_ready
-    time.sleep(0.3)
-    is_ready = True
-    print("now ready-42", flush=True)
-    if "DOOR" in os.environ:
-        import http.server
-        http.server.HTTPServer(("127.0.0.1", int(os.environ["DOOR"])), serves.Agent).serve_forever()
-def health(self):
-    self.send_response(200 if is_ready else 503)
-    self.send_header("Content-Length", "0")
-    self.end_headers()
-serves.Agent.do_GET = health
-threading.Thread(target=get_ready, daemon=True).start()
-serves.main()
-"""
-"""Listens at once, and can be asked a while later."""
-
-
-@pytest.mark.parametrize("ready", ["http://127.0.0.1:{port}/health", "now ready", r"ready-\d+$", "DOOR"])
-def test_it_is_asked_when_its_url_port_or_line_says_that_it_is_ready(project: MakeProject, ready: str) -> None:
-    agent = server(ready=ready, spares=0)
-    if ready == "DOOR":
-        port = free_port()
-        agent |= {"ready": port, "env": {"DOOR": str(port)}}
-    found = made(project, agent, LATE)
-    assert quick(found, "--no-preflight").trial["answer"] == "True"
-
-
-def test_a_fixed_port_means_one_instance_at_a_time_and_says_so(project: MakeProject) -> None:
-    port = free_port()
-    agent = {"endpoint": f"http://127.0.0.1:{port}/ask", "command": f"PORT={port} exec {PYTHON} agent.py"}
-    found = made(project, agent, replicas=2)
-    result = quick(found, "--concurrency", "4")
-    assert len({pid for pid, _, _ in answers(result)}) == 2
-    assert any("{port}" in note for note in result.json["notes"])
-
-
-def test_a_port_that_is_taken_ends_the_run_and_names_the_way_out(project: MakeProject) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as holder:
-        port = holder.getsockname()[1]
-        found = made(project, {"endpoint": f"http://127.0.0.1:{port}/ask", "command": f"{PYTHON} agent.py"})
-        result = found.command("contract", "run")
-    assert result.code == 3
-    assert f"port {port} is already taken" in result.err
-    assert "{port}" in result.err
-    assert found.lines("started.log") == []
-
-
 def test_what_it_prints_is_kept_with_its_trial(project: MakeProject) -> None:
     source = "import serves\nserves.answer = lambda p: print('heard', p) or 'said'\nserves.main()\n"
     found = made(project, server(), source)
@@ -151,26 +84,6 @@ def test_parameters_fill_its_section(project: MakeProject) -> None:
     found = made(project, server(env={"SIZE": "{{ params.size }}"}), source, parallelism={"matrix": {"size": [1, 2]}})
     result = quick(found, "--no-preflight")
     assert sorted(t["answer"] for t in result.trials) == ["1", "2"]
-
-
-REFUSES = """
-import serves
-serves.answer = lambda prompt: "fine"
-def refuse(self):
-    self.send_response(500 if self.path == "/reset" else 200)
-    self.send_header("Content-Length", "0")
-    self.end_headers()
-serves.Agent.do_POST = refuse
-serves.main()
-"""
-
-
-def test_a_reset_that_fails_is_an_error_and_never_the_agents_failure(project: MakeProject) -> None:
-    found = made(project, server(reset_endpoint="/reset"), REFUSES, advanced={"retries": 0})
-    result = quick(found, "--no-preflight")
-    assert (result.code, result.cell["outcome"]) == (3, "error")
-    assert "reset by POST" in result.trial["reason"]
-    assert "500" in result.trial["reason"]
 
 
 def test_neither_the_start_nor_the_reset_is_in_the_measured_time(project: MakeProject) -> None:
