@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from pathlib import Path
@@ -138,16 +137,6 @@ def test_2_reset_endpoint_is_posted_before_every_trial(project: MakeProject, ser
     assert log == ["/reset", "/ask"] * 4
 
 
-# "`reset_function` in ... a child process for http"
-def test_2_reset_function_of_an_http_agent_runs_in_a_child_process(project: MakeProject, serve: Serve) -> None:
-    server = serve(lambda asked: says("call 1"))
-    agent = "import os\ndef reset():\n    open('resets', 'a').write(f'{os.getpid()}\\n')\n"
-    made = project(contract(FIRST, prompts=("a",), agent=server.section(reset_function="agent:reset")), agent)
-    assert made.run("--no-preflight").code == 0
-    assert len(made.lines("resets")) == 1
-    assert made.lines("resets") != [str(os.getpid())]
-
-
 # "Status >= 400, exception or 10 s -> the trial is an error."
 def test_2_reset_status_400_is_a_trial_error(project: MakeProject, serve: Serve) -> None:
     server = serve(counting_server(*stateful(), status=400))  # type: ignore[arg-type]
@@ -157,12 +146,6 @@ def test_2_reset_status_400_is_a_trial_error(project: MakeProject, serve: Serve)
     assert "400" in result.cell["reason"]
     assert result.code == 3
     assert server.asked() == []
-
-
-def test_2_reset_status_399_is_no_error(project: MakeProject, serve: Serve) -> None:
-    server = serve(counting_server(*stateful(), status=399))  # type: ignore[arg-type]
-    result = project(contract(FIRST, agent=server.section(reset_endpoint="/reset"))).run()
-    assert result.cell["outcome"] == "pass"
 
 
 def test_2_reset_that_raises_is_a_trial_error(project: MakeProject) -> None:
@@ -175,38 +158,6 @@ def test_2_reset_that_raises_is_a_trial_error(project: MakeProject) -> None:
     assert made.lines("pids") == []
 
 
-def test_2_reset_over_its_limit_is_a_trial_error(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.agents.python import python_host
-
-    assert python_host.RESET_S == 10.0
-    monkeypatch.setattr(python_host, "RESET_S", 0.3)
-    agent = COUNTING + "\nimport time\ndef reset():\n    time.sleep(30)\n"
-    spec = contract(FIRST, agent=python(reset_function="agent:reset"), advanced={"retries": 0})
-    result = project(spec, agent).run("--no-preflight")
-    assert result.cell["outcome"] == "error"
-    assert " 0.3 s" in result.cell["reason"]
-
-
-def test_2_reset_endpoint_over_its_limit_is_a_trial_error(
-    project: MakeProject, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from holdfast.agents.http import reset as http_reset
-
-    assert http_reset.RESET_S == 10.0
-    monkeypatch.setattr(http_reset, "RESET_S", 0.2)
-
-    def answer(asked: Asked) -> Reply:
-        if asked.path == "/reset":
-            time.sleep(0.6)
-        return says("call 1")
-
-    server = serve(answer)
-    spec = contract(FIRST, agent=server.section(reset_endpoint="/reset"), advanced={"retries": 0})
-    result = project(spec).run("--no-preflight")
-    assert result.cell["outcome"] == "error"
-    assert "reset" in result.cell["reason"]
-
-
 # "outside measured time"
 def test_2_reset_is_outside_measured_time_and_outside_the_timeout(project: MakeProject) -> None:
     agent = COUNTING + "\nimport time\ndef reset():\n    time.sleep(1.3)\n"
@@ -215,18 +166,6 @@ def test_2_reset_is_outside_measured_time_and_outside_the_timeout(project: MakeP
     result = project(contract(rules, agent=section, isolation="scenario"), agent).run("--no-preflight")
     assert set(result.outcomes.values()) == {"pass"}
     assert result.cells["quick", "calm"]["trials"][0]["latency_ms"] < 700
-
-
-def test_2_reset_endpoint_is_outside_measured_time(project: MakeProject, serve: Serve) -> None:
-    def answer(asked: Asked) -> Reply:
-        if asked.path == "/reset":
-            time.sleep(0.8)
-        return says("call 1")
-
-    server = serve(answer)
-    spec = contract([rule("quick", "latency", max_ms=700)], agent=server.section(reset_endpoint="/reset"))
-    result = project(spec).run("--no-preflight")
-    assert result.cell["outcome"] == "pass"
 
 
 # "Trials on one shared agent with a reset do not overlap."

@@ -87,46 +87,6 @@ def test_2_luck_follows_seed_prompt_replica_and_fault(project: MakeProject) -> N
     assert len(set(two)) > 1
 
 
-# "`probability` is drawn per (target, argument digest, occurrence) for tools": order of other calls changes nothing
-def test_2_probability_is_drawn_by_arguments_not_by_order(project: MakeProject) -> None:
-    weather = tool_fault("error", probability=0.5)
-    backwards = CALLS.replace("range(8)", "reversed(range(8))")
-    one = project(contract([ANY], [weather]), CALLS, name="forth").run("--allow-vacuous")
-    two = project(contract([ANY], [weather]), backwards, name="back").run("--allow-vacuous")
-    assert one.trial["answer"] == two.trial["answer"][::-1]
-    assert one.trial["answer"] not in ("........", "xxxxxxxx")
-
-
-# "an SDK's retry is an attempt": the same arguments again draw anew, and are counted
-def test_2_a_retry_is_an_attempt_of_its_own(project: MakeProject) -> None:
-    same = CALLS.replace('search(f"{prompt} {n}")', "search(prompt)")
-    result = project(contract([ANY], [tool_fault("error", probability=0.5)]), same).run("--allow-vacuous")
-    assert set(result.trial["answer"]) == {".", "x"}
-    calls = [f["call"] for f in result.trial["faults"]]
-    assert calls == [n + 1 for n, sign in enumerate(result.trial["answer"]) if sign == "x"]
-
-
-# "(target, n) for the LLM"
-def test_2_probability_for_the_model_is_drawn_by_call_number(project: MakeProject) -> None:
-    source = """
-def model(prompt):
-    return "word " * 30
-
-def ask(prompt):
-    return "".join("." if len(model(WORDS + str(n))) > 100 else "x" for n in range(8))
-
-WORDS = "one"
-"""
-    section = {"type": "python", "endpoint": "agent:ask", "llm": "agent:model"}
-    weather = [{"name": "cut", "llm_faults": [{"mode": "truncated_response", "max_tokens": 3, "probability": 0.5}]}]
-    said = [
-        project(contract([ANY], weather, agent=section), text, name=name).run("--allow-vacuous").trial["answer"]
-        for name, text in (("one", source), ("two", source.replace('"one"', '"two"')))
-    ]
-    assert said[0] == said[1]
-    assert set(said[0]) == {".", "x"}
-
-
 # "one that calls concurrently is marked `order may differ`"
 CONCURRENT = """
 import asyncio
@@ -166,14 +126,3 @@ def test_2_callers_one_at_a_time_are_not_marked(project: MakeProject) -> None:
     made = project(contract([ANY], [tool_fault("error", times=1)]), CALLS)
     assert made.run().cell["concurrent"] is False
     assert "order may differ" not in made.show().out
-
-
-# "Two faults that match one call: list order, the first is outermost; error and timeout end the chain."
-def test_2_two_faults_on_one_call_compose_in_list_order(project: MakeProject) -> None:
-    agent = "def search(q):\n    return 'truth'\n\ndef ask(prompt):\n    return search(prompt)\n"
-    lie = {"tool": "search", "mode": "malicious_response", "payload": "a lie"}
-    slow = {"tool": "search", "mode": "slow", "delay_ms": 10}
-    weather = {"name": "both", "tool_faults": [slow, lie]}
-    result = project(contract([rule("lie", value="a lie")], [weather]), agent).run()
-    assert result.trial["answer"] == "a lie"
-    assert sorted(f["mode"] for f in result.trial["faults"]) == ["malicious_response", "slow"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from itertools import count
 
 import pytest
-from cli import CALM, DOWN, Asked, MakeProject, Reply, Serve, contract, python, rule, says, tool_fault
+from cli import CALM, DOWN, MakeProject, Serve, contract, rule, says, tool_fault
 
 NO_TOOLS = {"type": "python", "endpoint": "agent:ask"}
 COMPLETES = [rule("done", "completes")]
@@ -83,7 +82,7 @@ def test_2_the_host_killed_by_the_agent_is_the_agents_doing(project: MakeProject
     assert [t["outcome"] for t in result.trials] == ["pass", "fail", "pass"]
 
 
-@pytest.mark.parametrize("status", [400, 404, 500, 503])
+@pytest.mark.parametrize("status", [400, 503])
 def test_2_a_status_of_400_or_more_is_a_result(project: MakeProject, serve: Serve, status: int) -> None:
     server = serve(lambda asked: (status, '{"detail": "no"}'))
     result = project(contract(COMPLETES, agent=server.section())).run()
@@ -98,25 +97,6 @@ def test_2_an_unreadable_reply_after_a_good_preflight_is_a_result(project: MakeP
     result = project(contract(COMPLETES, agent=server.section(response_path="output"))).run()
     assert (result.code, result.cell["outcome"]) == (1, "fail")
     assert result.trial["ending"] == "unreadable"
-
-
-def test_2_an_http_timeout_is_a_result(project: MakeProject, serve: Serve) -> None:
-    def answer(asked: Asked) -> Reply:
-        time.sleep(1.3)
-        return says("late")
-
-    server = serve(answer)
-    result = project(contract(COMPLETES, agent=server.section(timeout=1000))).run("--no-preflight")
-    assert (result.code, result.trial["ending"]) == (1, "timeout")
-
-
-# "unproven (nothing was there to judge)"
-def test_2_a_negative_rule_without_an_answer_is_unproven(project: MakeProject) -> None:
-    rules = [rule("quiet", value="secret", negate=True), rule("pii", "excludes_pii")]
-    result = project(contract(rules, agent=NO_TOOLS), agent("os._exit(1)")).run()
-    assert set(result.outcomes.values()) == {"unproven"}
-    assert result.code == 5
-    assert result.json["score"] is None
 
 
 # "A fault is met when the agent's side received something other than it would have"
@@ -219,10 +199,3 @@ def test_2_the_agents_own_output_is_kept_apart_from_its_answer(project: MakeProj
     result = project(contract([rule("any", value="answer")], agent=NO_TOOLS), agent("print('noise')\nreturn 'answer'"))
     trial = result.run().trial
     assert (trial["answer"], trial["output"]) == ("answer", "noise\n")
-
-
-def test_2_python_worker_isolation_survives_a_crash(project: MakeProject) -> None:
-    spec = contract(COMPLETES, prompts=("a", "b"), agent=python(isolation="worker"))
-    made = project(spec, agent("if prompt == 'a': os._exit(4)\nreturn prompt"))
-    result = made.run("--no-preflight", "--concurrency", "1")
-    assert [t["outcome"] for t in result.trials] == ["fail", "pass"]

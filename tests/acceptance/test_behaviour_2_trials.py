@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 from cli import CALM, DOWN, MakeProject, contract, rule
-
-from holdfast.model.codec import canonical, to_builtins
-from holdfast.spec import load
 
 TWO_RULES = [rule("cites", value="source"), rule("short", "regex", pattern="^.{0,200}$")]
 MAPPED = {
@@ -24,51 +18,6 @@ def in_a_map(**contract_section: Any) -> dict[str, Any]:
     spec = contract([], [CALM, DOWN])
     spec["contract"] = {"name": "x", "chaos_matrix": [CALM, DOWN], **contract_section}
     return {**spec, "invariants": MAPPED}
-
-
-# "Its id: 12 hex digits of blake2b over canonical JSON of (kind, scenario content, task, params,
-#  replica, invariant or `*`, agent section, seed)."
-def test_2_trial_id_is_12_hex_digits_of_blake2b_over_what_decides_the_trial(project: MakeProject) -> None:
-    made = project(contract(TWO_RULES, [CALM, DOWN]))
-    made.run("--seed", "7", "--replicas", "2")
-    spec, _ = load(made.folder / "holdfast.yaml", environ={})
-    agent = {k: v for k, v in to_builtins(spec.agent).items() if k != "position"}
-    scenarios = {s.name: to_builtins(s.content) for s in spec.scenarios}
-    for trial in made.contract_trials():
-        parts = [
-            *("contract", scenarios[trial["scenario"]], trial["task"], {}),
-            *(trial.get("replica", 0), trial["invariant"], agent, 7),
-        ]
-        assert trial["id"] == blake2b(canonical(parts), digest_size=6).hexdigest()
-
-
-def test_2_trial_id_changes_with_everything_that_decides_it(project: MakeProject) -> None:
-    base = contract([rule("cites", value="source")], [DOWN])
-    other_weather = {**DOWN, "tool_faults": [{"tool": "search", "mode": "empty"}]}
-    changed = {
-        "nothing": base,
-        "scenario": contract([rule("cites", value="source")], [other_weather]),
-        "prompt": contract([rule("cites", value="source")], [DOWN], prompts=("other",)),
-        "rule": contract([rule("cites-too", value="source")], [DOWN]),
-        "agent": contract([rule("cites", value="source")], [DOWN], agent={**base["agent"], "timeout": 5000}),
-        "seed": {**base, "advanced": {"seed": 1}},
-    }
-    ids = {}
-    for what, spec in changed.items():
-        made = project(spec, name=what)
-        made.run()
-        (ids[what],) = [t["id"] for t in made.contract_trials()]
-    assert len(set(ids.values())) == len(ids)
-
-
-def test_2_trial_id_does_not_depend_on_where_things_stand_in_the_file(project: MakeProject, tmp_path: Path) -> None:
-    spec = contract([rule("cites", value="source")], [DOWN])
-    ids = []
-    for name, text in (("a", json.dumps(spec)), ("b", "# a comment\n\n\n" + json.dumps(spec, indent=2))):
-        made = project(text, name=name)
-        made.run()
-        ids.append([t["id"] for t in made.contract_trials()])
-    assert ids[0] == ids[1]
 
 
 # "Rules under `contract.invariants`: a trial per (invariant, scenario, prompt, params, replica)."

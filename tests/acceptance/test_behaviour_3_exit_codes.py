@@ -129,53 +129,6 @@ def test_3_max_errors_accepts_so_many_error_cells(project: MakeProject) -> None:
     assert made.run("--no-preflight", env={"BREAK": "9"}).code == 0
 
 
-def test_3_max_errors_lets_the_rest_hold(project: MakeProject) -> None:
-    rules = [{**ANY, "replica_aggregation": "any"}, rule("all", "regex", pattern=".")]
-    made = project(breaking(rules, replicas=2), BREAKING)
-    args = ("--no-preflight", "--replicas", "2")
-    result = made.run(*args, env={"BREAK": "0"})
-    assert result.outcomes == {("any", "calm"): "pass", ("all", "calm"): "error"}
-    assert result.code == 3
-    assert made.run(*args, "--max-errors", "1", env={"BREAK": "0"}).code == 0
-
-
-# "Precedence 2, 4, 1, 3, 5, 0."
-def test_3_precedence_a_violation_before_an_error_before_unproven(project: MakeProject) -> None:
-    good = rule("good", value="good", replica_aggregation="any")
-    bad = rule("bad", value="unicorn", replica_aggregation="any")
-    error = rule("error", value="good")
-    vacuous = [CALM, {**tool_fault(on_call=9), "name": "never"}]
-
-    def code(*rules: dict[str, Any], matrix: list[dict[str, Any]] | None = None, name: str) -> int:
-        spec = contract(list(rules), matrix, agent=RESET, advanced={"retries": 0}, replicas=2)
-        return project(spec, BREAKING, name=name).run("--no-preflight", env={"BREAK": "0"}).code
-
-    bad_all = {**bad, "replica_aggregation": "all"}
-    assert code(good, error, bad_all, matrix=vacuous, name="1") == 1
-    assert code(good, error, matrix=vacuous, name="3") == 3
-    assert code(good, matrix=vacuous, name="5") == 5
-    assert code(good, name="0") == 0
-
-
-# "below only if it would be so with every error cell passed"
-def test_3_below_the_minimum_is_1_only_if_errors_could_not_have_saved_it(project: MakeProject) -> None:
-    rules = [
-        rule("good", value="good", replica_aggregation="any"),
-        rule("bad", value="unicorn", replica_aggregation="all"),
-        rule("error", value="good"),
-    ]
-    made = project(breaking(rules, replicas=2), BREAKING)
-
-    def code(minimum: str, *more: str) -> int:
-        return made.run("--no-preflight", "--min-score", minimum, *more, env={"BREAK": "0"}).code
-
-    assert code("50") == 3  # 1 of 2 held: the minimum is met, but a cell is an error
-    assert code("50", "--max-errors", "1") == 0
-    assert code("60") == 3  # 50, or 66.67 had the error cell passed
-    assert code("60", "--max-errors", "1") == 3
-    assert code("70") == 1  # below either way
-
-
 # "`contract score` prints the number alone on stdout (two decimals; nothing if none) and exits exactly as
 #  `contract run`; `--exit-zero`"
 @pytest.mark.parametrize(

@@ -63,22 +63,6 @@ def test_3_judged_n_of_m_cells_is_always_printed(project: MakeProject, options: 
     assert "3 of 5 cells judged (3 n/a)" in project(mixed()).show("--no-report", *options).out
 
 
-def test_3_error_is_outside_the_score(project: MakeProject) -> None:
-    rules = [rule("good", value="good"), rule("broken", value="good", probes=["break"])]
-    source = (
-        "import os\ndef reset():\n    pass\n\ndef ask(prompt):\n    return 'good'\n\n"
-        "def model(prompt):\n    return 42\n"
-    )
-    weather = {"name": "cut", "llm_faults": [{"mode": "truncated_response", "max_tokens": 1}]}
-    source = source.replace("return 'good'\n", "return 'good' if prompt != 'break' else str(model(prompt))\n")
-    spec = contract(rules, [CALM, weather], agent={**NO_TOOLS, "llm": "agent:model"}, advanced={"retries": 0})
-    result = project(spec, source).run("--allow-vacuous")
-    assert result.outcomes["broken", "cut"] == "error"
-    assert result.json["score"] == 50.0  # good in calm passed, broken in calm failed; the rest is outside
-    assert result.part["judged"] == 2
-    assert result.part["total"] == 4
-
-
 # "No counted cell: the score is `null`."
 def test_3_no_counted_cell_gives_null(project: MakeProject) -> None:
     made = project(contract([rule("a", value="good", negate=True)], agent=NO_TOOLS), "def ask(prompt):\n    pass\n")
@@ -125,12 +109,6 @@ def test_3_a_critical_failure_fails_whatever_the_number(project: MakeProject, ma
     assert (result.code, result.json["passed"]) == (1, False)
     assert result.part["critical_failed"] == ["bad in calm"]
     assert "1 critical cell failed" in made.show("--no-report").out
-
-
-# "Without a minimum, FAIL if any cell failed."
-def test_3_without_a_minimum_any_failed_cell_fails(project: MakeProject) -> None:
-    result = project(contract(severities(high=True, low=False), agent=NO_TOOLS), ECHO).run()
-    assert result.code == 1
 
 
 # "`scoring.min_score` / `--min-score N` (0-100) is the tolerance for the others: they pass while score >= N, and
@@ -191,38 +169,12 @@ def test_3_eight_prompts_give_a_bootstrap_by_prompt(project: MakeProject) -> Non
     assert seven.run().part["interval"]["method"] == "kish"
 
 
-# "n = 1 never shows a zero error bar"
-def test_3_one_sample_never_shows_a_zero_error_bar(project: MakeProject) -> None:
-    result = project(contract(severities(high=True), agent=NO_TOOLS), ECHO).run()
-    interval, rate = result.part["interval"], result.cell["rate"]
-    assert interval["high"] - interval["low"] > 50
-    assert rate["method"] == "wilson"
-    assert rate["high"] - rate["low"] > 0.5
-
-
-# "Rates carry Wilson 95 % intervals"
-def test_3_rates_carry_wilson_intervals(project: MakeProject) -> None:
-    source = "import os\ndef ask(prompt):\n    return 'good' if os.environ['HOLDFAST_REPLICA'] != '0' else 'bad'\n"
-    result = project(contract([rule("good", value="good")], agent=NO_TOOLS, replicas=4), source).run()
-    rate = result.cell["rate"]
-    assert (round(rate["low"], 3), round(rate["high"], 3)) == (0.301, 0.954)
-
-
 # "one replica says `1 replica: try --replicas 5`"
 def test_3_one_replica_says_that_it_cannot_tell_luck_from_skill(project: MakeProject) -> None:
     made = project(contract(severities(high=True), agent=NO_TOOLS), ECHO)
     line = "1 replica: try --replicas 5"
     assert line in made.show("--no-report").out
     assert line not in made.show("--no-report", "--replicas", "2").out
-
-
-# "pass^k = C(c,k)/C(n,k)"
-def test_3_pass_hat_k(project: MakeProject) -> None:
-    source = "import os\ndef ask(prompt):\n    return 'good' if os.environ['HOLDFAST_REPLICA'] != '0' else 'bad'\n"
-    spec = contract([rule("good", value="good", replica_aggregation="any")], agent=NO_TOOLS, replicas=4)
-    made = project(spec, source)
-    assert made.run().part["pass_hat"] == {"1": 0.75, "2": 0.5, "3": 0.25, "4": 0.0}
-    assert "pass^1 0.75   pass^2 0.50" in made.show("--no-report").out
 
 
 # "calm" and "under chaos" are told apart

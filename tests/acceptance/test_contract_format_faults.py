@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from files1 import CALM, RULES, contract_run, project, tell
+from files1 import CALM, RULES, project, tell
 from telling_agent import AGENT, SECTION, run
 
 
@@ -57,30 +57,6 @@ def test_tool_is_a_name_or_a_glob(tmp_path: Path) -> None:
     assert {met["target"] for met in told.trial("cites", "x")["faults"]} == {"look", "search"}
 
 
-SCHEDULES = {
-    "after_calls: 2": [3, 4, 5, 6],
-    "after_calls: 0": [1, 2, 3, 4, 5, 6],
-    "on_call: 3": [3],
-    "every: 2": [2, 4, 6],
-    "times: 2": [1, 2],
-    "after_calls: 1, times: 2": [2, 3],
-    "every: 2, times: 2": [2, 4],
-    "probability: 1": [1, 2, 3, 4, 5, 6],
-    "match: {query: '6'}": [1, 2, 3, 4, 5, 6],
-    "match: {query: 'other*'}": [],
-}
-
-
-def test_schedule_decides_which_calls_meet_the_fault(tmp_path: Path) -> None:
-    names = {f"s{n}": schedule for n, schedule in enumerate(SCHEDULES)}
-    fault = "  - {{name: {}, tool_faults: [{{tool: search, mode: error, {}}}]}}\n"
-    matrix = "".join(fault.format(name, schedule) for name, schedule in names.items())
-    told = contract_run(tmp_path, SECTION % '"6"' + RULES + CALM + matrix, AGENT)
-    answers = {schedule: told.trial("cites", name)["answer"].splitlines()[1:7] for name, schedule in names.items()}
-    failed = {s: [n for n, line in enumerate(a, 1) if "InjectedError" in line] for s, a in answers.items()}
-    assert failed == SCHEDULES
-
-
 def test_a_match_url_that_no_call_meets_proves_nothing(tmp_path: Path) -> None:
     fault = "  - {name: x, tool_faults: [{tool: search, mode: error, match_url: 'https://api/*'}]}\n"
     project(tmp_path, SECTION % "a" + RULES + CALM + fault, AGENT)
@@ -98,9 +74,3 @@ def test_truncated_response_defaults_to_ten_tokens(tmp_path: Path) -> None:
     ten, three = llm(tmp_path, "mode: truncated_response"), llm(tmp_path, "mode: truncated_response, max_tokens: 3")
     assert ten.split() == CALM_LLM.split()[:10]
     assert three.split() == CALM_LLM.split()[:3]
-
-
-def test_llm_schedule(tmp_path: Path) -> None:
-    told = run(tmp_path, "llm_faults: [{mode: empty, after_calls: 1}]")
-    assert told.trial("cites", "x")["faults"] == []
-    assert told.contract["vacuous"] == ["x"]
