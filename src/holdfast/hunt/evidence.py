@@ -6,13 +6,22 @@ is one operation. A plan is such a set, with at most one point per call site.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 Plan: TypeAlias = int
 PointState: TypeAlias = Literal["held", "failed", "infeasible", "open"]
+GOES_ON = 0.7
+"""How often an agent continues after a fault about which nothing is known yet."""
+PRIOR, NOISY_PRIOR = 0.1, 2.0
+"""How many observations that assumption is worth. Without noise, one look says nearly everything."""
+STEP_FAILS, STEP_RUNS, STEP_PASSES = 2, 6, 4
+"""With noise: a plan fails if 2 of at most 6 runs fail. Four passes without a failure settle it earlier."""
+LEVELS = 3
+"""With noise: in how many trials a pair must hold before it is no longer worth a trial."""
 
 
 class Point(Struct, frozen=True):
@@ -79,3 +88,236 @@ def bits(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+class Trials:
+    """All outcomes so far, and what follows from them."""
+
+    def __init__(self, points: Sequence[Point], *, noisy: bool) -> None:
+        self.points: list[Point] = []
+        self.noisy = noisy
+        self.outcomes: list[PlanOutcome] = []
+        self.of_plan: dict[Plan, list[PlanOutcome]] = {}
+        self.held = [0] * (LEVELS if noisy else 1)
+        """By level, from one trial up: the points that were met in so many trials in which no rule failed."""
+        self.held_with: list[list[int]] = [[] for _ in self.held]
+        """By level and point: the points that held together with it."""
+        self.held_alike: list[int] = []
+        """By point: the points whose class held together with its class."""
+        self.near: list[int] = []
+        """By point: points that held with one of its ladder neighbours, and neighbours of those that it held with."""
+        self.alike: list[int] = []
+        """By point: its class."""
+        self.neighbours: list[int] = []
+        """By point: the next weaker and the next stronger point of its site."""
+        self.ended_by: list[int] = []
+        """By point: trials in which it was met and the agent reached no later site."""
+        self.went_on: list[int] = []
+        self.ladders: dict[int, list[int]] = {}
+        """By site: its points, from weak to strong."""
+        self.at_site: dict[int, int] = {}
+        self.sites = 0
+        self.enabled_by: dict[int, Plan] = {}
+        """By site that was added later: the fewest faults under which the agent reached it."""
+        self._late_sites: set[int] = set()
+        self._by_shape: dict[tuple[int, str, tuple[str, ...], int], int] = {}
+        self.add_points(points)
+
+    def add_points(self, points: Sequence[Point]) -> None:
+        if self.points:
+            self._late_sites |= {point.site for point in points} - self.at_site.keys()
+        for number, point in enumerate(points, len(self.points)):
+            self.at_site[point.site] = self.at_site.get(point.site, 0) | 1 << number
+            self.ladders.setdefault(point.site, []).append(number)
+            self.sites |= 1 << point.site
+            self.alike.append(1 << number)
+        self.points += points
+        rows = (*self.held_with, self.held_alike, self.near, self.neighbours, self.ended_by, self.went_on)
+        for row in rows:
+            row += [0] * len(points)
+        for site in {point.site for point in points}:
+            ladder = self.ladders[site]
+            ladder.sort(key=lambda number: self.points[number].rung)
+            for weaker, stronger in pairwise(ladder):
+                self.neighbours[weaker] |= 1 << stronger
+                self.neighbours[stronger] |= 1 << weaker
+
+    def add(self, outcome: PlanOutcome) -> None:
+        self.outcomes.append(outcome)
+        self.of_plan.setdefault(outcome.plan, []).append(outcome)
+        for site in self._late_sites:
+            enabling = self.enabled_by.get(site, -1)
+            met = outcome.met & ~self.at_site[site]
+            if outcome.reached >> site & 1 and (enabling < 0 or met.bit_count() < enabling.bit_count()):
+                self.enabled_by[site] = met
+        for number in bits(outcome.met):
+            site = self.points[number].site
+            if outcome.reached >> site + 1:
+                self.went_on[number] += 1
+            elif self.sites >> site + 1:
+                self.ended_by[number] += 1
+        if outcome.plan == outcome.met and outcome.plan.bit_count() == 1:
+            self._classify(outcome)
+        if not outcome.failures:
+            self._hold(outcome.met)
+
+    def _hold(self, met: int) -> None:
+        """Crosses off the points and pairs that were met; what held before moves up a level."""
+        rising = met
+        for level, held in enumerate(self.held):
+            self.held[level], rising = held | rising, held & rising
+        classes = near = 0
+        for number in bits(met):
+            rising = met & ~(1 << number)
+            for row in self.held_with:
+                row[number], rising = row[number] | rising, row[number] & rising
+            classes |= self.alike[number]
+            near |= self.neighbours[number]
+            for other in bits(self.neighbours[number]):
+                self.near[other] |= met
+        for number in bits(met):
+            self.near[number] |= near
+        for number in bits(classes):
+            self.held_alike[number] |= classes
+
+    def _classify(self, outcome: PlanOutcome) -> None:
+        """Joins the point with those of its site whose own trials looked the same."""
+        number = outcome.plan.bit_length() - 1
+        if self.points[number].separate or not outcome.shape:
+            return
+        key = (self.points[number].site, outcome.shape, outcome.failures, outcome.reached)
+        joined = self._by_shape.get(key, 0) | 1 << number
+        self._by_shape[key] = joined
+        # What held with one member now holds with all of them, and the other way round.
+        together = 0
+        for member in bits(joined):
+            self.alike[member] = joined
+            together |= self.held_alike[member]
+        for member in bits(joined):
+            self.held_alike[member] = together
+        for other in bits(together):
+            self.held_alike[other] |= joined
+
+    def survival(self, number: int) -> float:
+        """How likely the agent continues after this point; exact after a trial of its own, unless there is noise."""
+        if not self.noisy and (alone := self.of_plan.get(1 << number)):
+            return float(bool(alone[0].reached >> self.points[number].site + 1))
+        prior = NOISY_PRIOR if self.noisy else PRIOR
+        return (self.went_on[number] + prior * GOES_ON) / (self.went_on[number] + self.ended_by[number] + prior)
+
+    def cuts_off(self, number: int) -> int:
+        """The points that no trial of this point alone reached: they cannot be met together with it."""
+        alone = self.of_plan.get(1 << number, ())
+        if not any(outcome.met for outcome in alone):
+            return 0
+        reached = 0
+        for outcome in alone:
+            reached |= outcome.reached
+        return sum(self.at_site[site] for site in bits(self.sites & ~reached))
+
+    def own_plan(self, number: int) -> Plan:
+        """The smallest plan that is expected to meet the point."""
+        return 1 << number | self.enabled_by.get(self.points[number].site, 0)
+
+    def never_met(self) -> int:
+        """The points that were not met in any trial, not even in one of their own."""
+        met = tried = 0
+        for plan, runs in self.of_plan.items():
+            for outcome in runs:
+                met |= outcome.met
+            for number in bits(plan):
+                if plan == self.own_plan(number):
+                    tried |= 1 << number
+        return tried & ~met
+
+    def count(self, plan: Plan, failure: str) -> tuple[int, int]:
+        """How often the plan itself failed like that, of how many runs."""
+        runs = self.of_plan.get(plan, ())
+        return sum(failure in outcome.failures for outcome in runs), len(runs)
+
+    def passes(self, plan: Plan, failure: str) -> int:
+        """Trials that met all of the plan, or were of just this plan, and did not fail like that."""
+        return sum(failure not in one.failures and (not plan & ~one.met or plan == one.plan) for one in self.outcomes)
+
+    def failed(self, plan: Plan, failure: str) -> bool:
+        """Whether the plan itself fails like that."""
+        return self.count(plan, failure)[0] >= (STEP_FAILS if self.noisy else 1)
+
+    def passed(self, plan: Plan, failure: str) -> bool:
+        """Whether the plan does not fail like that, as far as its own trials and those of larger plans say."""
+        failed, runs = self.count(plan, failure)
+        if not self.noisy:
+            return not failed and (runs > 0 or self.passes(plan, failure) > 0)
+        if failed >= STEP_FAILS:
+            return False
+        if runs - failed >= (STEP_RUNS - 1 if failed else STEP_PASSES):
+            return True
+        # Larger plans that passed count as well, but only if hardly any failed: failures may be due to other faults.
+        passes = self.passes(plan, failure)
+        failures = sum(failure in one.failures and not plan & ~one.met for one in self.outcomes)
+        return passes >= STEP_PASSES and failures * STEP_RUNS <= passes
+
+
+class Closed:
+    """What needs no more trials: sets that fail, points that are never met, and pairs that cannot be met together."""
+
+    def __init__(self, trials: Trials, failing: Sequence[tuple[Plan, str]]) -> None:
+        self._trials = trials
+        self.failing_alone = 0
+        self.fails_with: dict[int, int] = {}
+        """By point: the points that fail together with it."""
+        self.larger: list[Plan] = []
+        self.never_met = trials.never_met()
+        self.apart: dict[int, int] = {}
+        """By point: the points that cannot be met together with it."""
+        for points, _ in failing:
+            self._forbid(points)
+        for number in [plan.bit_length() - 1 for plan in trials.of_plan if plan.bit_count() == 1]:
+            cut = trials.cuts_off(number)
+            self.apart[number] = self.apart.get(number, 0) | cut
+            for other in bits(cut):
+                self.apart[other] = self.apart.get(other, 0) | 1 << number
+
+    def _forbid(self, points: Plan) -> None:
+        """No plan may contain a set that is known to fail, or one of the same classes."""
+        numbers = list(bits(points))
+        alike = self._trials.alike
+        if len(numbers) == 1:
+            self.failing_alone |= alike[numbers[0]]
+        elif len(numbers) == 2:
+            for one, other in (numbers, numbers[::-1]):
+                for number in bits(alike[one]):
+                    self.fails_with[number] = self.fails_with.get(number, 0) | alike[other]
+        else:
+            self.larger.append(points)
+
+    def point_state(self, number: int) -> PointState:
+        if self.failing_alone >> number & 1:
+            return "failed"
+        if self._trials.held[0] >> number & 1:
+            return "held"
+        return "infeasible" if self.never_met >> number & 1 else "open"
+
+    def coverage(self) -> Coverage:
+        """How many points and pairs are in each state."""
+        trials = self._trials
+        everything = (1 << len(trials.points)) - 1
+        failed, held = self.failing_alone, trials.held[0] & ~self.failing_alone
+        infeasible = self.never_met & ~failed & ~held
+        counts = [mask.bit_count() for mask in (held, failed, infeasible, everything & ~failed & ~held & ~infeasible)]
+        pairs = [0] * 5
+        for number, point in enumerate(trials.points):
+            elsewhere = everything & ~trials.at_site[point.site]
+            lone = failed >> number & 1
+            bad = elsewhere if lone else elsewhere & (failed | self.fails_with.get(number, 0))
+            good = (trials.held_alike[number] | trials.held_with[0][number]) & elsewhere & ~bad
+            never = elsewhere if infeasible >> number & 1 else elsewhere & (infeasible | self.apart.get(number, 0))
+            never &= ~bad & ~good
+            rows = (elsewhere, good, bad, never, good & ~trials.held_with[0][number])
+            for place, row in enumerate(rows):
+                pairs[place] += row.bit_count()
+        total, good_pairs, bad_pairs, never_pairs, alike = (count // 2 for count in pairs)
+        left = total - good_pairs - bad_pairs - never_pairs
+        return Coverage(
+            Count(len(trials.points), *counts), Count(total, good_pairs, bad_pairs, never_pairs, left, alike)
+        )

@@ -1,122 +1,210 @@
 """Search: which fault sets to try next, so that few trials find every small set that breaks a rule.
 
-The search is a pure function of the outcomes it is shown, in rounds of fixed size: neither the number of workers nor
-the order in which trials end changes what is tried. A killed hunt is resumed by showing it the stored outcomes.
+The search is a pure function of the outcomes it is given, in rounds: neither the number of workers nor the order in
+which trials end changes what it tries. A hunt that was killed is resumed by giving it the stored outcomes again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from itertools import combinations
-from math import log
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
 
-from holdfast.hunt.evidence import Count, Coverage, FaultCause, Plan, PlanOutcome, Point, PointState, bits
+from holdfast.hunt.evidence import Closed, Coverage, FaultCause, Plan, PlanOutcome, Point, PointState, Trials, bits
+from holdfast.hunt.shrink import Shrinks
 
 ROUND = 8
-"""Trials of one round. Fixed, so that the plan does not depend on the number of workers."""
-LARGEST_PLAN = 8
-CANDIDATES = 48
-"""Points that are weighed for the next place of a plan: those with the most open pairs."""
-GOES_ON = 0.7
-"""How often an agent goes on after a fault of which nothing is known yet."""
-PRIOR = 2
-"""How many observations that assumption is worth."""
+"""The most trials of one round. Fixed, so that the plans do not depend on the number of workers."""
+PASSES = 3
+"""How often each site of a plan may change its point."""
+STALE = 0.5
+"""What an open pair is worth of which a neighbour on the ladder held: neighbours are often treated alike."""
 WORTH_A_TRIAL = 0.05
 """Expected coverage below which a plan is not tried."""
-CALM_RUNS = 20
-"""Noisy: calm trials that all causes are compared with."""
-STEP_RUNS = 6
-"""Noisy: runs of one shrink step at most; two failures decide."""
-CONFIRM_RUNS = 20
-"""Noisy: fresh runs of a cause at the end, at most."""
-FAILING, CALM_LEAST = 0.5, 0.08
-"""Noisy: how often a cause fails that is worth finding, and how often calm may fail although it was never seen to."""
-CONFIRMED, REFUTED = log(0.95 / 0.01), log(0.05 / 0.99)
-"""Noisy: where Wald's test stops, for one wrong cause in a hundred and one lost in twenty."""
+LARGEST_PLAN = 10
+MOST_POINTS = 400
+"""Points that are weighed in one round, so that planning stays quick with thousands of call sites."""
 
 
-STATES: tuple[PointState, ...] = ("held", "failed", "infeasible", "open")
-Shrinking: TypeAlias = Generator[Sequence[Plan], None, None]
+class OpenWork:
+    """The open points and pairs at the start of a round."""
 
+    def __init__(self, trials: Trials, closed: Closed, suspects: Iterable[Plan], order: int, level: int = 0) -> None:
+        self.trials = trials
+        self._closed = closed
+        self._suspects = list(suspects)
+        self._order = order
+        self._level = level
+        self._survival: dict[int, float] = {}
+        self.open = 0
+        self.pairs: dict[int, int] = {}
+        """By point: the points with which it forms an open pair."""
+        self.unsure: list[int] = []
+        """Points that seem to end the trial; only a trial of their own can say so."""
 
-class Trials:
-    """All outcomes so far, and what follows from them."""
+    def plans(self, count: int) -> list[Plan]:
+        """Plans that are expected to cover the most open points and pairs.
 
-    def __init__(self, points: Sequence[Point], *, noisy: bool) -> None:
-        self.points = points
-        self.noisy = noisy
-        self.of_plan: dict[Plan, list[PlanOutcome]] = {}
-        self.held = 0
-        """Points that were met in a trial in which no rule failed."""
-        self.held_with: list[int] = []
-        """By point: the points that were met together with it in such a trial."""
-        self.ended_by: list[int] = []
-        """By point: trials that it was met in, and that went no further."""
-        self.went_on: list[int] = []
-        self.at_site: dict[int, int] = {}
-        self.sites = 0
-        self.grow()
+        Most faults let the agent continue, so a plan with a point at every site covers up to fifteen pairs in one
+        trial. A fault that ends the trial (a cutter) hides those behind it. It is therefore worth most at the end of a
+        plan, and the search learns from every trial which points are cutters.
+        """
+        self._survey()
+        plans: list[Plan] = []
+        while len(plans) < count:
+            plan, value = self._best_plan()
+            if value <= WORTH_A_TRIAL:
+                break
+            if len(self.trials.of_plan.get(plan, ())) < len(self.trials.held):
+                plans.append(plan)
+            self.open &= ~plan
+            for number in bits(plan):
+                self.pairs[number] = self.pairs.get(number, 0) & ~plan
+        return plans or list(self._settle())[:count]
 
-    def grow(self) -> None:
-        """Takes up points that were added."""
-        more = len(self.points) - len(self.held_with)
-        for tally in (self.held_with, self.ended_by, self.went_on):
-            tally += [0] * more
-        for number, point in enumerate(self.points):
-            self.at_site[point.site] = self.at_site.get(point.site, 0) | 1 << number
-            self.sites |= 1 << point.site
+    def _settle(self) -> Iterator[Plan]:
+        """Plans that turn assumptions into knowledge: suspected cutters, points and pairs by themselves."""
+        untried = [1 << number for number in self.unsure]
+        open_points = self._survey()
+        untried += [self.trials.own_plan(number) for number in bits(open_points)]
+        untried += [
+            self.trials.own_plan(number) | self.trials.own_plan(other)
+            for number, others in self.pairs.items()
+            for other in bits(others)
+            if other > number
+        ]
+        yield from (plan for plan in dict.fromkeys(untried) if plan not in self.trials.of_plan)
 
-    def add(self, outcome: PlanOutcome) -> None:
-        self.of_plan.setdefault(outcome.plan, []).append(outcome)
-        for number in bits(outcome.met):
-            beyond = self.sites >> self.points[number].site + 1
-            if outcome.reached >> self.points[number].site + 1:
-                self.went_on[number] += 1
-            elif beyond:
-                self.ended_by[number] += 1
-        if not outcome.failures:
-            self.held |= outcome.met
-            for number in bits(outcome.met):
-                self.held_with[number] |= outcome.met & ~(1 << number)
+    def _survey(self) -> int:
+        """Lists what is open, except what a shrink is looking at; the open points."""
+        trials, level = self.trials, self._level
+        usable = (1 << len(trials.points)) - 1 & ~self._closed.failing_alone & ~self._closed.never_met
+        self.open = usable & ~trials.held[level]
+        for points in self._suspects:
+            if points & points - 1 == 0:
+                self.open &= ~points
+        self.pairs = {}
+        for number in self._weighed(usable):
+            self.pairs[number] = self._open_pairs(number, usable) if self._order > 1 else 0
+        weighed = sum(1 << number for number in self.pairs)
+        for number in self.pairs:
+            self.pairs[number] &= weighed
+        self._survival = {number: trials.survival(number) for number in self.pairs}
+        self._set_cutters_aside()
+        return self.open & weighed
 
-    def survival(self, number: int) -> float:
-        """How likely the agent goes on after this point; exact once it had a trial of its own."""
-        alone = self.of_plan.get(1 << number)
-        if alone and not self.noisy:
-            return float(bool(alone[0].reached >> self.points[number].site + 1))
-        seen = self.went_on[number] + self.ended_by[number]
-        prior = PRIOR if self.noisy else PRIOR / 20  # without noise one look tells nearly all
-        return (self.went_on[number] + prior * GOES_ON) / (seen + prior)
+    def _weighed(self, usable: int) -> list[int]:
+        numbers = list(bits(usable))
+        if len(numbers) <= MOST_POINTS:
+            return numbers
+        points, held = self.trials.points, self.trials.held[self._level]
+        return sorted(numbers, key=lambda number: (held >> number & 1, -points[number].weight, number))[:MOST_POINTS]
 
-    def cuts_off(self, number: int) -> int:
-        """Points that a trial of this point alone does not reach: they cannot be met together with it."""
-        alone = self.of_plan.get(1 << number)
-        if not alone or not all(outcome.met for outcome in alone):
-            return 0
-        reached = 0
-        for outcome in alone:
-            reached |= outcome.reached
-        return sum(points for site, points in self.at_site.items() if not reached >> site & 1)
+    def _open_pairs(self, number: int, usable: int) -> int:
+        trials = self.trials
+        closed = trials.held_alike[number] if self._level == 0 else trials.held_with[self._level][number]
+        closed |= trials.at_site[trials.points[number].site]
+        closed |= self._closed.apart.get(number, 0) | self._closed.fails_with.get(number, 0)
+        for points in self._suspects:
+            if points >> number & 1:
+                closed |= points
+        return usable & ~closed
 
-    def passed(self, plan: Plan) -> bool:
-        """Whether one trial met all of it without a failure; with noise, one trial proves nothing."""
-        if self.noisy:
-            return False
-        if plan.bit_count() <= 2:
-            first = plan & -plan
-            rest = plan & ~first
-            return bool(self.held_with[first.bit_length() - 1] & rest if rest else self.held & first)
-        return any(not plan & ~o.met and not o.failures for seen in self.of_plan.values() for o in seen)
+    def _set_cutters_aside(self) -> None:
+        """Leaves out, for now, pairs of a point that seems to end the trial with points behind it."""
+        trials = self.trials
+        for number, others in self.pairs.items():
+            if trials.noisy or trials.went_on[number] or not trials.ended_by[number]:
+                continue
+            site = trials.points[number].site
+            behind = sum(1 << other for other in bits(others) if trials.points[other].site > site)
+            if behind:
+                self.unsure.append(number)
+                self.pairs[number] &= ~behind
+                for other in bits(behind):
+                    self.pairs[other] &= ~(1 << number)
 
-    def count(self, plan: Plan, failure: str) -> tuple[int, int]:
-        """How often the plan failed like that, of how many runs."""
-        runs = self.of_plan.get(plan, ())
-        return sum(failure in outcome.failures for outcome in runs), len(runs)
+    def _by_site(self) -> dict[int, list[int]]:
+        """By site: the points that are open or have open pairs."""
+        by_site: dict[int, list[int]] = {}
+        for number, others in self.pairs.items():
+            if others or self.open >> number & 1:
+                by_site.setdefault(self.trials.points[number].site, []).append(number)
+        return dict(sorted(by_site.items()))
+
+    def _degree(self, number: int) -> float:
+        return (self.pairs[number].bit_count() + (self.open >> number & 1)) * self.trials.points[number].weight
+
+    def _best_plan(self) -> tuple[Plan, float]:
+        """A plan by coordinate ascent: each site in turn takes the point that is worth most next to the others."""
+        sites = self._by_site()
+        seeds = {site: max(numbers, key=lambda n: (self._degree(n), -n)) for site, numbers in sites.items()}
+        chosen: dict[int, int] = {}
+        total = 0.0
+        for turn in range(PASSES):
+            last = total
+            order = sites if turn else sorted(sites, key=lambda site: (-self._degree(seeds[site]), site))
+            for site in order:
+                chosen.pop(site, None)
+                if len(chosen) == LARGEST_PLAN:
+                    continue
+                number, total = self._best_at(site, sites[site], chosen)
+                if number < 0 and not chosen:
+                    number = seeds[site]
+                if number >= 0:
+                    chosen[site] = number
+            if total <= last:
+                break
+        plan = sum(1 << number for number in chosen.values())
+        return plan, total
+
+    def _best_at(self, site: int, numbers: list[int], chosen: dict[int, int]) -> tuple[int, float]:
+        """The point of the site that adds most to the others, or -1; and the expected coverage of the plan with it."""
+        pairs, near = self.pairs, self.trials.near
+        sites = sorted(chosen)
+        plan = before = 0
+        value, alive = 0.0, 1.0
+        rest, chance = 0.0, 1.0
+        later: list[tuple[int, float]] = []
+        for other in sites:
+            number = chosen[other]
+            worth = self._worth(number, plan)
+            plan |= 1 << number
+            if other < site:
+                value += alive * worth
+                alive *= self._survival[number]
+                before = plan
+            else:
+                rest += chance * worth
+                later.append((number, chance))
+                chance *= self._survival[number]
+        best, most = -1, rest
+        for number in numbers:
+            if not self._fits(number, plan):
+                continue
+            row = pairs[number]
+            behind = rest + sum(c * (STALE if near[number] >> m & 1 else 1.0) for m, c in later if row >> m & 1)
+            worth = self._worth(number, before) + self._survival[number] * behind
+            if worth > most + 1e-9:
+                best, most = number, worth
+        return best, value + alive * most
+
+    def _worth(self, number: int, before: int) -> float:
+        """What meeting the point after those before it would cover."""
+        pairs = self.pairs[number] & before
+        stale = (pairs & self.trials.near[number]).bit_count()
+        return (pairs.bit_count() - (1 - STALE) * stale + (self.open >> number & 1)) * self.trials.points[number].weight
+
+    def _fits(self, number: int, plan: Plan) -> bool:
+        """Whether the plan may contain the point: it must not be known to fail, and the agent must get to the site."""
+        with_it = plan | 1 << number
+        return (
+            not self._closed.fails_with.get(number, 0) & plan
+            and not self.trials.enabled_by.get(self.trials.points[number].site, 0) & ~with_it
+            and not any(not points & ~with_it for points in self._closed.larger)
+        )
 
 
 class Search:
-    """What to try next, given all that was seen."""
+    """Decides what to try next."""
 
     def __init__(
         self,
@@ -126,357 +214,103 @@ class Search:
         order: int = 2,
         round_size: int = ROUND,
         known: Sequence[Plan] = (),
+        only: str | None = None,
     ) -> None:
-        self.points = list(points)
-        self.seen = Trials(self.points, noisy=noisy)
-        self.causes: list[FaultCause] = []
-        self.flaky: list[FaultCause] = []
+        """`order`: 1 covers points, 2 pairs, 0 nothing. `known`: plans to try first. `only`: the failure to shrink."""
+        self.trials = Trials(points, noisy=noisy)
         self.gave_up: list[PlanOutcome] = []
-        self.shrink_steps: dict[tuple[Plan, str], list[tuple[Plan, int, int]]] = {}
-        """By the points and the failure of a cause: the plans that led to it, with their failed runs and runs."""
-        self.failing: list[tuple[int, str]] = []
-        """Every set that fails and of which no smaller one does; a cause is the weakest of those at its sites."""
+        """The smallest fault sets under which the agent produced neither an answer nor a write."""
+        self._shrinks = Shrinks(self.trials, only)
+        self._known = list(dict.fromkeys(known))
         self._order = order
-        self._known_plans = list(dict.fromkeys(known))
-        self._noisy = noisy
         self._round = round_size
-        self._shrinking: list[tuple[Shrinking, int, str]] = []
-        """Shrinks under way, with their points and failure: pairs of those points are not tried meanwhile."""
-        self._looked_at: set[tuple[int, str]] = set()
 
     @property
-    def fixed(self) -> list[Plan]:
-        """Known plans that were tried and did not fail."""
-        tried = [(plan, self.seen.of_plan.get(plan, ())) for plan in self._known_plans]
-        return [plan for plan, runs in tried if runs and not any(outcome.failures for outcome in runs)]
-
-    def add_points(self, points: Sequence[Point]) -> None:
-        """Adds points at sites that were first reached under a fault; they are numbered after the others."""
-        self.points += points
-        self.seen.grow()
-
-    def state_of(self, number: int) -> PointState:
-        """Whether the point held, failed, cannot be met, or is open."""
-        if any(points == 1 << number for points, _ in self.failing):
-            return "failed"
-        if self.seen.held >> number & 1:
-            return "held"
-        return "infeasible" if self._unmet_alone() >> number & 1 else "open"
-
-    def coverage(self) -> Coverage:
-        """What can be said about every point and every pair."""
-        states = [self.state_of(number) for number in range(len(self.points))]
-        pairs = [self._pair_state(n, m) for n, m in combinations(range(len(self.points)), 2) if self._apart(n, m)]
-        return Coverage(*(Count(len(all_), *(all_.count(state) for state in STATES)) for all_ in (states, pairs)))
-
-    def _apart(self, number: int, other: int) -> bool:
-        return self.points[number].site != self.points[other].site
-
-    def _pair_state(self, number: int, other: int) -> PointState:
-        pair = 1 << number | 1 << other
-        if any(not points & ~pair for points, _ in self.failing):
-            return "failed"
-        if self.seen.held_with[number] >> other & 1:
-            return "held"
-        cut = self.seen.cuts_off(number) | self.seen.cuts_off(other) | self._unmet_alone()
-        return "infeasible" if cut & pair else "open"
-
-    def next(self, outcomes: Sequence[PlanOutcome]) -> list[Plan]:
-        """Takes the outcomes of the last round, in any order; the next round, empty when there is nothing left."""
-        outcomes = sorted(outcomes, key=lambda outcome: (outcome.plan, outcome.met, outcome.failures))
-        for outcome in outcomes:
-            self.seen.add(outcome)
-            if outcome.gave_up:
-                self.gave_up.append(outcome)
-        for outcome in outcomes:
-            for failure in outcome.failures:
-                if outcome.met and not self._known(outcome.met, failure):
-                    self._looked_at.add((outcome.met, failure))
-                    self._shrinking.append((self._shrink(outcome.met, failure), outcome.met, failure))
-        plans = [plan for plan in self._known_plans if plan not in self.seen.of_plan][: self._round]
-        while not plans:
-            plans = self._advance_shrinks()
-            if len(plans) < self._round:
-                plans += self._cover(self._round - len(plans))
-            if not self._shrinking:
-                break
-        return plans
-
-    def _known(self, met: int, failure: str) -> bool:
-        """Whether a cause accounts for the failure, or a shrink that is under way will find one."""
-        shrinking = any(failure == of and not met & ~suspects for _, suspects, of in self._shrinking)
-        return shrinking or self._explained(met, failure) or (met, failure) in self._looked_at
-
-    def _explained(self, met: int, failure: str) -> bool:
-        if self._noisy and any(self._covers(met, cause.points) for cause in self.causes if cause.failure == failure):
-            return True
-        return any(not points & ~met and of == failure for points, of in self.failing)
-
-    def _advance_shrinks(self) -> list[Plan]:
-        plans: list[Plan] = []
-        under_way = []
-        for task, suspects, failure in self._shrinking:
-            for wanted in task:
-                if wanted:  # a step whose results are known already asks for nothing
-                    plans += [plan for plan in wanted if self._noisy or plan not in plans]
-                    under_way.append((task, suspects, failure))
-                    break
-        self._shrinking = under_way
-        calm_runs = len(self.seen.of_plan.get(0, ()))
-        if self._noisy and under_way and calm_runs < CALM_RUNS:
-            plans += [0] * min(2, CALM_RUNS - calm_runs)
-        return plans
-
-    # -- covering -----------------------------------------------------------------------------------------------------
-    def _cover(self, count: int) -> list[Plan]:
-        """Plans that are expected to prove the most open points and pairs, greedily.
-
-        Most faults let the agent go on, so a plan with a point at every site proves up to fifteen pairs in one trial.
-        A fault that ends the run (a cutter) hides those planned behind it. It is therefore worth most at the end of a
-        plan, and the search learns from every trial which points are cutters.
-        """
-        open_points, open_pairs = self._open()
-        failing = [points for points, _ in self.failing]
-        if not self._noisy:
-            self._set_aside(open_pairs)
-        plans: list[Plan] = []
-        while len(plans) < count:
-            plan = self._best_plan(open_points, open_pairs, failing)
-            if not plan:
-                break
-            if self._noisy or plan not in self.seen.of_plan:
-                plans.append(plan)
-            open_points &= ~plan
-            for number in bits(plan):
-                open_pairs[number] &= ~plan
-        return plans or self._settle(count)
-
-    def _open(self) -> tuple[int, list[int]]:
-        """Points, and by point its pairs, that are neither known to hold nor to fail nor to be infeasible."""
-        everything = (1 << len(self.points)) - 1
-        alone = 0
-        for points, _ in self.failing:
-            if points.bit_count() == 1:
-                alone |= points
-        suspects_alone = sum(1 << p for p in range(len(self.points)) if self._suspect(1 << p))
-        usable = everything & ~alone & ~self._unmet_alone() & ~suspects_alone
-        pairs = []
-        cut = [self.seen.cuts_off(number) for number in range(len(self.points))]
-        for number, point in enumerate(self.points):
-            if not usable >> number & 1:
-                pairs.append(0)
-                continue
-            closed = self.seen.held_with[number] | self.seen.at_site[point.site] | cut[number]
-            for points, _ in self.failing:
-                if points >> number & 1 and points.bit_count() == 2:
-                    closed |= points
-            for _, suspects, _ in self._shrinking:
-                if suspects >> number & 1:
-                    closed |= suspects
-            pairs.append(usable & ~closed)
-        for number in range(len(self.points)):
-            for other in bits(cut[number]):
-                pairs[other] &= ~(1 << number)
-        return usable & ~self.seen.held & ~suspects_alone, pairs
-
-    def _set_aside(self, open_pairs: list[int]) -> None:
-        """Leaves out, for now, pairs of a point that seems to end the run with points behind it."""
-        for number, point in enumerate(self.points):
-            if self.seen.ended_by[number] and not self.seen.went_on[number]:
-                behind = sum(points for site, points in self.seen.at_site.items() if site > point.site)
-                for other in bits(open_pairs[number] & behind):
-                    open_pairs[other] &= ~(1 << number)
-                open_pairs[number] &= ~behind
-
-    def _suspect(self, plan: Plan) -> bool:
-        """Whether a shrink is looking at just this."""
-        return any(suspects == plan for _, suspects, _ in self._shrinking)
-
-    def _unmet_alone(self) -> int:
-        """Points that were not met in a trial of their own: the agent never gets there, or nothing changes for it."""
-        unmet = 0
-        for number in range(len(self.points)):
-            alone = self.seen.of_plan.get(1 << number)
-            if alone and not any(outcome.met for outcome in alone):
-                unmet |= 1 << number
-        return unmet
-
-    def _best_plan(self, open_points: int, open_pairs: list[int], failing: list[int]) -> Plan:
-        survival = [self.seen.survival(number) for number in range(len(self.points))]
-        degree = {n: pairs.bit_count() + (open_points >> n & 1) for n, pairs in enumerate(open_pairs)}
-        ranked = sorted((n for n in degree if degree[n]), key=lambda n: (-degree[n] * self.points[n].weight, n))
-        if not ranked:
-            return 0
-        members = ranked[:1]
-        plan, taken_sites = 1 << members[0], 1 << self.points[members[0]].site
-        total = self._expected(members, open_points, open_pairs, survival)
-        while len(members) < LARGEST_PLAN:
-            best, best_total = -1, total
-            weighed = 0
-            for number in ranked:
-                if taken_sites >> self.points[number].site & 1:
-                    continue
-                weighed += 1
-                if weighed > CANDIDATES:
-                    break
-                with_it = plan | 1 << number
-                if any(not points & ~with_it for points in failing):
-                    continue
-                value = self._expected([*members, number], open_points, open_pairs, survival)
-                if value > best_total + 1e-9:
-                    best, best_total = number, value
-            if best < 0:
-                break
-            members.append(best)
-            plan |= 1 << best
-            taken_sites |= 1 << self.points[best].site
-            total = best_total
-        return plan if total > WORTH_A_TRIAL else 0
-
-    def _expected(self, members: list[int], open_points: int, open_pairs: list[int], survival: list[float]) -> float:
-        """How many open points and pairs a trial of these is expected to meet."""
-        value, alive, before = 0.0, 1.0, 0
-        for number in sorted(members, key=lambda n: self.points[n].site):
-            fresh = (open_pairs[number] & before).bit_count() + (open_points >> number & 1)
-            value += alive * fresh * self.points[number].weight
-            alive *= survival[number]
-            before |= 1 << number
-        return value
-
-    def _settle(self, count: int) -> list[Plan]:
-        """Trials that turn assumptions into knowledge: suspected cutters alone, then pairs never met together."""
-        _, open_pairs = self._open()
-        unsure = [n for n, pairs in enumerate(open_pairs) if pairs and 1 << n not in self.seen.of_plan]
-        plans = [1 << number for number in unsure]
-        plans += [1 << n | 1 << m for n, pairs in enumerate(open_pairs) for m in bits(pairs) if m > n]
-        return [plan for plan in plans if plan not in self.seen.of_plan][:count]
-
-    # -- shrinking ----------------------------------------------------------------------------------------------------
-    def _shrink(self, points: int, failure: str) -> Shrinking:
-        """To the smallest set that still fails with the same failure; each step is proven by trials."""
-        if self._noisy and not (yield from self._fails(points, failure)):
-            self.flaky.append(self._cause(points, failure))
-            return
-        points = yield from self._drop(points, failure)
-        if self._explained(points, failure):
-            return
-        if self._noisy and not (yield from self._confirmed(points, failure)):
-            self.flaky.append(self._cause(points, failure))
-            return
-        self.failing.append((points, failure))
-        if any(self._covers(points, cause.points) and cause.failure == failure for cause in self.causes):
-            return  # stronger faults at the same sites: the same cause
-        cause = self._cause(points, failure)
-        self.causes.append(cause)
-        weakest = yield from self._weaken(points, failure)
-        if weakest != points:
-            self.failing.append((weakest, failure))
-        # Another shrink may have come to the same cause, or to a stronger fault at the same sites, meanwhile.
-        self.causes = [
-            one
-            for one in self.causes
-            if one != cause and not (one.failure == failure and self._covers(one.points, weakest))
-        ]
-        if any(one.failure == failure and self._covers(weakest, one.points) for one in self.causes):
-            return
-        self.causes.append(self._cause(weakest, failure))
-
-    def _cause(self, points: int, failure: str) -> FaultCause:
-        return FaultCause(points, failure, *self.seen.count(points, failure), *self.seen.count(0, failure))
-
-    def _covers(self, points: int, cause: int) -> bool:
-        """Whether every fault of the cause has its like among the points: at the same site, and at least as strong."""
-        strongest = {self.points[number].site: self.points[number].rung for number in bits(points)}
-        return all(strongest.get(self.points[n].site, -1) >= self.points[n].rung for n in bits(cause))
-
-    def _drop(self, points: int, failure: str) -> Generator[Sequence[Plan], None, int]:
-        """Leaves out faults until every one that is left is necessary."""
-        while not self._explained(points, failure) and points.bit_count() > 1:
-            smaller = [points & ~(1 << number) for number in bits(points)]
-            if points.bit_count() > 2:
-                # Most causes are single faults and pairs. Where few are open within the plan, trying just those is
-                # quicker than leaving out one fault after the other.
-                small = [1 << n for n in bits(points)] + [1 << n | 1 << m for n, m in combinations(bits(points), 2)]
-                small = [plan for plan in small if not self.seen.passed(plan)]
-                if not self._noisy and len(small) <= len(smaller):
-                    smaller = [*small, *smaller]
-            smaller = [plan for plan in smaller if not self.seen.passed(plan)]
-            if not self._noisy:
-                yield [plan for plan in smaller[: len(list(bits(points))) + 1] if plan not in self.seen.of_plan]
-            for plan in smaller:
-                if (yield from self._fails(plan, failure)):
-                    points = self._met_when_failing(plan, failure)
-                    break
-            else:
-                break
-        return points
-
-    def _weaken(self, points: int, failure: str) -> Generator[Sequence[Plan], None, int]:
-        """Replaces each fault by the weakest of its site that still fails, by bisection: a ladder is in order."""
-        for number in list(bits(points)):
-            rest = points & ~(1 << number)
-            rungs = sorted(bits(self.seen.at_site[self.points[number].site]), key=lambda n: self.points[n].rung)
-            low, high = 0, rungs.index(number)
-            while low < high:
-                middle = (low + high) // 2
-                plan = rest | 1 << rungs[middle]
-                slides = any(
-                    known != plan and not known & ~plan for known, _ in self.failing
-                )  # to a cause that is known already
-                fails = not slides and not self.seen.passed(plan) and (yield from self._fails(plan, failure))
-                low, high = (low, middle) if fails else (middle + 1, high)
-            points = rest | 1 << rungs[high]
-        return points
-
-    def _fails(self, plan: Plan, failure: str) -> Generator[Sequence[Plan], None, bool]:
-        """Whether it fails like that: once if nothing is random, else if two of at most six runs do."""
-        while True:
-            failed, runs = self.seen.count(plan, failure)
-            if failed >= (2 if self._noisy else 1):
-                return True
-            if runs >= (STEP_RUNS if self._noisy else 1) or (self._noisy and runs >= 4 and not failed):
-                return False
-            yield [plan]
-
-    def _met_when_failing(self, plan: Plan, failure: str) -> int:
-        """What was met of a plan each time it failed: a cause holds nothing that was not met."""
-        for outcome in self.seen.of_plan[plan]:
-            if failure in outcome.failures:
-                plan &= outcome.met
-        return plan
-
-    def _confirmed(self, plan: Plan, failure: str) -> Generator[Sequence[Plan], None, bool]:
-        """Whether fresh runs, those before it was chosen left out, fail more often than calm does: Wald's test.
-
-        What was chosen because it failed looks worse than it is, so only new runs count.
-        """
-        failed_before, runs_before = self.seen.count(plan, failure)
-        while True:
-            failed, runs = (
-                now - then
-                for now, then in zip(self.seen.count(plan, failure), (failed_before, runs_before), strict=True)
-            )
-            calm_failed, calm_runs = self.seen.count(0, failure)
-            calm = max(CALM_LEAST, (calm_failed + 1) / (calm_runs + 2))
-            weight = failed * log(FAILING / calm) + (runs - failed) * log((1 - FAILING) / (1 - calm))
-            if calm >= FAILING or weight <= REFUTED or runs >= CONFIRM_RUNS:
-                return False
-            if weight >= CONFIRMED:
-                return True
-            yield [plan]
-
-
-class Shrink:
-    """Shrinks one plan that failed; `next` as of a search."""
-
-    def __init__(self, points: Sequence[Point], plan: Plan, failure: str, *, noisy: bool = False) -> None:
-        self.search = Search(points, noisy=noisy, known=[plan])
-        self.failure = failure
+    def points(self) -> list[Point]:
+        return self.trials.points
 
     @property
     def causes(self) -> list[FaultCause]:
-        return [cause for cause in self.search.causes if cause.failure == self.failure]
+        """The minimal plans that fail; with noise, those that fail significantly more often than calm."""
+        return [self._shrinks.counted(one.cause, one.failure) for one in self._shrinks.significant()]
+
+    @property
+    def flaky(self) -> list[FaultCause]:
+        """What failed and did not confirm."""
+        proven = self._shrinks.significant()
+        doubtful = [(one.cause, one.failure) for one in self._shrinks.reported if one not in proven]
+        return [self._shrinks.counted(*one) for one in dict.fromkeys([*self._shrinks.unconfirmed, *doubtful])]
+
+    @property
+    def fixed(self) -> list[Plan]:
+        """Known plans that no longer fail."""
+        runs = ((plan, self.trials.of_plan.get(plan, ())) for plan in self._known)
+        return [plan for plan, tried in runs if tried and not any(outcome.failures for outcome in tried)]
+
+    @property
+    def shrink_steps(self) -> dict[tuple[Plan, str], list[tuple[Plan, int, int]]]:
+        """By the points and the failure of a cause: the plans that led to it, with their failed runs and their runs."""
+        return {
+            (one.cause, one.failure): [(plan, *self.trials.count(plan, one.failure)) for plan in one.plans]
+            for one in self._shrinks.reported
+        }
+
+    def state_of(self, number: int) -> PointState:
+        """Whether the point held, failed, cannot be met, or is open."""
+        return Closed(self.trials, self._shrinks.failing).point_state(number)
+
+    def counts_of(self, number: int) -> tuple[int, int]:
+        """The trials that met the point without a failure, and those with one."""
+        failed = [bool(outcome.failures) for outcome in self.trials.outcomes if outcome.met >> number & 1]
+        return len(failed) - sum(failed), sum(failed)
+
+    def coverage(self) -> Coverage:
+        """What the trials say about every point and every pair of points at different sites."""
+        return Closed(self.trials, self._shrinks.failing).coverage()
+
+    def add_points(self, points: Sequence[Point]) -> None:
+        """Adds points at sites that were first reached under a fault; they are numbered after the others."""
+        self.trials.add_points(points)
 
     def next(self, outcomes: Sequence[PlanOutcome]) -> list[Plan]:
-        """Takes the outcomes of the last round; the next round, empty when the plan is as small as it gets."""
+        """Takes the outcomes of the last round, in any order, and returns the next round; an empty one ends the hunt.
+
+        A plan that occurs twice is to be run twice. Plan 0 is a calm trial.
+        """
+        for outcome in sorted(outcomes, key=lambda one: (one.plan, one.met, one.failures, one.shape)):
+            self.trials.add(outcome)
+            self._shrinks.add(outcome)
+            if outcome.gave_up and not any(not one.met & ~outcome.met for one in self.gave_up):
+                self.gave_up = [one for one in self.gave_up if outcome.met & ~one.met] + [outcome]
+        if known := [plan for plan in self._known if plan not in self.trials.of_plan]:
+            return known[: self._round]
+        return self._shrinks.advance()[: self._round] or self._cover()
+
+    def _cover(self) -> list[Plan]:
+        """Plans that cover what is open. In each round, one trial looks for a weaker form of a known cause."""
+        weaker = self._shrinks.advance_weakening()[: self._round]
+        if self._order < 1:
+            return weaker
+        suspects = [one.points for one in self._shrinks.under_way]
+        closed = Closed(self.trials, self._shrinks.failing)
+        for level in range(len(self.trials.held)):
+            work = OpenWork(self.trials, closed, suspects, self._order, level)
+            plans = list(dict.fromkeys([*weaker, *work.plans(self._round - len(weaker))]))
+            if plans:
+                return plans
+        return []
+
+
+class Shrink:
+    """Shrinks one plan that failed; `next` works like that of a search."""
+
+    def __init__(self, points: Sequence[Point], plan: Plan, failure: str, *, noisy: bool = False) -> None:
+        self.search = Search(points, noisy=noisy, order=0, known=[plan], only=failure)
+
+    @property
+    def causes(self) -> list[FaultCause]:
+        return self.search.causes
+
+    def next(self, outcomes: Sequence[PlanOutcome]) -> list[Plan]:
+        """Takes the outcomes of the last round and returns the next one, empty when the plan is as small as it gets."""
         return self.search.next(outcomes)
