@@ -269,7 +269,7 @@ def test_the_workspace_is_also_where_the_task_expects_it(made: Project) -> None:
     told = made.cli("import", "tasks/answer", "--agent", "sh work.sh", "-o", "specs")
     assert "work.sh" not in told.err
     assert yaml.safe_load(made.read("specs/answer/holdfast.yaml"))["setup"]["workdir"] == "/app"
-    assert judged(made, "specs/answer/holdfast.yaml") == (0, "1 of 1 tests passed", "It is a")
+    assert judged(made, "specs/answer/holdfast.yaml") == (0, "1 of 1 tests passed", "It is a number.")
 
 
 def test_files_that_name_a_path_that_cannot_be_there_are_reported(made: Project) -> None:
