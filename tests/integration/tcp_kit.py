@@ -248,6 +248,23 @@ def redis() -> Iterator[tuple[str, int]]:
             yield ("127.0.0.1", port)
 
 
+# -- a table of accounts, and what a client does to it through the plane --------------------------------
+def with_account(server: Any) -> Any:
+    """The server with one account of 100."""
+    server.sql("DROP TABLE IF EXISTS account", "CREATE TABLE account (id int PRIMARY KEY, sum int)")
+    server.sql("INSERT INTO account VALUES (1, 100)")
+    return server
+
+
+def run(db: Any, client: Callable[[int], Any], *injections: Injection, **more: Any) -> Any:
+    """What the client returns, and the trial it ran in."""
+    return through(db.upstream, db.kind, injections, client, **more)
+
+
+def rows(db: Any) -> list[Any]:
+    return list(db.sql("SELECT id, sum FROM account ORDER BY id"))
+
+
 @contextmanager
 def _running(words: Sequence[Any], account: dict[str, Any], folder: Path) -> Iterator[None]:
     log = (folder / "log").open("wb")

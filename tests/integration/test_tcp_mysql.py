@@ -4,7 +4,7 @@ import time
 
 import pymysql
 import pytest
-from tcp_kit import mysql, place, through
+from tcp_kit import mysql, place, rows, run, with_account
 
 
 @pytest.fixture(scope="module")
@@ -15,17 +15,7 @@ def server():
 
 @pytest.fixture
 def db(server):
-    server.sql("DROP TABLE IF EXISTS account", "CREATE TABLE account (id int PRIMARY KEY, sum int)")
-    server.sql("INSERT INTO account VALUES (1, 100)")
-    return server
-
-
-def run(db, client, *injections, **more):
-    return through(db.upstream, "mysql", injections, client, **more)
-
-
-def rows(db):
-    return db.sql("SELECT id, sum FROM account ORDER BY id")
+    return with_account(server)
 
 
 def say(connection, sql, *params):
@@ -55,18 +45,6 @@ def prepared(connection, sql):
 
 
 NEVER = place("db", "slow_query", on_call=10_000)
-
-
-def test_without_faults_everything_passes(db):
-    def client(port):
-        with db.connect(port) as connection:
-            insert(connection)
-            connection.commit()
-            return len(say(connection, "SELECT repeat('x', 3000000)")[0][0])
-
-    size, one = run(db, client)
-    assert (size, one.met) == (3_000_000, [])
-    assert rows(db) == [(1, 100), (2, 5)]
 
 
 def test_reading_along_changes_nothing(db):
@@ -106,46 +84,6 @@ def test_transactions_are_counted_with_and_without_autocommit(db):
 
     _, one = run(db, client, NEVER)
     assert one.context.weather.calls == {"service:db": 2, "transaction:db": 5}
-
-
-@pytest.mark.parametrize("settings", [{"at": "write"}, {"at": "commit"}])
-def test_killed_mid_transaction_is_rolled_back(db, settings):
-    def client(port):
-        connection = db.connect(port)
-        with pytest.raises(pymysql.err.OperationalError) as raised:
-            renew(connection)
-        with db.connect(port) as again:
-            insert(again, 3)
-            again.commit()
-        return raised.value.args[0]
-
-    code, one = run(db, client, place("db", "killed_mid_transaction", times=1, **settings))
-    assert code == 2013
-    assert rows(db) == [(1, 100), (3, 5)]
-    assert one.met == [("killed_mid_transaction", 1, "met")]
-
-
-@pytest.mark.parametrize("autocommit", [True, False])
-def test_killed_when_done_is_committed_and_the_client_cannot_know(db, autocommit):
-    def client(port):
-        connection = db.connect(port, autocommit=autocommit)
-        with pytest.raises(pymysql.err.OperationalError):
-            insert(connection) if autocommit else renew(connection)
-
-    _, one = run(db, client, place("db", "killed_mid_transaction", at="commit", outcome="done"))
-    assert rows(db) == [(1, 100), (2, 5 if autocommit else 0)]
-    assert [entry.would for entry in one.context.ledger] == ["OK"]
-
-
-@pytest.mark.parametrize("at", ["write", "commit"])
-def test_a_write_of_its_own_is_killed_before_it_is_done(db, at):
-    def client(port):
-        connection = db.connect(port, autocommit=True)
-        with pytest.raises(pymysql.err.OperationalError):
-            insert(connection)
-
-    run(db, client, place("db", "killed_mid_transaction", at=at))
-    assert rows(db) == [(1, 100)]
 
 
 @pytest.mark.parametrize("at", ["write", "commit"])
@@ -210,28 +148,6 @@ def test_a_prepared_write_is_met(db):
     code, one = run(db, client, place("db", "read_only"))
     assert (code, rows(db)) == (1290, [(1, 100)])
     assert one.met == [("read_only", 1, "met")]
-
-
-def test_slow_query_is_slow(db):
-    def client(port):
-        with db.connect(port) as connection:
-            began = time.monotonic()
-            say(connection, "SELECT seq FROM seq_1_to_1000")
-            return time.monotonic() - began
-
-    took, one = run(db, client, place("db", "slow_query", delay_ms=150))
-    assert took >= 0.15
-    assert one.met == [("slow_query", 1, "met")]
-
-
-def test_connections_exhausted_is_said_as_the_server_says_it(db):
-    def client(port):
-        with pytest.raises(pymysql.err.OperationalError) as raised:
-            db.connect(port)
-        return raised.value.args
-
-    said, _ = run(db, client, place("db", "connections_exhausted"))
-    assert said == (1040, "Too many connections")
 
 
 def test_a_table_made_in_a_transaction_commits_it(db):

@@ -5,7 +5,7 @@ import time
 
 import psycopg
 import pytest
-from tcp_kit import place, postgres, through
+from tcp_kit import place, postgres, rows, run, with_account
 
 
 @pytest.fixture(scope="module")
@@ -16,28 +16,11 @@ def server():
 
 @pytest.fixture
 def db(server):
-    server.sql("DROP TABLE IF EXISTS account", "CREATE TABLE account (id int PRIMARY KEY, sum int)")
-    server.sql("INSERT INTO account VALUES (1, 100)")
-    return server
-
-
-def run(db, client, *injections, **more):
-    return through(db.upstream, "postgres", injections, client, **more)
-
-
-def rows(db):
-    return db.sql("SELECT id, sum FROM account ORDER BY id")
+    return with_account(server)
 
 
 def insert(connection, id=2):
     connection.execute("INSERT INTO account VALUES (%s, 5)", (id,))
-
-
-def renew(connection):
-    """A transaction of two writes."""
-    insert(connection)
-    connection.execute("UPDATE account SET sum = 0 WHERE id = 2")
-    connection.commit()
 
 
 def pipelined(connection):
@@ -47,19 +30,6 @@ def pipelined(connection):
         insert(connection, 3)
         if not connection.autocommit:
             connection.commit()
-
-
-def test_without_faults_everything_passes(db):
-    def client(port):
-        with db.connect(port) as connection:
-            insert(connection)
-            big = connection.execute("SELECT repeat('x', 3000000), generate_series(1, 3)").fetchall()
-            return [len(row[0]) for row in big]
-
-    result, one = run(db, client)
-    assert result == [3_000_000] * 3
-    assert rows(db) == [(1, 100), (2, 5)]
-    assert (one.met, one.context.weather.calls) == ([], {"service:db": 1})
 
 
 NEVER = place("db", "slow_query", on_call=10_000)
@@ -115,23 +85,6 @@ def test_transactions_are_counted_whether_they_write_or_not(db):
     assert one.context.weather.calls == {"service:db": 2, "transaction:db": 5}
 
 
-@pytest.mark.parametrize("settings", [{"at": "write"}, {"at": "commit"}, {"at": "commit", "outcome": "lost"}])
-def test_killed_mid_transaction_is_rolled_back(db, settings):
-    def client(port):
-        connection = db.connect(port)
-        connection.execute("SELECT 1")
-        connection.commit()
-        with pytest.raises(psycopg.OperationalError):
-            renew(connection)
-        with db.connect(port) as again:
-            insert(again, 3)
-
-    _, one = run(db, client, place("db", "killed_mid_transaction", times=1, **settings))
-    assert rows(db) == [(1, 100), (3, 5)]
-    assert one.met == [("killed_mid_transaction", 2, "met")]
-    assert one.context.ledger[0].plane == "service"
-
-
 def test_killed_after_a_write_the_write_had_happened(db):
     def client(port):
         with pytest.raises(psycopg.OperationalError):
@@ -140,18 +93,6 @@ def test_killed_after_a_write_the_write_had_happened(db):
     _, one = run(db, client, place("db", "killed_mid_transaction"))
     assert one.context.ledger[0].would == "INSERT 0 1"
     assert rows(db) == [(1, 100)]
-
-
-@pytest.mark.parametrize("autocommit", [True, False])
-def test_killed_when_done_is_committed_and_the_client_cannot_know(db, autocommit):
-    def client(port):
-        connection = db.connect(port, autocommit=autocommit)
-        with pytest.raises(psycopg.OperationalError):
-            insert(connection) if autocommit else renew(connection)
-
-    _, one = run(db, client, place("db", "killed_mid_transaction", at="commit", outcome="done"))
-    assert rows(db) == [(1, 100), (2, 5 if autocommit else 0)]
-    assert one.met == [("killed_mid_transaction", 1, "met")]
 
 
 def test_serialization_failure_of_a_write_of_its_own(db):
@@ -287,18 +228,6 @@ def test_slow_query_lets_copy_pass(db):
 
     run(db, client, place("db", "slow_query", delay_ms=10))
     assert rows(db) == [(1, 100), (9, 9)]
-
-
-def test_connections_exhausted_is_said_as_the_server_says_it(db):
-    def client(port):
-        with pytest.raises(psycopg.OperationalError) as raised:
-            db.connect(port)
-        db.connect(port).close()
-        return str(raised.value)
-
-    said, one = run(db, client, place("db", "connections_exhausted", times=1))
-    assert "too many clients" in said
-    assert one.met == [("connections_exhausted", 1, "met")]
 
 
 def test_a_fault_fires_on_the_transaction_that_the_schedule_says(db):
