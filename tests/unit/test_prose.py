@@ -22,7 +22,6 @@ ALLOWED = {
     "planes/llm/sources/model_client.py": "what a provider says of a request that it refused",
     "reading/tree.py": "the messages of the YAML library",
     "report/causes/cause_words.py": "which of a cause's reasons is already shown; only the text depends on it",
-    "report/overall.py": "to do: the count in a part's reasons, which its row has already said",
     "report/formats/sarif.py": "whether a full stop is missing",
     "runner/conditions.py": "whether trials say the same or each its own",
     "runner/run.py": "whether the same warning, with its code, is stored already",

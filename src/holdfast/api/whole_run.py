@@ -197,7 +197,7 @@ def look_whole(whole: RunDir) -> WholeOutcome:
         results,
         least=None,
         duration_s=0.0,
-        reasons=[(INTERRUPTED, why)],
+        reasons=[Reason(INTERRUPTED, why, "interrupted")],
         warnings=_warnings(outcomes),
     )
     return WholeOutcome(result, outcomes, spec, whole, stack, running)

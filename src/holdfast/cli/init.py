@@ -11,9 +11,6 @@ from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 from holdfast.starter.recipe import Recipe, read_recipe, recipe_files, recipe_names
 
-_SCRIPTED = b'# A script answers its model calls, so no key is needed.\nmodels:\n  "*": {script: model.yaml}\n'
-"""As it stands in the spec of every recipe with a model."""
-
 
 def list_recipes() -> str:
     """Every recipe, with what it is for."""
@@ -29,8 +26,18 @@ def chosen_files(name: str, model: str | None) -> dict[str, bytes]:
     if model is None:
         return files
     entry = _entry(name, recipe, model)
-    spec = files["holdfast.yaml"].replace(_SCRIPTED, f"# The model that answers its calls.\n{entry}".encode())
-    return {**{path: text for path, text in files.items() if path != "model.yaml"}, "holdfast.yaml": spec}
+    spec = _with_models(files["holdfast.yaml"].decode(), f"# The model that answers its calls.\n{entry}")
+    return {**{path: text for path, text in files.items() if path != "model.yaml"}, "holdfast.yaml": spec.encode()}
+
+
+def _with_models(spec: str, section: str) -> str:
+    """The spec with another `models:` section in place of its own and of the comment directly above."""
+    lines = spec.splitlines(keepends=True)
+    start = lines.index("models:\n")
+    end = next((n for n in range(start + 1, len(lines)) if not lines[n].startswith(" ")), len(lines))
+    while start and lines[start - 1].startswith("#"):
+        start -= 1
+    return "".join([*lines[:start], section, *lines[end:]])
 
 
 def _entry(name: str, recipe: Recipe, model: str) -> str:

@@ -24,6 +24,8 @@ class PartResult(Struct, frozen=True, omit_defaults=True):
     passed: bool = False
     exit_code: int = 0
     reasons: tuple[str, ...] = ()
+    reason_codes: tuple[str, ...] = ()
+    """The codes of these reasons; empty if the part passed."""
     interval: Interval | None = None
     mutation: MutationScore | None = None
     run: str = ""

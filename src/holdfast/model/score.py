@@ -261,6 +261,8 @@ class Score(Struct, frozen=True, omit_defaults=True):
     """pass^k by k, the mean over cells, if there are several replicas."""
     reasons: tuple[str, ...] = ()
     """Why the verdict is what it is, for people."""
+    reason_codes: tuple[str, ...] = ()
+    """The codes of these reasons, from `REASON_CODES`; empty if the run passed."""
     min_score: float | None = None
     best: float | None = None
     """The score if every harness error had passed; None if there is none."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -19,8 +19,8 @@ from holdfast.report.safe import ascii_only, one_line
 from holdfast.report.terminal.paint import Paint, painter
 from holdfast.store.run_names import name_here
 
-_COUNTED = re.compile(r"\d+ of \d+ \w+ failed")
-"""Says again what stands before it: `15 of 24 mutations passed`."""
+_COUNTED = "cases-failed"
+"""The code of a reason that repeats the count of passes before it: `15 of 24 mutations passed`."""
 _WARNINGS = 3
 """Lines of warnings below the verdict."""
 _SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not run": "–"}
@@ -57,7 +57,8 @@ def result_words(part: PartResult) -> str:
     """The result, or why the part did not run."""
     if not part.ran:
         return f"not run: {part.skipped}"
-    reasons = [reason for reason in part.reasons if not _COUNTED.fullmatch(reason)] if part.exit_code else []
+    coded = zip_longest(part.reasons, part.reason_codes, fillvalue="") if part.exit_code else ()
+    reasons = [text for text, code in coded if code != _COUNTED]
     return "; ".join(text for text in (part.said, *reasons) if text)
 
 
@@ -178,6 +179,7 @@ def _part(part: PartResult, whole: Overall) -> dict[str, Any]:
         "passed": (part.passed and not whole.shard) if part.ran else None,
         "exit_code": part.exit_code if part.ran else None,
         "reasons": part.reasons,
+        "reason_codes": part.reason_codes,
         "said": part.said,
         "trials": part.trials,
         "run_id": part.run or None,

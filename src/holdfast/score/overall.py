@@ -41,10 +41,10 @@ def overall_score(
     value, best = _mean(shared), _best(shared)
     reasons = [*of_parts(shared), *findings, *below(value, best, least, "overall")]
     if value is None and not any(part.ran and part.passed for part in shared):
-        reasons.append((UNPROVEN, "no part has a score"))
-    reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
-    code = reasons[0][0] if reasons else HELD
-    texts = tuple(text for _, text in reasons) or (_held(shared),)
+        reasons.append(Reason(UNPROVEN, "no part has a score", "no-score"))
+    reasons.sort(key=lambda one: PRECEDENCE.index(one.exit_code))
+    code = reasons[0].exit_code if reasons else HELD
+    texts = tuple(one.text for one in reasons) or (_held(shared),)
     return OverallScore(shared, None if value is None else round(value, 2), code, texts)
 
 
@@ -73,7 +73,7 @@ def of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
     """The deciding reasons of the parts."""
     for part in parts:
         if part.exit_code != HELD:
-            yield part.exit_code, f"{part.part}: {part.skipped or ', '.join(part.reasons)}"
+            yield Reason(part.exit_code, f"{part.part}: {part.skipped or ', '.join(part.reasons)}", "part-failed")
 
 
 def _held(parts: Sequence[PartResult]) -> str:
@@ -98,16 +98,18 @@ def of_shard(score: Score, options: ScoreOptions) -> Score:
     run.
     """
     code, why = _decided(score, options)
-    return replace(score, shard=options.shard, passed=False, exit_code=code, reasons=(why,))
+    return replace(
+        score, shard=options.shard, passed=False, exit_code=code, reasons=(why,), reason_codes=("one-shard",)
+    )
 
 
 def whole_of_shard(parts: Sequence[PartResult], shard: str) -> OverallScore:
     """One shard of every part: a failure is final; it has no score, and passes nothing by itself."""
     shared = with_shares([replace(part, passed=False) for part in parts])
-    reasons = sorted(of_parts(shared), key=lambda one: PRECEDENCE.index(one[0]))
+    reasons = sorted(of_parts(shared), key=lambda one: PRECEDENCE.index(one.exit_code))
     if not reasons:
         return OverallScore(shared, None, HELD, (_stored(shard, sum(part.trials for part in parts)),))
-    return OverallScore(shared, None, reasons[0][0], tuple(text for _, text in reasons))
+    return OverallScore(shared, None, reasons[0].exit_code, tuple(one.text for one in reasons))
 
 
 def _decided(score: Score, options: ScoreOptions) -> tuple[int, str]:

@@ -29,12 +29,12 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
     reasons = list(_reasons(cases, options, unproven if matrix is None else 0))
     reasons += () if options.interrupted else matrix or ()
     reasons += left_out(options)
-    reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
-    code = reasons[0][0] if reasons else HELD
+    reasons.sort(key=lambda one: PRECEDENCE.index(one.exit_code))
+    code = reasons[0].exit_code if reasons else HELD
     held = (_held(cases), *(_beside(contract) if matrix is not None else ()))
-    texts = tuple(text for _, text in reasons) or held
+    texts, codes = tuple(one.text for one in reasons) or held, tuple(one.code for one in reasons)
     if matrix is not None:
-        return replace(contract, passed=code == HELD, exit_code=code, reasons=texts)
+        return replace(contract, passed=code == HELD, exit_code=code, reasons=texts, reason_codes=codes)
     # A scenario without a matrix has rules but no cells: only spending and counts remain.
     return Score(
         value=None,
@@ -55,11 +55,19 @@ def beside_cells(contract: Score, cases: Sequence[Case], options: ScoreOptions) 
     if not cases or options.interrupted:
         return contract
     reasons = list(_reasons(cases, options, 0))
-    reasons += [(contract.exit_code, text) for text in contract.reasons if contract.exit_code != HELD]
-    reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
+    if contract.exit_code != HELD:
+        coded = zip(contract.reasons, contract.reason_codes, strict=True)
+        reasons += [Reason(contract.exit_code, text, code) for text, code in coded]
+    reasons.sort(key=lambda one: PRECEDENCE.index(one.exit_code))
     if not reasons:
         return contract
-    return replace(contract, passed=False, exit_code=reasons[0][0], reasons=tuple(text for _, text in reasons))
+    return replace(
+        contract,
+        passed=False,
+        exit_code=reasons[0].exit_code,
+        reasons=tuple(one.text for one in reasons),
+        reason_codes=tuple(one.code for one in reasons),
+    )
 
 
 def passed(cases: Sequence[Case]) -> bool:
@@ -70,18 +78,18 @@ def passed(cases: Sequence[Case]) -> bool:
 def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Iterator[Reason]:
     """`unproven` is the number of unproven rules that no matrix counts."""
     if options.interrupted:
-        yield INTERRUPTED, "the run was interrupted"
+        yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
     failed = sum(case.status == "fail" for case in cases)
     broken = sum(_broken(case, options) for case in cases)
     if failed:
-        yield VIOLATED, f"{failed} of {_cases(len(cases))} failed"
+        yield Reason(VIOLATED, f"{failed} of {_cases(len(cases))} failed", "cases-failed")
     if options.interrupted:  # trials that did not run are not an error, and prove nothing either way
         return
     if broken > options.max_errors:
-        yield BROKEN, f"{_cases(broken)} could not be judged: harness error"
+        yield Reason(BROKEN, f"{_cases(broken)} could not be judged: harness error", "harness-errors")
     yield from _undecided(cases, options)
     if options.strict and unproven:
-        yield UNPROVEN, f"{unproven} rules unproven, and none is allowed (strict)"
+        yield Reason(UNPROVEN, f"{unproven} rules unproven, and none is allowed (strict)", "unproven-strict")
 
 
 def _broken(case: Case, options: ScoreOptions) -> bool:
@@ -100,11 +108,13 @@ def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]
     vacuous = sum(bool(case.unmet) and not case.undecided for case in unproven)
     others = len(unproven) - vacuous
     if vacuous and not options.allow_vacuous:
-        yield UNPROVEN, f"{vacuous} of {_cases(len(cases))} undecided: no trial met a fault that its rules need"
+        text = f"{vacuous} of {_cases(len(cases))} undecided: no trial met a fault that its rules need"
+        yield Reason(UNPROVEN, text, "cases-undecided")
     if others:
-        yield UNPROVEN, f"{others} of {_cases(len(cases))} undecided: rules are unproven for reasons outside the agent"
+        text = f"{others} of {_cases(len(cases))} undecided: rules are unproven for reasons outside the agent"
+        yield Reason(UNPROVEN, text, "cases-undecided")
     if not vacuous and not others and all(case.status == "error" for case in cases):
-        yield UNPROVEN, "no case was decided"
+        yield Reason(UNPROVEN, "no case was decided", "nothing-counted")
 
 
 def _beside(contract: Score) -> Iterator[str]:

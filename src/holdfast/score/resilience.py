@@ -56,6 +56,7 @@ def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reas
         flaky=summary.flaky,
         pass_hat=_pass_hat(summary.tries, replicas) if summary.tries else {},
         reasons=ruling.reasons,
+        reason_codes=ruling.reason_codes,
         min_score=least,
         best=_rounded(summary.sums().best) if summary.count("error") else None,
         attacks=tally.attacks.result(),

@@ -13,8 +13,13 @@ from holdfast.spec.references import param_text
 
 HELD, VIOLATED, INTERRUPTED, BROKEN, UNPROVEN = 0, 1, 2, 3, 5
 
-Reason = tuple[int, str]
-"""An exit code and its reason."""
+
+class Reason(NamedTuple):
+    """A reason for the verdict: its exit code, a sentence for people, and a code of `REASON_CODES`."""
+
+    exit_code: int
+    text: str
+    code: str
 
 
 PRECEDENCE = (INTERRUPTED, VIOLATED, BROKEN, UNPROVEN, HELD)
@@ -46,6 +51,7 @@ class Ruling(NamedTuple):
 
     exit_code: int
     reasons: tuple[str, ...]
+    reason_codes: tuple[str, ...]
     critical: tuple[str, ...]
     tolerated: tuple[str, ...]
     beside_cases: tuple[Reason, ...] = ()
@@ -66,69 +72,74 @@ def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options:
     ]
     # In order of precedence: the first decides the exit code.
     reasons = sorted(
-        (*_interrupted(options), *deciding, *plain, *left_out(options)), key=lambda one: PRECEDENCE.index(one[0])
+        (*_interrupted(options), *deciding, *plain, *left_out(options)), key=lambda one: PRECEDENCE.index(one.exit_code)
     )
-    words = tuple(text for _, text in reasons) or _held(len(tolerated), summary.count("error"), least, options)
-    code = reasons[0][0] if reasons else HELD
-    return Ruling(code, words, _names(critical), _names(tolerated), tuple(deciding))
+    words = tuple(one.text for one in reasons) or _held(len(tolerated), summary.count("error"), least, options)
+    code = reasons[0].exit_code if reasons else HELD
+    codes = tuple(one.code for one in reasons)
+    return Ruling(code, words, codes, _names(critical), _names(tolerated), tuple(deciding))
 
 
 def _interrupted(options: ScoreOptions) -> Iterator[Reason]:
     if options.interrupted:
-        yield INTERRUPTED, "the run was interrupted"
+        yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
 
 
 def left_out(options: ScoreOptions) -> Iterator[Reason]:
     """The reason that trials were left out: they may have failed."""
     if options.unrun:
         of = f"{options.planned} trial{'' if options.planned == 1 else 's'}"
-        yield UNPROVEN, f"{options.unrun} of {of} {'was' if options.unrun == 1 else 'were'} not run"
+        text = f"{options.unrun} of {of} {'was' if options.unrun == 1 else 'were'} not run"
+        yield Reason(UNPROVEN, text, "trials-not-run")
 
 
 def below(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
     """The reason that the score is below the minimum, even if every harness error had passed; compared as shown."""
     if least is not None and value is None:
-        yield UNPROVEN, f"there is no {name} to hold against the minimum {least:g}: nothing that counts was decided"
+        text = f"there is no {name} to hold against the minimum {least:g}: nothing that counts was decided"
+        yield Reason(UNPROVEN, text, "no-score")
     if least is None or value is None or not _under(value, least):
         return
     short = f"{name} {value:.2f} is below the minimum {least:g}"
     if best is not None and not _under(best, least):
-        yield BROKEN, f"{short}, but harness errors may be the reason"
+        yield Reason(BROKEN, f"{short}, but harness errors may be the reason", "below-minimum")
     else:
-        yield VIOLATED, short
+        yield Reason(VIOLATED, short, "below-minimum")
 
 
 def _violated_others(others: int, critical: int) -> Iterator[Reason]:
     if others:
-        yield VIOLATED, f"{_cells(others, 'other' if critical else '')} failed"
+        yield Reason(VIOLATED, f"{_cells(others, 'other' if critical else '')} failed", "cells-failed")
 
 
 def _violated(critical: Sequence[Cell], sums: Sums, least: float | None) -> Iterator[Reason]:
     if critical:
-        yield VIOLATED, f"{_cells(len(critical), 'critical')} failed"
+        yield Reason(VIOLATED, f"{_cells(len(critical), 'critical')} failed", "critical-cells-failed")
     if least is not None and _under(sums.score, least) and _under(sums.best, least):
-        yield VIOLATED, f"score {sums.score:.2f} is below the minimum {least:g}"
+        yield Reason(VIOLATED, f"score {sums.score:.2f} is below the minimum {least:g}", "below-minimum")
 
 
 def _broken(errors: int, sums: Sums, least: float | None, options: ScoreOptions) -> Iterator[Reason]:
     if errors > options.max_errors:
-        yield BROKEN, f"{_cells(errors, 'error')}: harness error"
+        yield Reason(BROKEN, f"{_cells(errors, 'error')}: harness error", "harness-errors")
     if least is not None and _under(sums.score, least) and not _under(sums.best, least):
         # Harness errors may be tolerated, but not if they decide the verdict.
-        yield BROKEN, f"score {sums.score:.2f} is below the minimum {least:g}, but error cells may be why"
+        text = f"score {sums.score:.2f} is below the minimum {least:g}, but error cells may be why"
+        yield Reason(BROKEN, text, "below-minimum")
 
 
 def _unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[Reason]:
     if not summary.count("pass", "fail"):
-        yield UNPROVEN, "no cell counted"
+        yield Reason(UNPROVEN, "no cell counted", "nothing-counted")
     else:
-        yield from ((UNPROVEN, f"critical rule {name}: none of its cells counted") for name in summary.uncounted)
+        for name in summary.uncounted:
+            yield Reason(UNPROVEN, f"critical rule {name}: none of its cells counted", "critical-rule-uncounted")
     if not options.allow_vacuous:
         for name in vacuous:
-            yield UNPROVEN, f"scenario {name} met none of its faults"
+            yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
     unproven = summary.count("unproven")
     if options.strict and unproven:
-        yield UNPROVEN, f"{_cells(unproven, 'unproven')}, and none is allowed (strict)"
+        yield Reason(UNPROVEN, f"{_cells(unproven, 'unproven')}, and none is allowed (strict)", "unproven-strict")
 
 
 def _held(tolerated: int, errors: int, least: float | None, options: ScoreOptions) -> tuple[str, ...]:

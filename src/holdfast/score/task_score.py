@@ -34,9 +34,9 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
     vacuous = tally.vacuous(unasked=options.unasked > 0)
     reasons = sorted(
         _reasons(spec, cases, _uncounted(tally), vacuous, (value, best, least), options, noun),
-        key=lambda one: PRECEDENCE.index(one[0]),
+        key=lambda one: PRECEDENCE.index(one.exit_code),
     )
-    code = reasons[0][0] if reasons else HELD
+    code = reasons[0].exit_code if reasons else HELD
     decided = [case for case in cases if case.status in ("pass", "fail")]
     return Score(
         value=None if value is None else round(value, 2),
@@ -52,7 +52,8 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
         tolerated=_tolerated(cases, value, least),
         vacuous=vacuous,
         flaky=sum(case.flaky for case in cases),
-        reasons=tuple(text for _, text in reasons) or (_held(cases, least, noun),),
+        reasons=tuple(one.text for one in reasons) or (_held(cases, least, noun),),
+        reason_codes=tuple(one.code for one in reasons),
         min_score=least,
         best=None if best is None or not _counts(cases)["error"] else round(best, 2),
         attacks=tally.attacks.result(),
@@ -112,19 +113,20 @@ def _reasons(
     value, best, least = values
     counts = _counts(cases)
     if options.interrupted:
-        yield INTERRUPTED, "the run was interrupted"
+        yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
     grave = {rule.id for rule in spec.invariants if rule.critical}
     critical = sum(case.status == "fail" and not grave.isdisjoint(case.failed) for case in cases)
     if critical:
-        yield VIOLATED, f"a critical rule failed in {_plural(critical, noun)}"
+        yield Reason(VIOLATED, f"a critical rule failed in {_plural(critical, noun)}", "critical-rule-failed")
     if least is None and not critical:
         for group, what in _kinds(cases, noun):
             failed = _counts(group)["fail"]
             if failed:
-                yield VIOLATED, f"{failed} of {_plural(len(group), what)} failed"
+                yield Reason(VIOLATED, f"{failed} of {_plural(len(group), what)} failed", "cases-failed")
     yield from below(value, best, least, "score")
     if counts["error"] > options.max_errors and not options.interrupted:
-        yield BROKEN, f"{_plural(counts['error'], noun)} could not be judged: harness error"
+        text = f"{_plural(counts['error'], noun)} could not be judged: harness error"
+        yield Reason(BROKEN, text, "harness-errors")
     if not options.interrupted:
         yield from _unproven(counts, value, uncounted, vacuous, options, noun)
     yield from left_out(options)
@@ -139,13 +141,16 @@ def _unproven(
     noun: str,
 ) -> Iterator[Reason]:
     if value is None:  # probes, or mutations without weight, do not count for the score
-        yield UNPROVEN, f"no {noun} that counts was decided"
+        yield Reason(UNPROVEN, f"no {noun} that counts was decided", "nothing-counted")
     else:
-        yield from ((UNPROVEN, f"critical rule {name}: nothing that it judges counted") for name in uncounted)
+        for name in uncounted:
+            yield Reason(UNPROVEN, f"critical rule {name}: nothing that it judges counted", "critical-rule-uncounted")
     if not options.allow_vacuous:
-        yield from ((UNPROVEN, f"scenario {name} met none of its faults") for name in vacuous)
+        for name in vacuous:
+            yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
     if options.strict and counts["unproven"]:
-        yield UNPROVEN, f"{_plural(counts['unproven'], noun)} unproven, and none is allowed (strict)"
+        text = f"{_plural(counts['unproven'], noun)} unproven, and none is allowed (strict)"
+        yield Reason(UNPROVEN, text, "unproven-strict")
 
 
 def _tolerated(cases: Iterable[Case], value: float | None, least: float | None) -> tuple[str, ...]:

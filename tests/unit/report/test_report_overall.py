@@ -21,7 +21,8 @@ MADE = MutationScore(0.5, Share(1, 2), Share(0, 0))
 PARTS = (
     PartResult("contract", 80.0, weight=0.35, share=0.64, passed=True, said="4 of 5 cells passed", trials=5),
     PartResult(
-        "mutation", 50.0, weight=0.2, share=0.36, exit_code=1, reasons=("1 of 2 mutations failed",), mutation=MADE,
+        "mutation", 50.0, weight=0.2, share=0.36, exit_code=1, reasons=("1 of 2 mutations failed",),
+        reason_codes=("cases-failed",), mutation=MADE,
         interval=Interval(9.0, 91.0), said="1 of 2 mutations passed",
     ),
     PartResult("replay", weight=0.1, skipped="the file has no replays"),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import holdfast
 from golden_words import Golden
 from holdfast.model.overall import PartResult
+from holdfast.model.reason_codes import REASON_CODES
 from holdfast.model.spec import PartWeights
 from holdfast.score.overall import interrupted, overall_score, weight_of, with_shares
-from holdfast.score.ruling import VIOLATED
+from holdfast.score.ruling import VIOLATED, Reason
 
 CONTRACT = PartResult("contract", 80.0, weight=0.35, passed=True)
 MUTATION = PartResult("mutation", 50.0, weight=0.2, passed=True)
@@ -52,7 +57,7 @@ def test_the_worst_verdict_of_a_part_decides(codes: tuple[int, int], code: int) 
 
 
 def test_what_else_was_found_decides_too(golden: Golden) -> None:
-    found = overall_score([CONTRACT], findings=[(VIOLATED, "rule x is worse")])
+    found = overall_score([CONTRACT], findings=[Reason(VIOLATED, "rule x is worse", "worse-than-baseline")])
     assert found.exit_code == 1
     golden(found.reasons)
 
@@ -67,3 +72,15 @@ def test_a_scenario_has_no_weight() -> None:
     weights = PartWeights()
     assert weight_of("scenario", weights) == 0.0
     assert weight_of("mutation", weights) == weights.mutation > 0
+
+
+def test_every_reason_has_a_documented_code_and_every_code_is_used() -> None:
+    source = Path(holdfast.__file__).parent
+    calls = [
+        node
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Reason"
+    ]
+    literals = {code.value for call in calls for code in call.args[2:] if isinstance(code, ast.Constant)}
+    assert literals | {"one-shard"} == set(REASON_CODES)

@@ -92,6 +92,7 @@ def _tasks(run: Run) -> dict[str, Any]:
         "critical_failed": score.critical_failed,
         "tolerated": score.tolerated,
         "reasons": score.reasons,
+        "reason_codes": score.reason_codes,
         "min_score": score.min_score,
         "spent": score.spent and _spent(score.spent),
     }
@@ -208,6 +209,7 @@ def _contract(run: Run, score: Score) -> dict[str, Any]:
         "critical_failed": score.critical_failed,
         "tolerated": score.tolerated,
         "reasons": score.reasons,
+        "reason_codes": score.reason_codes,
         "min_score": score.min_score,
         "attacks": score.attacks and _attacks(score.attacks),
         "spent": score.spent and _spent(score.spent),

@@ -62,9 +62,10 @@ def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tup
     try:
         comparison = compare_runs(baseline, whole, environ=environ)
     except HoldfastError as refused:
-        return [(BROKEN, f"the baseline {baseline.id} could not be compared: {refused}")], []
+        return [Reason(BROKEN, f"the baseline {baseline.id} could not be compared: {refused}", "baseline-unusable")], []
     reasons = [
-        (VIOLATED, f"{_rule(one)} is worse than in run {baseline.id}: {_change(one)}") for one in comparison.of("worse")
+        Reason(VIOLATED, f"{_rule(one)} is worse than in run {baseline.id}: {_change(one)}", "worse-than-baseline")
+        for one in comparison.of("worse")
     ]
     notes = [f"{_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in comparison.of("better")]
     unsure = comparison.of("cannot tell")

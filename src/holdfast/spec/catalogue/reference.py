@@ -8,6 +8,7 @@ from holdfast.model.capabilities import LACKS
 from holdfast.model.doctor_codes import DOCTOR_CODES
 from holdfast.model.error_codes import ERROR_CODES
 from holdfast.model.problem_codes import PROBLEM_CODES
+from holdfast.model.reason_codes import REASON_CODES
 from holdfast.model.run_warning import NOTES, WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
@@ -162,6 +163,13 @@ Codes that begin with `lint-` are warnings: the file can be run, and probably do
 |---|---|"""
 
 
+_REASONS_INTRO = """
+## Codes of verdicts
+
+`reason_codes` of a run's JSON has one code for each of its `reasons`.
+
+| code | meaning |
+|---|---|"""
 _DOCTOR_INTRO = """
 ## Codes of `holdfast doctor`
 
@@ -182,6 +190,7 @@ def codes_page() -> str:
     rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(meanings.items())]
     lines = [_CODES_INTRO, *rows]
     tables = (
+        (_REASONS_INTRO, REASON_CODES),
         (_WARNINGS_INTRO, WARNINGS),
         (_NOTES_INTRO, NOTES),
         (_ERRORS_INTRO, ERROR_CODES),

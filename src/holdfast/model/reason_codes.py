@@ -1,0 +1,27 @@
+"""The codes of reasons for a run's verdict. Scripts and tests rely on them; the sentences may change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+REASON_CODES: Mapping[str, str] = {
+    "baseline-unusable": "the baseline could not be compared",
+    "below-minimum": "the score is below the minimum",
+    "cases-failed": "cases failed: tasks, mutations or sessions",
+    "cases-undecided": "cases are undecided because their rules are unproven",
+    "cells-failed": "cells of ordinary rules failed",
+    "critical-cells-failed": "cells of critical rules failed",
+    "critical-rule-failed": "a critical rule failed on a mutation or a session",
+    "critical-rule-uncounted": "nothing that a critical rule judges counted",
+    "harness-errors": "more harness errors than `--max-errors` allows",
+    "interrupted": "the run was interrupted",
+    "no-score": "there is no score to compare with the minimum",
+    "nothing-counted": "no cell or case was decided",
+    "one-shard": "this is one shard; `holdfast merge` decides",
+    "part-failed": "a part of a `ci` run failed",
+    "trials-not-run": "fail-fast left trials out",
+    "unproven-strict": "something is unproven, and `--strict` allows none",
+    "vacuous-scenario": "no trial of a scenario met any of its faults",
+    "worse-than-baseline": "a rule is worse than in the baseline",
+}
+"""Every code in `reason_codes` of a score and its meaning. `docs/codes.md` is generated from it."""
