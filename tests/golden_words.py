@@ -42,6 +42,8 @@ def write(file: Path, test: str, values: list[Any]) -> None:
 
 
 def normalized(value: object, tmp_path: Path) -> Any:
-    text = json.dumps(value, ensure_ascii=False).replace(str(tmp_path), "<tmp>").replace(os.path.dirname(__file__), "")
+    text = json.dumps(value, ensure_ascii=False)
+    for path, name in ((str(tmp_path), "<tmp>"), (tmp_path.name, "<tmp>"), (os.path.dirname(__file__), "")):
+        text = text.replace(path, name)
     text = re.sub(r"(test_\w+\.py:)\d+", r"\1<line>", text)
     return json.loads(re.sub(r"(\w\]?:|', )\d{4,5}\b", r"\1<port>", text))

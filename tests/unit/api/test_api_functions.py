@@ -201,7 +201,7 @@ def test_a_number_that_the_command_line_would_not_take_is_refused(given: dict[st
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"part": "nope"}, "part is 'nope', expected one of contract, scenario, mutation, chaos, replay, hunt, run, ci"),
+        ({"part": "nope"}, "part is 'nope', expected one of contract"),
         ({"part": ["run"]}, r"part is \['run'\], expected one of"),
         ({"seed": "x"}, "seed is 'x', expected a whole number, 0 to"),
         ({"seed": True}, "seed is True, expected a whole number"),

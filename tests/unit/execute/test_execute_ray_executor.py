@@ -164,7 +164,7 @@ def test_one_deadly_trial_is_the_only_error(count: int, golden: Golden) -> None:
     deadly = f"{min(13, count - 1):04x}"
     cluster = FakeCluster((deadly,))
     said: list[Workers] = []
-    ended = asyncio.run(executed(cluster, count, told=said.append))
+    ended = asyncio.run(executed(cluster, count, listen=said.append))
     assert sorted(trial.id for trial, _ in ended) == [trial.id for trial in trials(count)]
     broken = [seen for _, seen in ended if seen.error]
     assert [seen.trial for seen in broken] == [deadly]
@@ -265,7 +265,7 @@ def test_replies_that_do_not_fit_together_are_asked_for_one_by_one() -> None:
     cluster = FakeCluster()
     cluster.fits = 1
     said: list[Workers] = []
-    ended = asyncio.run(executed(cluster, 300, told=said.append))
+    ended = asyncio.run(executed(cluster, 300, listen=said.append))
     assert sorted(trial.id for trial, _ in ended) == [trial.id for trial in trials(300)]
     assert [seen.error for _, seen in ended if seen.error] == []
     assert (said[-1].lost, said[-1].repeated > 0) == (0, True)
