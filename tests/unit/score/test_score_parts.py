@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from golden_words import Golden
 from holdfast.model.score import Case, Replica, Score
 from holdfast.score.parts import beside_cells, passed, with_cases
-from holdfast.score.ruling import ScoreOptions
+from holdfast.score.ruling import Reason, ScoreOptions
 
 HELD = Score(100.0, True, 0, reasons=("every cell that counted passed",))
 ORDER = (2, 1, 3, 5, 0)
@@ -73,7 +73,12 @@ def test_a_case_whose_faults_were_met_and_that_proves_nothing_is_not_allowed_as_
 
 def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach(golden: Golden) -> None:
     left = Score(None, False, 2, reasons=("the run was interrupted",))
-    score = with_cases(left, ((1, "2 critical cells failed"),), cases("fail", "error"), ScoreOptions(interrupted=True))
+    score = with_cases(
+        left,
+        (Reason(1, "2 critical cells failed", "critical-cells-failed"),),
+        cases("fail", "error"),
+        ScoreOptions(interrupted=True),
+    )
     golden(score.reasons)
 
 
@@ -85,8 +90,8 @@ def test_a_rule_without_proof_counts_when_strict() -> None:
 
 @given(st.lists(st.sampled_from(["pass", "fail", "error"]), max_size=5), st.sampled_from([0, 1, 3, 5]))
 def test_the_worse_of_cases_and_what_decides_of_the_matrix_decides(statuses: list[str], code: int) -> None:
-    contract = Score(50.0, False, 1, counts={"fail": 1}, reasons=("1 cell failed",))
-    deciding = ((code, "the matrix's"),) if code else ()
+    contract = Score(50.0, False, 1, counts={"fail": 1}, reasons=("1 cell failed",), reason_codes=("cells-failed",))
+    deciding = (Reason(code, "the matrix's", "cells-failed"),) if code else ()
     alone = with_cases(HELD, None, cases(*statuses), ScoreOptions()).exit_code
     both = with_cases(contract, deciding, cases(*statuses), ScoreOptions())
     assert both.exit_code == min((alone, code), key=ORDER.index)
@@ -101,7 +106,7 @@ def test_held_says_so_for_both_parts(golden: Golden) -> None:
 
 
 def test_cells_that_failed_next_to_the_cases_are_reported_and_decide_nothing(golden: Golden) -> None:
-    contract = Score(50.0, False, 1, counts={"fail": 2}, reasons=("2 cells failed",))
+    contract = Score(50.0, False, 1, counts={"fail": 2}, reasons=("2 cells failed",), reason_codes=("cells-failed",))
     score = with_cases(contract, (), cases("pass"), ScoreOptions())
     assert (score.exit_code, score.passed) == (0, True)
     golden(score.reasons)
@@ -119,8 +124,8 @@ def test_a_scenario_without_a_case_has_not_passed() -> None:
         (HELD, [], 0),
         (HELD, ["fail"], 1),
         (HELD, ["error"], 3),
-        (Score(0.0, False, 1, reasons=("1 cell failed",)), ["error"], 1),
-        (Score(None, False, 5, reasons=("no cell counted",)), ["fail"], 1),
+        (Score(0.0, False, 1, reasons=("1 cell failed",), reason_codes=("cells-failed",)), ["error"], 1),
+        (Score(None, False, 5, reasons=("no cell counted",), reason_codes=("nothing-counted",)), ["fail"], 1),
     ],
 )
 def test_what_is_forbidden_fails_a_run_of_single_rules(contract: Score, statuses: list[str], code: int) -> None:
