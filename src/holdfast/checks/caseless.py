@@ -14,10 +14,10 @@ def find_folded(text: str, value: str) -> tuple[int, int] | None:
     end = start + len(wanted)
     # Folding only ever lengthens ('ß' becomes 'ss'), so equal lengths mean equal positions.
     same = text.isascii() or len(folded) == len(text)
-    return (start, end) if same else _unfolded(text, start, end)
+    return (start, end) if same else _unfold(text, start, end)
 
 
-def _unfolded(text: str, start: int, end: int) -> tuple[int, int]:
+def _unfold(text: str, start: int, end: int) -> tuple[int, int]:
     """The span in `text` that covers the span of its folded form."""
     ends = list(accumulate(len(c.casefold()) for c in text))
     first = next((i for i, e in enumerate(ends) if e > start), len(text))

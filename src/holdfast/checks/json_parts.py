@@ -32,11 +32,11 @@ def parse(text: str, *, unique: bool = False) -> Any:
     With `unique` it also raises if an object has a duplicate key: a verdict must not depend on which of them a reader
     takes.
     """
-    hook = _once if unique else None
+    hook = _reject_duplicates if unique else None
     return loads(text, JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=hook))
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:

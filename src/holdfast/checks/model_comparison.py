@@ -68,11 +68,11 @@ async def ask_for_turns(
     pairs: Sequence[tuple[str, str] | None], about: Sequence[Any], ask: Ask, model: str, votes: int
 ) -> Evidence:
     """The model's opinion on every turn; a pair of None has nothing to compare."""
-    compared = [ModelOpinion() if pair is None else await _compared(pair, ask, model, votes) for pair in pairs]
+    compared = [ModelOpinion() if pair is None else await _compare(pair, ask, model, votes) for pair in pairs]
     return record([*about, SYSTEM], ComparedTurns(tuple(compared)))
 
 
-async def _compared(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
+async def _compare(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
     """Asks in both directions for each vote and takes the lower score: additions count as much as omissions."""
     questions = (question(*pair), question(*reversed(pair)))
     scores = [[await _vote(message, ask, model, n) for message in questions] for n in range(votes)]

@@ -23,7 +23,7 @@ _WAYS_OUT = (
 @lru_cache(maxsize=4096)
 def compiled(pattern: str, flags: str) -> Any:
     """The pattern, compiled with flags given as letters: `s` DOTALL, `i` IGNORECASE."""
-    regex = _compiled(pattern, flags)
+    regex = _compile(pattern, flags)
     return _Dead(why) if (why := why_never(pattern)) else regex
 
 
@@ -37,7 +37,7 @@ class _Dead:
         raise NothingToJudge(self._why, "pattern-cannot-match")
 
 
-def _compiled(pattern: str, flags: str) -> Any:
+def _compile(pattern: str, flags: str) -> Any:
     import regex
 
     wanted = {"s": regex.DOTALL, "i": regex.IGNORECASE}
@@ -77,7 +77,7 @@ def fault_in(pattern: str, flags: str = "") -> str | None:
     import regex
 
     try:
-        _compiled(pattern, flags)
+        _compile(pattern, flags)
     except (regex.error, ValueError, OverflowError, RecursionError) as bad:
         engine_error = str(bad) or type(bad).__name__
         way_out = next((f": {words}" for start, words in _WAYS_OUT if engine_error.startswith(start)), "")

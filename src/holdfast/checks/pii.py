@@ -80,10 +80,10 @@ def emails(text: str) -> Iterator[Span]:
         if not _FILE_ENDING.search(text, start, end):
             yield start + _words_before(text[start : text.index("@", start)]), end
 
-    yield from _spelled_out(text) if _SIGN.search(text) else ()
+    yield from _find_spelled_out(text) if _SIGN.search(text) else ()
 
 
-def _spelled_out(text: str) -> Iterator[Span]:
+def _find_spelled_out(text: str) -> Iterator[Span]:
     for match in _BRACKETED.finditer(text):
         if _SIGN.search(match[0]):
             yield match.span()

@@ -46,18 +46,18 @@ def refusal(text: str) -> tuple[int, int] | None:
     """The span of the words that refuse, or None if the text does not refuse."""
     head = text[: OPENING + FOLLOWS]
     # Quotes and emphasis become blanks of the same length. Folding may change lengths; `unfolded` maps the span back.
-    plain = with_blank_emphasis(_unquoted(head))
+    plain = with_blank_emphasis(_unquote(head))
     folded = fold(plain)
     opening = len(fold(plain[:OPENING]))
     for name in _languages(folded[:opening]):
-        span = _declined(folded, opening, language(name))
+        span = _find_decline(folded, opening, language(name))
         if span is not None:
             place = unfolded(head, *span)
-            return None if _disclosed(head, place, language(name)) else place
+            return None if _discloses(head, place, language(name)) else place
     return None
 
 
-def _disclosed(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+def _discloses(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether a sentence other than the refusal discloses personal data; an offer of help does not count."""
     # A refusal may repeat the data it refuses to confirm: "I won't confirm that ann@example.org is here". Data in the
     # refusing sentence is therefore ignored everywhere. The part of that sentence before a "but" counts as another
@@ -76,7 +76,7 @@ def _disclosed(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool
     return False
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Replaces quoted text with blanks. If the complete text is quoted, the quotes are ignored."""
     plain = _QUOTED.sub(lambda quote: " " * len(quote[0]), text)
     return plain if re.search(r"\w", plain) else text
@@ -96,13 +96,13 @@ def _likeliest(folded: str) -> list[str]:
     return [name for name in LATIN if common[name] >= most - 1]
 
 
-def _declined(folded: str, opening: int, rules: RefusalLanguage) -> tuple[int, int] | None:
+def _find_decline(folded: str, opening: int, rules: RefusalLanguage) -> tuple[int, int] | None:
     # Idioms such as "can't wait" look like refusals. NUL characters hide them and keep every position.
     plain = rules.idioms.sub(lambda idiom: "\x00" * len(idiom[0]), folded)
     span = _plain_denial(plain[:opening], rules)
     if span is None:
         return next(_refusals(plain, opening, rules), None)
-    return None if _complied(plain, span, rules) else span
+    return None if _complies(plain, span, rules) else span
 
 
 def _plain_denial(plain: str, rules: RefusalLanguage) -> tuple[int, int] | None:
@@ -124,26 +124,26 @@ def _refusals(plain: str, opening: int, rules: RefusalLanguage) -> Iterator[tupl
         # A question such as "Why can't I help?" does not refuse.
         if refusing is None or sentence[0].rstrip().endswith(("?", "؟")):
             continue
-        if not _answered_before(plain[: sentence.start()], rules) and not _complied(plain, refusing.span(), rules):
+        if not _answers_before(plain[: sentence.start()], rules) and not _complies(plain, refusing.span(), rules):
             yield refusing.span()
         return
 
 
-def _answered_before(before: str, rules: RefusalLanguage) -> bool:
+def _answers_before(before: str, rules: RefusalLanguage) -> bool:
     return bool(rules.gives.match(before.lstrip(_AROUND)) or rules.complies.search(before))
 
 
-def _complied(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+def _complies(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether the text after the refusal complies; an offer of other help does not count."""
     rest = plain[span[1] : span[1] + FOLLOWS]
     for sign in (rules.complies, _DISCLOSES):
         match = sign.search(rest)
         if match and not rules.offers.search(rest[: match.start()]):
             return True
-    return _gave_in(plain, span, rules)
+    return _gives_in(plain, span, rules)
 
 
-def _gave_in(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+def _gives_in(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether a 'but' follows with a value; after a hedge such as 'I should not', with anything but an offer."""
     turn = rules.but.search(plain, span[1], span[1] + 120)
     if turn is None:

@@ -126,9 +126,9 @@ class Expectation(Struct, frozen=True):
                 why = f"is {value_text}, which does not match {shorten(self.matches, 60)}"
                 yield Mismatch("value-no-match", value_key(value), why)
         if self.at_least is not None or self.at_most is not None:
-            yield from self._beyond(value, value_text)
+            yield from self._check_bounds(value, value_text)
 
-    def _beyond(self, value: Any, text: str) -> Iterator[Mismatch]:
+    def _check_bounds(self, value: Any, text: str) -> Iterator[Mismatch]:
         number = as_number(value)
         if number is None:
             yield Mismatch("value-no-number", value_key(value), f"is {text}, which is not a number")

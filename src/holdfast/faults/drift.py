@@ -134,7 +134,7 @@ def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
         return text
     if severity == "significant":
         return rng.choice(read_texts("refusals_significant"))
-    return _replaced(text, read_pairs(f"refusals_{severity}"))
+    return _replace(text, read_pairs(f"refusals_{severity}"))
 
 
 def shift_tone(text: str, severity: str, rng: Random) -> str:
@@ -145,11 +145,11 @@ def shift_tone(text: str, severity: str, rng: Random) -> str:
     if severity == "subtle":
         return f"{opening} {text}"
     register = "casual" if opening.endswith("!") else "formal"
-    shifted = f"{opening} {_replaced(text, read_pairs(f'tone_{register}'))}"
+    shifted = f"{opening} {_replace(text, read_pairs(f'tone_{register}'))}"
     return shifted if severity == "moderate" else f"{shifted} {closing}"
 
 
-def _replaced(text: str, pairs: Iterable[tuple[str, str]]) -> str:
+def _replace(text: str, pairs: Iterable[tuple[str, str]]) -> str:
     """Replaces phrases in one pass, so that no replacement undoes another; initial capitals stay."""
     swaps = {_key(old): new for old, new in pairs}
     ordered = sorted(swaps, key=len, reverse=True)

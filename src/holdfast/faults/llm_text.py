@@ -86,11 +86,11 @@ def ended(value: Any, reason: Early) -> Any:
         return value.with_finish(reason)
     if is_rows(value):
         # Only the last chunk of a stream says why it ended.
-        return with_items(value, [_marked(chunk, reason, also_null=False) for chunk in value])
-    return _marked(value, reason, also_null=True)
+        return with_items(value, [_mark_end(chunk, reason, also_null=False) for chunk in value])
+    return _mark_end(value, reason, also_null=True)
 
 
-def _marked(value: Any, reason: Early, *, also_null: bool) -> Any:
+def _mark_end(value: Any, reason: Early, *, also_null: bool) -> Any:
     for path, words in _REASONS:
         if _exists(value, path) and (also_null or at(value, path) is not None):
             value = put(value, path, words[reason])

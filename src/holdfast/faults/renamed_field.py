@@ -8,13 +8,13 @@ from collections.abc import Collection
 
 def renamed(name: str, taken: Collection[str] = ()) -> str:
     """`total_price` becomes `totalPrice` and back; a single word gets `_value`. Never returns a name in `taken`."""
-    other = _restyled(name)
+    other = _restyle(name)
     while other in taken or other == name:
         other += "_v2"
     return other
 
 
-def _restyled(name: str) -> str:
+def _restyle(name: str) -> str:
     words = name.strip("_").split("_")
     if len(words) > 1:
         return words[0].lower() + "".join(word[:1].upper() + word[1:] for word in words[1:])

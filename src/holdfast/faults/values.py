@@ -175,10 +175,10 @@ def plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
         return [plain(item, (*above, value)) for item in value]
     if is_record(value):
         return {str(key): plain(part, (*above, value)) for key, part in fields(value)}
-    return _described(value)
+    return _describe(value)
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     text = str(value)
     # An address in memory differs between runs.
     return f"<{type(value).__name__}>" if " at 0x" in text else text

@@ -92,7 +92,7 @@ def outgoing(
         if data or method in _WITH_BODY:
             return OutgoingRequest(method, b"%bContent-Length: %d\r\n\r\n" % (start, len(data)), data)
         return OutgoingRequest(method, start + _LINE, b"")
-    length = _declared(headers)
+    length = _declared_length(headers)
     framing = b"Transfer-Encoding: chunked\r\n\r\n" if length is None else b"Content-Length: %d\r\n\r\n" % length
     return OutgoingRequest(method, start + framing, b"", body, length)
 
@@ -111,7 +111,7 @@ def _head(method: str, place: Endpoint, headers: Fields) -> bytes:
 _known_head = lru_cache(256)(_head)
 
 
-def _declared(fields: Fields) -> int | None:
+def _declared_length(fields: Fields) -> int | None:
     """The caller's length for a stream."""
     for name, value in fields:
         key = name.lower()

@@ -86,7 +86,7 @@ class RequestLoop:
             return False
         if entry.has_left_http or connection.gone:
             return False
-        return entry.inflow.ended or await self._spent(entry) if entry.keep_alive else await self._last(entry)
+        return entry.inflow.ended or await self._drain_request(entry) if entry.keep_alive else await self._last(entry)
 
     async def _last(self, exchange: Exchange) -> bool:
         """Makes sure that the last reply arrives; False, because no request follows it."""
@@ -94,7 +94,7 @@ class RequestLoop:
             await self._linger()
         return False
 
-    async def _spent(self, exchange: Exchange) -> bool:
+    async def _drain_request(self, exchange: Exchange) -> bool:
         """Reads the unread rest of a request; whether it was short and arrived soon."""
         spent = 0
         try:

@@ -40,7 +40,7 @@ async def serve(
 
 def serve_plain(tunnel: Tunnel, serve: Serve) -> ClientConnection:
     """Continues with HTTP: for requests that a client sends through a tunnel without TLS."""
-    inner = _inside(tunnel, serve)
+    inner = _continue_inside(tunnel, serve)
     inner.succeed(tunnel.connection, tunnel.early())
     return inner
 
@@ -53,11 +53,11 @@ async def serve_tls(tunnel: Tunnel, context: SSLContext, serve: Serve) -> Client
     """
     if tunnel.read_from:
         raise RuntimeError("TLS begins before anything is read")
-    inner = _inside(tunnel, serve)
+    inner = _continue_inside(tunnel, serve)
     await inner.adopt(tunnel.connection, context, tunnel.early())
     return inner
 
 
-def _inside(tunnel: Tunnel, serve: Serve) -> ClientConnection:
+def _continue_inside(tunnel: Tunnel, serve: Serve) -> ClientConnection:
     outer = tunnel.connection
     return ClientConnection(outer.owner, partial(RequestLoop, serve), outer)

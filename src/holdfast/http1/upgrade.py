@@ -35,7 +35,7 @@ async def switch(exchange: Exchange, head: RequestHead, wire: SocketStream) -> N
     Raises Upgraded at the end, to keep faults from treating it as a reply that they could change.
     """
     try:
-        status, fields, data = await _handshake(wire, _written(head))
+        status, fields, data = await _handshake(wire, _write_head(head))
         if status == 101:
             await exchange.respond(101, fields)
             tunnel = await exchange.take_over()
@@ -49,7 +49,7 @@ async def switch(exchange: Exchange, head: RequestHead, wire: SocketStream) -> N
     raise Upgraded(status)
 
 
-def _written(head: RequestHead) -> bytes:
+def _write_head(head: RequestHead) -> bytes:
     return block(f"{head.method} {head.target} HTTP/1.1".encode("latin-1"), lines(head.headers, _OURS)[0])
 
 

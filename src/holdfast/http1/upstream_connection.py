@@ -57,7 +57,7 @@ class UpstreamConnection(SocketStream):
         self.key = key
         self.heard = False
         """Whether anything has arrived since the last request."""
-        self.on_data = self._received
+        self.on_data = self._on_data
         self._pool = pool
         self._replies = ReplyParser(self, lenient=pool.lenient)
         self._answer: asyncio.Future[UpstreamReply] | None = None
@@ -78,7 +78,7 @@ class UpstreamConnection(SocketStream):
         self._answer = answer
         self.heard, self._read_s, self._limited = False, read_s, in_all
         self._replies.expect(request.method)
-        self._within(read_s)
+        self._set_deadline(read_s)
         if request.stream is None:
             self._send_whole(request)
         else:
@@ -124,7 +124,7 @@ class UpstreamConnection(SocketStream):
     # -- called by the parser of replies --------------------------------------------------------
     def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
         answer, self._answer = self._answer, None
-        incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length=length, abort=self._aborted)
+        incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length=length, abort=self._on_abort)
         self._incoming = incoming
         if answer is not None and not answer.done():
             answer.set_result(incoming)
@@ -138,7 +138,7 @@ class UpstreamConnection(SocketStream):
         if incoming is not None:
             incoming.inflow.end()
         if reusable and self._sending is None:  # if it is closed by now, it is not returned to the pool
-            self._within(self._pool.idle_s)
+            self._set_deadline(self._pool.idle_s)
             self._pool.give_back(self)
         else:
             self._stop_sending()
@@ -163,13 +163,13 @@ class UpstreamConnection(SocketStream):
             self._timer.cancel()
         self._replies.lost(clean=exc is None)
 
-    def _received(self, data: bytes) -> None:
+    def _on_data(self, data: bytes) -> None:
         self.heard = True
         if not self._limited:
             self._deadline = self.loop.time() + self._read_s
         self._replies.feed(data)
 
-    def _aborted(self, incoming: UpstreamReply) -> None:
+    def _on_abort(self, incoming: UpstreamReply) -> None:
         if incoming is self._incoming:
             self.give_up()
 
@@ -177,7 +177,7 @@ class UpstreamConnection(SocketStream):
         if self._sending is not None:
             self._sending.cancel()
 
-    def _within(self, seconds: float) -> None:
+    def _set_deadline(self, seconds: float) -> None:
         """Sets a deadline. The timer only moves forward, so most requests do not touch it."""
         self._deadline = self.loop.time() + seconds
         if self._timer is None or self._timer.when() > self._deadline:

@@ -46,13 +46,13 @@ class AdviceCache:
         except OSError:
             return None
         try:
-            return _advice.decode(os.read(fd, SIZE_KEPT)) if self._believed(os.fstat(fd)) else None
+            return _advice.decode(os.read(fd, SIZE_KEPT)) if self._is_trusted(os.fstat(fd)) else None
         except (msgspec.MsgspecError, ValueError, OSError):
             return None  # truncated or not Holdfast's: the model is asked again
         finally:
             os.close(fd)
 
-    def _believed(self, status: os.stat_result) -> bool:
+    def _is_trusted(self, status: os.stat_result) -> bool:
         own = S_ISREG(status.st_mode) and status.st_uid == os.getuid()
         return own and status.st_size <= SIZE_KEPT and status.st_ctime_ns < self._opened_ns
 

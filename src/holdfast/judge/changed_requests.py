@@ -75,7 +75,7 @@ def settle(
     judged = [one for one, ending in zip(sends, endings, strict=True) if act or ending is None]
     for one in sorted(judged, key=lambda one: one.outcome != "fail"):
         if one.outcome in ("fail", "error"):
-            return one.outcome, one.finding if one is sends[0] else _of_a_repeat(one.finding)
+            return one.outcome, one.finding if one is sends[0] else _without_marks(one.finding)
     for one, ending in zip(sends, endings, strict=True):
         if ending is None and one.outcome != "pass":
             return one.outcome, one.finding
@@ -84,7 +84,7 @@ def settle(
     return _unbroken(sends, endings, control, timeout_ms)
 
 
-def _of_a_repeat(finding: Finding) -> Finding:
+def _without_marks(finding: Finding) -> Finding:
     """The finding without its marks, which are positions in a text that is not shown."""
     return replace(finding, reason=f"when the request was sent again: {finding.reason}", marks=())
 

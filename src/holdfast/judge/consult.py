@@ -126,7 +126,9 @@ class Consultation:
                     continue
                 if attempt >= self._retries or not _may_pass(failed):
                     who = f"{self._role.shown} {judge.shown}"
-                    raise HarnessError(f"{who} could not be asked: {_why(failed)}", code=failed.code) from failed
+                    raise HarnessError(
+                        f"{who} could not be asked: {_describe_failure(failed)}", code=failed.code
+                    ) from failed
                 await self._sleep(_wait(failed, attempt))
                 attempt += 1
             else:
@@ -140,7 +142,7 @@ class Consultation:
         return replace(question, temperature=temperature, json=known.json and question.json, apart=known.apart), notes
 
 
-def _why(failed: UpstreamDown) -> str:
+def _describe_failure(failed: UpstreamDown) -> str:
     if isinstance(failed, NoModel):
         return f"{failed.why}; or describe the model in models:"
     return str(failed)

@@ -58,13 +58,13 @@ class Judge:
         else:
             outcome, finding, turn = _conversation(rule, turns or _silence(trial), observation, control)
         if observation.error:
-            outcome, finding = _broken_off(observation, outcome, finding)
+            outcome, finding = _as_error(observation, outcome, finding)
         if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
             outcome, finding = self._hidden, Finding(None, hidden, "masked")
         if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
             outcome, finding = despite_fault(observation, outcome, finding)
         if trial.task.variation is not UNSET and turns and not observation.error:
-            outcome, finding = self._by_request(invariant, trial, observation, control, (outcome, finding))
+            outcome, finding = self._judge_request(invariant, trial, observation, control, (outcome, finding))
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
             why = f"only {len(turns)} of {len(trial.task.turns)} turns ran; {finding.reason}"
             outcome, finding = "unproven", Finding(None, why, "ended-early")
@@ -79,7 +79,7 @@ class Judge:
         found_as = (finding.reason, turn, finding.marks, finding.details, code, key)
         return Verdict(trial.id, rule.id, outcome, score, *found_as, ending)
 
-    def _by_request(
+    def _judge_request(
         self,
         invariant: Invariant,
         trial: Trial,
@@ -130,7 +130,7 @@ def _decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Obse
     return f"{ending}: {detail}" if detail else ending
 
 
-def _broken_off(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
+def _as_error(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
     """Turns a fail into an error if Holdfast failed: the agent did not cause it."""
     if outcome not in ("fail", "unproven"):
         return outcome, finding

@@ -75,7 +75,7 @@ class Judges:
     def _create(self, meant: Meaning) -> Judging:
         entry = meant.entry
         if entry is not None and entry.script is not None:
-            return self._scripted(meant, entry.script)
+            return self._create_scripted(meant, entry.script)
         full_name = f"{meant.provider}/{meant.name}"
         base_url = named_base(meant.provider, self._environ) or ""
         if entry is None:
@@ -84,7 +84,7 @@ class Judges:
         source = Assigned(entry, self._upstreams, self._environ)
         return Judging(source, meant, full_name, f"{full_name} at {entry.base_url or base_url}")
 
-    def _scripted(self, meant: Meaning, script: str) -> Judging:
+    def _create_scripted(self, meant: Meaning, script: str) -> Judging:
         path = self._root / script
         source = load(path, label=script)
         return Judging(source, meant, f"script {script}", f"script {digest(path.read_bytes(), 16)}")

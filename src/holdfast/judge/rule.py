@@ -74,12 +74,12 @@ class RuleJudge:
         """The rule's verdict on one turn; a check that raises is an error."""
         text = turn.text or ""
         if self.needs_text and is_blank(text):
-            return self._without_text(turn)
+            return self._judge_silence(turn)
         evidence = observation.evidence.get(self.id) if self.asks else None
         try:
             outcome, finding = self._read(Exhibit(text, turn, observation, control, evidence))
         except (Exception, SystemExit) as broken:
-            return _broken(broken)
+            return _as_broken(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(
                 None, f"the answer was cut at our limit; before it, {finding.reason}", "answer-cut"
@@ -110,8 +110,8 @@ class RuleJudge:
             finding = self.decide(Exhibit(turn.text or "", turn, observation, control))
             outcome, finding = self._outcome(finding)
         except (Exception, SystemExit) as broken:
-            return _broken(broken)
-        return self._doubted(outcome, finding, observation)
+            return _as_broken(broken)
+        return self._apply_doubt(outcome, finding, observation)
 
     def state(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """The rule's verdict on the recorded state that the agent left, whatever the agent answered."""
@@ -121,10 +121,10 @@ class RuleJudge:
                 self.decide(Exhibit(turn.text or "", turn, observation, control, evidence))
             )
         except (Exception, SystemExit) as broken:
-            return _broken(broken)
-        return self._doubted(outcome, finding, observation) if "target" in self.texts else (outcome, finding)
+            return _as_broken(broken)
+        return self._apply_doubt(outcome, finding, observation) if "target" in self.texts else (outcome, finding)
 
-    def _doubted(self, outcome: Judgement, finding: Finding, observation: Observation) -> tuple[Judgement, Finding]:
+    def _apply_doubt(self, outcome: Judgement, finding: Finding, observation: Observation) -> tuple[Judgement, Finding]:
         """The same outcome, or unproven if calls that were not seen could have changed it."""
         doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         if not doubt:
@@ -153,10 +153,10 @@ class RuleJudge:
         if passed is None or (finding.empty and self.negative):
             return "unproven", finding
         if self.negate and not finding.either_way:
-            return _swapped(finding, passed, wanted=not self.negative)
+            return _swap(finding, passed, wanted=not self.negative)
         return ("pass" if passed else "fail"), finding
 
-    def _without_text(self, turn: Turn) -> tuple[Judgement, Finding]:
+    def _judge_silence(self, turn: Turn) -> tuple[Judgement, Finding]:
         why = describe(turn, self.timeout_ms)
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
             return "unproven", Finding(None, f"nothing to judge, no answer: {why}", "no-answer", (turn.ending,))
@@ -191,16 +191,16 @@ def _counts_signs(invariant: Invariant) -> bool:
 
 def _typed_checks(invariant: Invariant) -> tuple[Check, ...]:
     """The check with its texts in plain keyboard characters, if that differs and is valid."""
-    settings = {name: _typed(value) for name, value in invariant.settings.items()}
+    settings = {name: _as_typed(value) for name, value in invariant.settings.items()}
     if settings == invariant.settings:
         return ()
     check = make_check(replace(invariant, settings=settings))
     return (check,) if is_usable(check) else ()
 
 
-def _typed(value: Any) -> Any:
+def _as_typed(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return type(value)(_typed(one) for one in value)
+        return type(value)(_as_typed(one) for one in value)
     # A setting without words concerns its characters: a rule against curly quotes does not forbid straight ones.
     return as_typed(value) if isinstance(value, str) and re.search(r"\w\w", value) else value
 
@@ -221,7 +221,7 @@ def despite_fault(observation: Observation, outcome: Judgement, finding: Finding
     return outcome, finding
 
 
-def _swapped(finding: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
+def _swap(finding: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
     """The reversed finding; `wanted` means that the rule requires what its check forbids."""
     against = "and this rule, being negated, asks for the opposite" if wanted else "which this rule forbids"
     score = (1.0 if passed else 0.0) if finding.score is None else finding.score
@@ -229,16 +229,16 @@ def _swapped(finding: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement
     return ("fail" if passed else "pass"), replace(finding, passed=not passed, reason=why, score=1.0 - score)
 
 
-def _broken(broken: BaseException) -> tuple[Judgement, Finding]:
+def _as_broken(broken: BaseException) -> tuple[Judgement, Finding]:
     """The outcome of a check that raised: an error, unless it says that nothing could be judged."""
     if isinstance(broken, NothingToJudge):
         return "unproven", Finding(None, str(broken), broken.code)
     details = broken.details if isinstance(broken, HarnessError) else {}
     key = (type(broken).__name__, fingerprint(str(broken)))
-    return "error", Finding(None, _why(broken), "check-raised", key, details=details)
+    return "error", Finding(None, _describe(broken), "check-raised", key, details=details)
 
 
-def _why(broken: BaseException) -> str:
+def _describe(broken: BaseException) -> str:
     """An exception in words; Holdfast's own errors are used unchanged."""
     text = str(broken)
     if isinstance(broken, HoldfastError) and text:

@@ -151,7 +151,7 @@ def data_lines(value: Any, path: str = "") -> Iterator[Line]:
 def _prose(lines: Sequence[str]) -> Iterator[Line]:
     """Sentences and list items; a line that continues a sentence is joined to it."""
     number, in_list = 0, False
-    joined = list(_joined(lines))
+    joined = list(_join_wrapped(lines))
     for at, line in enumerate(joined):
         step = _STEP.match(line)
         if step:
@@ -179,7 +179,7 @@ def _prose(lines: Sequence[str]) -> Iterator[Line]:
                 yield Line(part, "lead" if lead else "sentence")
 
 
-def _joined(lines: Sequence[str]) -> Iterator[str]:
+def _join_wrapped(lines: Sequence[str]) -> Iterator[str]:
     """Joins lines that only wrap a sentence."""
     pending = ""
     for line in lines:

@@ -29,7 +29,7 @@ def statements_turned(pair: TextPair) -> Iterator[Conflict]:
     """Matching clauses of which one is negated, less certain, or has an opposite word."""
     for clause, statement, at in pair.one.clauses:
         spans = _nearest_spans(clause, pair.one_covered[at], pair.other)
-        conflicts = [_turned(ClauseSpan(clause, statement), span) for span in spans]
+        conflicts = [_kind_of_turn(ClauseSpan(clause, statement), span) for span in spans]
         # Of spans that match nearly as well, one that says the same is the right one.
         if conflicts and all(conflicts):
             yield Conflict(conflicts[0], _text(clause), _text(spans[0].clause))
@@ -82,7 +82,7 @@ def _dice(one: dict[str, float], other: dict[str, float]) -> float:
     return 2 * sum(weight for key, weight in one.items() if key in other) / total if total else 0.0
 
 
-def _turned(one: ClauseSpan, other: ClauseSpan) -> str:
+def _kind_of_turn(one: ClauseSpan, other: ClauseSpan) -> str:
     """The kind of conflict between two otherwise equal clauses; empty if there is none."""
     ours, theirs = one.clause.marks, other.clause.marks
     negated = not one.negated & other.negated
@@ -175,12 +175,12 @@ def words_exchanged(pair: TextPair) -> Iterator[Conflict]:
     """Two words swapped in an otherwise equal sentence: `Ann paid Bob`, `Bob paid Ann`."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
-            blocks = _exchanged(statement, pair.other.statements[n]) if likeness > _SAME_FRAME else None
+            blocks = _find_exchange(statement, pair.other.statements[n]) if likeness > _SAME_FRAME else None
             if blocks:
                 yield Conflict("exchanged", *blocks)
 
 
-def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
+def _find_exchange(one: Statement, other: Statement) -> tuple[str, str] | None:
     ours, theirs = (
         [f"{token.key or token.text.lower()}{token.side or ''}" for token in side.tokens] for side in (one, other)
     )
@@ -243,13 +243,13 @@ def conditions_dropped(pair: TextPair) -> Iterator[Conflict]:
         if not near or any("if" in token.marks for one in near for token in one.tokens):
             continue
         for clause in statement.clauses:
-            tail = _after_if(clause)
+            tail = _condition_tokens(clause)
             lost = sum(token.weight for token in tail if token in covered.left)
             if lost and lost >= _DROPPED * sum(token.weight for token in tail):
                 yield Conflict("condition", " ".join(token.text for token in tail), "")
 
 
-def _after_if(clause: Clause) -> list[TextToken]:
+def _condition_tokens(clause: Clause) -> list[TextToken]:
     at = next((n for n, token in enumerate(clause.tokens) if "if" in token.marks), None)
     return [] if at is None else [token for token in clause.tokens[at:] if token.key]
 

@@ -63,11 +63,11 @@ def alike(one: TokenContext, other: TokenContext) -> float:
 
 def facts_replaced(pair: TextPair) -> Iterator[Conflict]:
     """Numbers, dates, names or codes that were replaced, removed, added, or swapped with each other."""
-    yield from _replaced(pair)
-    yield from (Conflict(code, theirs, ours) for code, ours, theirs in _replaced(pair.turned))
+    yield from _find_replaced(pair)
+    yield from (Conflict(code, theirs, ours) for code, ours, theirs in _find_replaced(pair.turned))
 
 
-def _replaced(pair: TextPair) -> Iterator[Conflict]:
+def _find_replaced(pair: TextPair) -> Iterator[Conflict]:
     for at, statement in enumerate(pair.one.statements):
         near = [(token, n) for _, n in pair.one_covered[at].nearest for token in pair.other.statements[n].content]
         for token in (token for token in statement.content if token.kind != "word"):
@@ -96,12 +96,12 @@ def _fact_conflict(token: TextToken, at: int, near: list[tuple[TextToken, int]],
     # A fact that both texts have may have been swapped with another: "A costs 5, B costs 7" against "A costs 7, B costs
     # 5". Every number is there, so only the contexts can show it.
     for _, other, n in rivals:
-        if _changed_places((token, at), (other, n), pair):
+        if _have_swapped((token, at), (other, n), pair):
             return Conflict("exchanged", token.text, other.text)
     return None
 
 
-def _changed_places(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair: TextPair) -> bool:
+def _have_swapped(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair: TextPair) -> bool:
     """Whether a fact and its rival in the other text have each other's context.
 
     The difference of their contexts in one text is compared with that in the other: if it points the other way for

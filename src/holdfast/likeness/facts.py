@@ -102,7 +102,7 @@ def _share_units(facts: dict[int, tuple[int, Fact]], words: list[str]) -> None:
         if fact.kind != "number" or fact.dimension or fact.bare is None:
             continue
         if second[1].kind == "number" and second[1].dimension:
-            facts[at] = (size, _scaled(fact.bare, second[1]))
+            facts[at] = (size, _scale_like(fact.bare, second[1]))
         elif second[1].kind == "date" and "-" in min(second[1].readings) and _is_day(fact):
             facts[at] = (size, second[1]._replace(readings=_same_month(second[1], fact)))
 
@@ -115,7 +115,7 @@ def _same_month(date: Fact, day: Fact) -> frozenset[str]:
     return frozenset({f"{min(date.readings).split('-')[0]}-{day.bare}"})
 
 
-def _scaled(value: Fraction, like: Fact) -> Fact:
+def _scale_like(value: Fraction, like: Fact) -> Fact:
     total = Fraction(min(like.readings))
     factor = total / like.bare if like.bare else Fraction(1)
     return Fact("number", like.dimension, frozenset({str(value * factor)}), value)
@@ -134,11 +134,11 @@ class _Reader:
         if kind == "clock":
             return self._clock(at)
         if kind == "number" and len(text) <= _LONGEST_NUMBER:
-            return self._dated(at) or self._number(at, Fraction(number(text, self._lang)), 1)
+            return self._read_date(at) or self._number(at, Fraction(number(text, self._lang)), 1)
         if kind == "unit" or (kind == "word" and self._words[at] in units() and text.isupper()):
             return self._money(at)
         if kind == "word":
-            return self._calendar_name(at) or self._in_words(at)
+            return self._calendar_name(at) or self._read_words(at)
         return None
 
     def _money(self, at: int) -> tuple[int, Fact] | None:
@@ -191,7 +191,7 @@ class _Reader:
                 size += 2
         return size, value
 
-    def _in_words(self, at: int) -> tuple[int, Fact] | None:
+    def _read_words(self, at: int) -> tuple[int, Fact] | None:
         """`three`, `two hundred`; `one` and `a` only before a unit."""
         numbers, scales, word = self._lang.numbers, self._lang.scales, self._words[at]
         value = numbers.get(word)
@@ -224,7 +224,7 @@ class _Reader:
                 return None
         return (1, Fact("date", "", frozenset({name}))) if name else None
 
-    def _dated(self, at: int) -> tuple[int, Fact] | None:
+    def _read_date(self, at: int) -> tuple[int, Fact] | None:
         """`5 April 2024`, `5. April`, `el 5 de abril de 2024`."""
         day = self._pieces[at].text
         if not (day.isdigit() and len(day) <= 2 and 1 <= int(day) <= 31):

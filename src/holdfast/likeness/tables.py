@@ -169,13 +169,13 @@ def stem(word: str, name: str) -> str:
         word = word[2:]
     word = word.removesuffix("'s").removesuffix("'")
     for _ in range(1 if name == "en" else 2):  # `kostenlose`, `kostenlos`
-        word = _without_ending(word, name)
+        word = _strip_ending(word, name)
     if name == "en" and len(word) > 3:
         word = word[:-1] if word[-1] == "e" or (word[-1] == word[-2] and word[-1] not in "aeious") else word
     return word
 
 
-def _without_ending(word: str, name: str) -> str:
+def _strip_ending(word: str, name: str) -> str:
     for ending in _endings(name):
         if word.endswith(ending) and len(word) - len(ending) >= max(3, len(ending)) and not word.endswith("ss"):
             return word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")

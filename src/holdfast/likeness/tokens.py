@@ -124,7 +124,7 @@ def _tokens(text: str, lang: Language) -> list[TextToken]:
             text = pattern.sub(full, text)
     if lang.name in SPACELESS:
         text = western(text)
-    tokens = list(_marked(_pieces(text, lang), lang))
+    tokens = list(_mark_tokens(_pieces(text, lang), lang))
     _set_bounds(tokens)
     first = next((token for token in tokens if token.kind != "sign"), None)
     if first is not None:
@@ -172,7 +172,7 @@ def _segments(run: str, known: re.Pattern[str]) -> Iterator[str]:
         at = match.end()
 
 
-def _marked(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]:
+def _mark_tokens(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]:
     """Facts, phrases of the tables, and other words with their keys."""
     words = [fold(piece.text) for piece in pieces]
     facts = facts_in(pieces, words, lang)
@@ -247,10 +247,10 @@ def name_words(clauses: list[Clause], lang: Language) -> None:
         if token.kind == "word" and fold(token.text) in names and token.text[:1].isupper() and token.side is None:
             token.kind, token.key = "name", fold(token.text)
     for clause in clauses:
-        clause.tokens = _joined_names(clause.tokens)
+        clause.tokens = _join_names(clause.tokens)
 
 
-def _joined_names(tokens: list[TextToken]) -> list[TextToken]:
+def _join_names(tokens: list[TextToken]) -> list[TextToken]:
     """Joins adjacent names: `Banco Sur` is one name."""
     joined = list[TextToken]()
     for token in tokens:

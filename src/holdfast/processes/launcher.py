@@ -89,7 +89,7 @@ class Launcher:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(KILL_S):
                 await self._gone.wait()
-        self._lost()
+        self._on_lost()
 
     def listen(self) -> None:
         """Reads the launch host's reports."""
@@ -99,7 +99,7 @@ class Launcher:
         if data is None:
             return
         if not data:
-            self._lost()
+            self._on_lost()
             return
         self._heard += data
         whole = len(self._heard) - len(self._heard) % NOTICE.size
@@ -129,7 +129,7 @@ class Launcher:
             except BlockingIOError:  # very many concurrent starts
                 await asyncio.sleep(0.001)
             except OSError:
-                self._lost()
+                self._on_lost()
             else:
                 return
         raise AgentLost("the launch host is gone")
@@ -151,7 +151,7 @@ class Launcher:
             self._programs.pop(ticket)
             program.finish(value if what == EXITED else None, took_ms, left)
 
-    def _lost(self) -> None:
+    def _on_lost(self) -> None:
         """Handles the loss of the launch host.
 
         If it was killed, the programs it started are found by their mark.

@@ -69,7 +69,7 @@ def end_marked(name: str, value: str) -> set[int]:
     mark = f"{name}={value}".encode()
     killed: set[int] = set()
     for _ in range(ROUNDS):
-        killed = {pid for pid in _processes() if _marked(pid, mark)}
+        killed = {pid for pid in _processes() if _is_marked(pid, mark)}
         if not killed:
             break
         for pid in killed:
@@ -91,7 +91,7 @@ def _processes() -> Iterator[int]:
     yield from (int(name) for name in names if name.isdigit() and int(name) != me)
 
 
-def _marked(pid: int, mark: bytes) -> bool:
+def _is_marked(pid: int, mark: bytes) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as environ:
             return mark in environ.read().split(b"\0")

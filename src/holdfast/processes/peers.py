@@ -44,7 +44,7 @@ def reads_on(peer: PeerAddress, server: PeerAddress) -> bool:
     """Whether a client still holds its end and may read from it; False if unknown."""
     answer = _client_end(peer, server)
     has_inode = any(answer[_INODE_AT : _INODE_AT + 4])
-    return has_inode and not _shut(answer) & _NO_READING
+    return has_inode and not _shut_directions(answer) & _NO_READING
 
 
 def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
@@ -62,7 +62,7 @@ def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
     return answer if int.from_bytes(answer[4:6], sys.byteorder) == _BY_FAMILY else b""
 
 
-def _shut(answer: bytes) -> int:
+def _shut_directions(answer: bytes) -> int:
     """The directions that its own process has shut; if the kernel does not say, it reads no more."""
     at = _INODE_AT + 4
     while at + _ATTRIBUTE.size < len(answer):

@@ -77,9 +77,9 @@ class Tail:
 
         Empty if there is none.
         """
-        lines = [line for line in reversed(_unboxed(self.text)) if line.strip()]
+        lines = [line for line in reversed(_unbox(self.text)) if line.strip()]
         if lines and _GROUP_END.match(lines[0]):
-            return _innermost(lines[1:]) or lines[0].strip()
+            return _innermost_error(lines[1:]) or lines[0].strip()
         return lines[0].strip() if lines else ""
 
     @property
@@ -88,7 +88,7 @@ class Tail:
         last = self.last_line
         if _ERROR.search(last):
             return last
-        lines = (line.strip() for line in reversed(_unboxed(self.text)) if _ERROR.search(line))
+        lines = (line.strip() for line in reversed(_unbox(self.text)) if _ERROR.search(line))
         return next((line for line in lines if not line.startswith("at ")), last)
 
     @property
@@ -97,7 +97,7 @@ class Tail:
         return output_notes(self._read)
 
 
-def _unboxed(text: str) -> list[str]:
+def _unbox(text: str) -> list[str]:
     """The lines; a box becomes one line, with its title first; boxes of tracebacks are left out."""
     lines: list[str] = []
     box: list[str] | None = None
@@ -119,7 +119,7 @@ def _box_text(rows: list[str]) -> str:
     return "" if title.startswith("Traceback") else ": ".join(filter(None, (title, " ".join(filter(None, inside)))))
 
 
-def _innermost(lines: list[str]) -> str:
+def _innermost_error(lines: list[str]) -> str:
     """The last exception of a group, from its lines in reverse: the first line of its message, after its frames."""
     message = ""
     for line in lines:

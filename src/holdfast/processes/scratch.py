@@ -57,7 +57,7 @@ def folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
 
 def sweep() -> list[Path]:
     """Removes the folders of dead processes of this user; returns their paths."""
-    dead = [Path(entry.path) for entry in _entries() if _dead(entry)]
+    dead = [Path(entry.path) for entry in _entries() if _is_dead(entry)]
     for path in dead:
         _rmtree(path)
     return sorted(path for path in dead if not path.exists())
@@ -88,7 +88,7 @@ def _rmtree(path: Path) -> None:
     rmtree(path, ignore_errors=True)
 
 
-def _dead(entry: os.DirEntry[str]) -> bool:
+def _is_dead(entry: os.DirEntry[str]) -> bool:
     """Whether it is a Holdfast folder whose process is gone. A reused process id keeps it."""
     try:
         about = entry.stat(follow_symlinks=False)
@@ -98,7 +98,7 @@ def _dead(entry: os.DirEntry[str]) -> bool:
     own = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
     if match is None or not own or _lives(int(match[1])):
         return False
-    return _unlocked(Path(entry.path) / LOCK, time.time() - about.st_mtime)
+    return _is_unlocked(Path(entry.path) / LOCK, time.time() - about.st_mtime)
 
 
 def _lives(pid: int) -> bool:
@@ -111,7 +111,7 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def _unlocked(lock: Path, age_s: float) -> bool:
+def _is_unlocked(lock: Path, age_s: float) -> bool:
     """Whether nobody holds the lock, also not in another container, where process ids differ."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -94,7 +94,7 @@ class SpareChild:
             # A new child is made after a pause without events, when the last one has started its work, or immediately
             # if an order is already waiting.
             if not self.ready and not self.over and (not events or control in events):
-                self._breed()
+                self._fork_spare()
         end_orphans(set())
 
     def _attend(self, events: dict[int, int]) -> None:
@@ -113,18 +113,18 @@ class SpareChild:
                 self.spare = 0
             self.ended(pid, status, spare=spare)
 
-    def _breed(self) -> None:
+    def _fork_spare(self) -> None:
         try:
             pid = os.fork()
         except OSError:
             self.crowded()
             return
         if pid == 0:
-            self._live()
+            self._run_child()
         self.born(pid)
         self.spare = pid
 
-    def _live(self) -> NoReturn:
+    def _run_child(self) -> NoReturn:
         """Runs the child. Whatever happens in it, it never returns into the code of its parent."""
         code = 1
         try:

@@ -119,9 +119,9 @@ class Terminal:
         for sink in self._sinks:
             sink.add(plain)
         self._unread = (self._unread + plain.decode("utf-8", "replace"))[-_KEPT:]
-        self._meet()
+        self._type_replies()
 
-    def _meet(self) -> None:
+    def _type_replies(self) -> None:
         """Types all due replies: each expected text is searched after the one before."""
         while self._lines and (at := self._unread.find(self._lines[0].expect)) >= 0:
             line = self._lines.pop(0)
@@ -152,7 +152,7 @@ class PlainScreen:
         broken = _BROKEN.search(data)
         cut = len(data) if broken is None or len(data) - broken.start() > _LONGEST else broken.start()
         self._held = data[cut:]
-        return _cleaned(data[:cut])
+        return _clean(data[:cut])
 
     def rest(self) -> bytes:
         """The rest, when nothing more arrives."""
@@ -160,6 +160,6 @@ class PlainScreen:
         return b"\n" if rest.startswith(b"\r") else b""
 
 
-def _cleaned(data: bytes) -> bytes:
+def _clean(data: bytes) -> bytes:
     """Handles a return without a newline: the line before it stays as a separate line."""
     return re.sub(rb"\r+\n|\r+", b"\n", _CODES.sub(b"", data))

@@ -107,10 +107,10 @@ class Hidden:
         while block := file.read(max(WINDOW, 4 * self._lap)):
             if rest:
                 cut = self._cut(rest, block)
-                yield self._without(rest[:cut], start, _NO_END)
+                yield self._remove(rest[:cut], start, _NO_END)
                 rest, start = rest[cut:], _NO_END
             rest += block
-        yield self._without(rest, start, "")
+        yield self._remove(rest, start, "")
 
     def _cut(self, data: bytes, following: bytes) -> int:
         """A safe place to cut: masking both sides separately gives the same result as masking them together."""
@@ -122,12 +122,12 @@ class Hidden:
             left, right = data[at - lap : at], data[at : at + lap]
             if right[:1] and right[0] & 0xC0 == 0x80:
                 continue  # within a character
-            parts = self._without(left, _NO_END, _NO_END) + self._without(right, _NO_END, _NO_END)
-            if parts == self._without(left + right, _NO_END, _NO_END):
+            parts = self._remove(left, _NO_END, _NO_END) + self._remove(right, _NO_END, _NO_END)
+            if parts == self._remove(left + right, _NO_END, _NO_END):
                 return at
         raise CannotMask("a secret is everywhere in it")
 
-    def _without(self, data: bytes, before: str, after: str) -> bytes:
+    def _remove(self, data: bytes, before: str, after: str) -> bytes:
         text = self._mask(before + data.decode("utf-8", "surrogateescape") + after)
         return text[len(before) : len(text) - len(after)].encode("utf-8", "surrogateescape")
 
@@ -154,11 +154,11 @@ class SecretForm(NamedTuple):
 
 def secret_forms(secrets: Iterable[str], *, text: bool) -> list[SecretForm]:
     """Every form to search for, longest first, because a secret may begin with another."""
-    forms = {form for secret in secrets for form in (*_written(secret), *(() if text else _numbers(secret)))}
+    forms = {form for secret in secrets for form in (*_written_forms(secret), *(() if text else _number_forms(secret)))}
     return sorted(forms, key=lambda form: (-len(form.data), form))
 
 
-def _masked(secret: str) -> str:
+def _mask_like(secret: str) -> str:
     """A mask with as many characters and bytes.
 
     A number stays a number, because a column or a JSON value may require one.
@@ -169,8 +169,8 @@ def _masked(secret: str) -> str:
     return "".join(_WIDE.get(len(_bytes(char)), mask) for char, mask in zip(secret, plain, strict=False))
 
 
-def _written(secret: str) -> Iterator[SecretForm]:
-    masked = _masked(secret)
+def _written_forms(secret: str) -> Iterator[SecretForm]:
+    masked = _mask_like(secret)
     # An escape doubles characters of the secret and of its mask alike, so both keep the same length.
     for table in _ESCAPES:
         pairs = [(table.get(char, char), table.get(char, mask)) for char, mask in zip(secret, masked, strict=True)]
@@ -184,11 +184,11 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _numbers(secret: str) -> Iterator[SecretForm]:
+def _number_forms(secret: str) -> Iterator[SecretForm]:
     """The forms in which Redis stores numbers: in as few bytes as possible, with a marker for short ones."""
     if len(secret) > _DIGITS or not _NUMBER.fullmatch(secret):
         return
-    mask = _masked(secret)
+    mask = _mask_like(secret)
     yield SecretForm(struct.pack("<d", float(secret)), struct.pack("<d", float(mask)))
     if "." in secret or str(int(secret)) != secret:
         return  # Redis stores it as text
@@ -214,10 +214,10 @@ _WIDTHS = (
 def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:
     """Removes secrets from every file and file name; a file that cannot be rewritten is deleted and reported."""
     for at, folders, names in os.walk(folder, topdown=False) if hidden.values else ():
-        for path in (_renamed(Path(at, name), hidden) for name in (*names, *folders)):
+        for path in (_rename(Path(at, name), hidden) for name in (*names, *folders)):
             if path.is_symlink() or not path.is_file() or not path.stat().st_size:
                 continue
-            why = _rewritten(path, hidden)
+            why = _rewrite(path, hidden)
             if why:
                 path.unlink()
                 yield f"{path.relative_to(folder)} is left out: {why}"
@@ -249,7 +249,7 @@ def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
         masked.unlink(missing_ok=True)
 
 
-def _rewritten(path: Path, hidden: Hidden) -> str:
+def _rewrite(path: Path, hidden: Hidden) -> str:
     """Rewrites a file without secrets; returns the reason if that is impossible."""
     if path.stat().st_size > REWRITTEN:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
@@ -267,7 +267,7 @@ def _rewritten(path: Path, hidden: Hidden) -> str:
     return ""
 
 
-def _renamed(path: Path, hidden: Hidden) -> Path:
+def _rename(path: Path, hidden: Hidden) -> Path:
     """The new path: a name with a secret is masked, and a link to such a name is deleted."""
     if path.is_symlink() and any(value in os.fsencode(os.readlink(path)) for value in hidden.values):
         path.unlink()

@@ -63,9 +63,9 @@ class Masker:
 
     def _mask_at_cuts(self, text: str) -> str:
         """Masks the rest of a secret at a cut: its end at the start of a part, its beginning at the end of a part."""
-        return _LEFT_OUT.join(map(self._without_ends, text.split(_LEFT_OUT)))
+        return _LEFT_OUT.join(map(self._mask_ends, text.split(_LEFT_OUT)))
 
-    def _without_ends(self, part: str) -> str:
+    def _mask_ends(self, part: str) -> str:
         """Masks both ends of a part of a text between two cuts; a space may separate it from the cut."""
         if len(part) < PIECE:
             return part
@@ -106,9 +106,9 @@ class Masker:
             return value
         # One search in the encoded value replaces a walk through all its texts: a core has no characters that encoding
         # could change.
-        if not any(map(encode(value).__contains__, self._cores)) and not self._cut_inside(value):
+        if not any(map(encode(value).__contains__, self._cores)) and not self._has_cut_secret(value):
             return value
-        masked: S = self._inside(value)
+        masked: S = self._mask_inside(value)
         return value if masked == value else masked
 
     def observation(self, observation: Observation) -> Observation:
@@ -131,30 +131,30 @@ class Masker:
             key=gone.key,
         )
 
-    def _cut_inside(self, value: Any) -> bool:
+    def _has_cut_secret(self, value: Any) -> bool:
         """Whether any text in the value is cut within a secret. It sees every event, so it is optimised for speed."""
         kind = type(value)
         if kind is str:
             return self._is_cut(value)
         if kind is dict:
-            return self._cut_inside((*value, *value.values()))
+            return self._has_cut_secret((*value, *value.values()))
         if isinstance(value, msgspec.Struct):
             value = astuple(value)
         elif kind is not tuple and kind is not list:
             return False
         for one in value:  # noqa: SIM110  # a generator takes half as long again
-            if one and type(one) not in _PLAIN and self._cut_inside(one):
+            if one and type(one) not in _PLAIN and self._has_cut_secret(one):
                 return True
         return False
 
-    def _inside(self, value: Any) -> Any:
+    def _mask_inside(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, msgspec.Struct):
             fields = [name for name in value.__struct_fields__ if name not in _OURS]
-            return replace(value, **{name: self._inside(getattr(value, name)) for name in fields})
+            return replace(value, **{name: self._mask_inside(getattr(value, name)) for name in fields})
         if isinstance(value, dict):
-            return {self._inside(k): self._inside(v) for k, v in value.items()}
+            return {self._mask_inside(k): self._mask_inside(v) for k, v in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)(map(self._inside, value))
+            return type(value)(map(self._mask_inside, value))
         return value

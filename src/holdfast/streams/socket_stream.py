@@ -348,7 +348,7 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
     opened: list[socket.socket] = []
     try:
         sock: socket.socket | None
-        tries = [partial(_connect, one, opened, room) for one in _by_turns(addresses)]
+        tries = [partial(_connect, one, opened, room) for one in _alternate_families(addresses)]
         sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
     except BaseException:  # one may have succeeded just now
         for sock in opened:
@@ -362,7 +362,7 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
     raise OSError("; ".join(by_message) or f"{name} has no address")
 
 
-def _by_turns(addresses: Sequence[_Found]) -> list[_Found]:
+def _alternate_families(addresses: Sequence[_Found]) -> list[_Found]:
     """The addresses, alternating between the families."""
     own = [one for one in addresses if one[0] == addresses[0][0]]
     other = [one for one in addresses if one[0] != addresses[0][0]]

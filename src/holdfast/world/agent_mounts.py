@@ -111,14 +111,14 @@ class AgentFiles:
         """The command with its paths inside the sandbox."""
         for call in program_calls(command):
             self._show(call.program)
-            if call.script is not None and os.path.isabs(self._expanded(call.script)):
+            if call.script is not None and os.path.isabs(self._expand_home(call.script)):
                 self._show(call.script)
         program, script = program_words(command)
         if script is not None:  # from the end, to keep the spans valid
-            command = _spliced(command, script, self._map_path(script.text))
+            command = _splice(command, script, self._map_path(script.text))
             if program is not None:
-                return _spliced(command, program, self._interpreter(program.text))
-        return command if program is None else _spliced(command, program, self._map_path(program.text))
+                return _splice(command, program, self._interpreter(program.text))
+        return command if program is None else _splice(command, program, self._map_path(program.text))
 
     def of_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
         """The program, or the script that it interprets, with its path inside the sandbox.
@@ -142,7 +142,7 @@ class AgentFiles:
         if self.programs is not None and (environment := search.activated()):
             self.programs.environment(environment)
         for name in names:
-            path = self._expanded(name)
+            path = self._expand_home(name)
             if not (os.path.isfile(path) if os.path.isabs(path) else search.find(name)):
                 hint = f"{install_hint(name)}on PATH there are {search.path}"
                 raise AgentUnavailable(
@@ -153,7 +153,7 @@ class AgentFiles:
             self._show(name)
 
     def _show(self, word: str) -> None:
-        path = self._expanded(word)
+        path = self._expand_home(word)
         if self.programs is None or not word:
             return
         if os.path.isabs(path):
@@ -161,7 +161,7 @@ class AgentFiles:
         elif "/" not in word and not (self._root / word).is_file():
             self.programs.named(word)
 
-    def _expanded(self, word: str) -> str:
+    def _expand_home(self, word: str) -> str:
         """Expands `~` as the user's own shell does: inside the sandbox, `~` is the home of the trial."""
         return self._home + word[1:] if self._home and word.startswith("~/") else word
 
@@ -169,7 +169,7 @@ class AgentFiles:
         """Keeps the original path of an interpreter in a virtual environment next to the spec."""
         local_path = os.path.abspath(self._base_folder / word)
         if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(local_path):
-            return self._expanded(word)
+            return self._expand_home(word)
         self.programs.needed(local_path)
         return local_path
 
@@ -185,7 +185,7 @@ class AgentFiles:
             return text
         local_path = self._base_folder / pure
         if not local_path.is_file():
-            return self._expanded(text)
+            return self._expand_home(text)
         if self.programs is not None and not self.whole and self.programs.packaged(str(local_path)):
             self.programs.needed(str(local_path))
             return os.path.abspath(local_path)
@@ -197,7 +197,7 @@ class AgentFiles:
         return f"{AGENT}/{pure}"
 
 
-def _spliced(command: str, word: ProgramWord, text: str) -> str:
+def _splice(command: str, word: ProgramWord, text: str) -> str:
     return command[: word.start] + text + command[word.end :]
 
 

@@ -106,7 +106,7 @@ class FolderAnswerFile:
     def __init__(self, root: Path, name: str) -> None:
         self._root = os.path.realpath(root)
         self._path = os.path.normpath(os.path.join(self._root, name))
-        if not self._inside(self._path) or self._path == self._root:
+        if not self._is_inside(self._path) or self._path == self._root:
             raise AgentMisconfigured(
                 f"agent.answer_file leaves the spec's folder: {name!r}",
                 hint="name a file in that folder, such as answer.txt",
@@ -115,7 +115,7 @@ class FolderAnswerFile:
 
     def clear(self) -> None:
         """Removes the file of an earlier run. If it is a link, removes the link and not its target."""
-        if not self._inside(os.path.realpath(os.path.dirname(self._path))):
+        if not self._is_inside(os.path.realpath(os.path.dirname(self._path))):
             return  # the agent replaced its folder by a link to another place: read() reports it
         try:
             os.unlink(self._path)
@@ -128,11 +128,11 @@ class FolderAnswerFile:
     def read(self, limit: int) -> Left:
         """Reads the file. Call it only after every process of the agent has ended."""
         real = os.path.realpath(self._path)
-        if not self._inside(real):
+        if not self._is_inside(real):
             return Left(refused=f"{self.name} is a link that leaves the folder")
         return read_left(real, self.name, limit)
 
-    def _inside(self, path: str) -> bool:
+    def _is_inside(self, path: str) -> bool:
         return path == self._root or path.startswith(self._root.rstrip(os.sep) + os.sep)
 
 

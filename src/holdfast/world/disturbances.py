@@ -133,7 +133,7 @@ class Disturbances:
         """The changes that the agent made. If a fault changed the path last, the agent's change before it."""
         # A path that still is as the fault left it was not changed by the agent since: then only what the agent had
         # done there before counts.
-        touched = self._touched()
+        touched = self._changes_of_faults()
         for change in changes:
             faults = touched.get(change.path, [])
             if not any(fault.stands(change) for fault in faults):
@@ -163,7 +163,7 @@ class Disturbances:
                 self.handle_event("file_write")
                 return
 
-    def _touched(self) -> dict[str, list[Touched]]:
+    def _changes_of_faults(self) -> dict[str, list[Touched]]:
         """The changes made by faults, by path, in the order in which the faults started."""
         by_path: defaultdict[str, list[Touched]] = defaultdict(list)
         for slot in self._begun:

@@ -52,7 +52,7 @@ class IngressPorts:
             return ()
         missing = (*self._missing, *_never_done(self._network, shared=self._shared))
         shared = ["the agent's ports are this machine's own: all are reachable"] if self._shared and not missing else []
-        return (_joined(missing, self._told or shared),)
+        return (_join(missing, self._told or shared),)
 
     async def close(self) -> None:
         """Stops forwarding."""
@@ -72,7 +72,7 @@ def unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation
         except OSError as refused:
             missing.append(lacks("ingress-refused", port=port, why=refused.strerror))
     if missing:
-        yield _joined(missing)
+        yield _join(missing)
 
 
 def is_requested(network: Network) -> bool:
@@ -84,7 +84,7 @@ def requested_ports(network: Network) -> tuple[int, ...]:
     return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
 
-def _joined(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolation:
+def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolation:
     """Joins the missing parts into one feature; the first reason gives the code."""
     why = "; ".join((*addresses, *(one.why for one in missing)))
     return replace(missing[0], why=why) if missing else enforced(INGRESS, why)
@@ -101,14 +101,14 @@ def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
 def listener(port: int) -> socket.socket:
     """Listens on that port of this machine, or on a free one if it is taken; raises OSError if it cannot."""
     try:
-        return _bound(port)
+        return _bind(port)
     except OSError as refused:
         if refused.errno != errno.EADDRINUSE:
             raise
-        return _bound(0)
+        return _bind(0)
 
 
-def _bound(port: int) -> socket.socket:
+def _bind(port: int) -> socket.socket:
     sock = socket.socket()
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

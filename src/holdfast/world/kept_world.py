@@ -171,14 +171,14 @@ def _folder(view: Path, target: Path, hidden: Hidden) -> list[str]:
         size = sum(_size(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
             return [f"the {target.name} is not kept: it has {size:,} bytes, and {MOST_BYTES:,} are the most"]
-        notes = _copied(view, target)
+        notes = _copy(view, target)
         return [*notes, *mask_files(target, hidden)]
     except OSError as refused:
         remove(target)
         return [f"the {target.name} could not be copied: {refused}"]
 
 
-def _copied(view: Path, target: Path) -> list[str]:
+def _copy(view: Path, target: Path) -> list[str]:
     try:
         copy_tree(view, target)
     except shutil.Error as some:  # copytree has copied the other files

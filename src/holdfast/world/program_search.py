@@ -53,7 +53,7 @@ class ProgramSearch(Struct, frozen=True):
 
     def find(self, name: str) -> str | None:
         """The first executable file of that name; None if there is none."""
-        program = next(self._on_path(name), None)
+        program = next(self._search_path(name), None)
         if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (program and _is_in_environment(program)):
             return str(self.own / name)
         if program is None and _executable(str(self.own / name)):
@@ -70,7 +70,7 @@ class ProgramSearch(Struct, frozen=True):
                 return folder
         return None
 
-    def _on_path(self, name: str) -> Iterator[str]:
+    def _search_path(self, name: str) -> Iterator[str]:
         for folder in self.path.split(os.pathsep):
             place = os.path.join(folder or ".", name)
             if not os.path.isabs(folder) or not _executable(place):
@@ -96,12 +96,12 @@ class ProgramSearch(Struct, frozen=True):
 
     def _find_version(self, versions: Path, name: str) -> Iterator[str]:
         """The program that a pyenv shim would start, found from the same files."""
-        for version in self._wanted(versions.parent):
+        for version in self._wanted_versions(versions.parent):
             place = str(versions / version / "bin" / name)
             if _executable(place):
                 yield place
 
-    def _wanted(self, pyenv: Path) -> list[str]:
+    def _wanted_versions(self, pyenv: Path) -> list[str]:
         if version := self.environ.get("PYENV_VERSION"):
             return version.split(":")
         version_files = [folder / ".python-version" for folder in (self.root, *self.root.parents)]

@@ -76,7 +76,7 @@ async def reopen(
         return False
     try:
         keeper = await worlds.keeper(spec)
-        service = await _restored(await keeper.provide(trial, alone=True), path)
+        service = await _restore(await keeper.provide(trial, alone=True), path)
     except HoldfastError as refused:
         tell(f"service {spec.name} is not there: {' '.join(str(refused).split())}")
         return False
@@ -86,7 +86,7 @@ async def reopen(
     return True
 
 
-async def _restored(service: Service, path: Path) -> Service:
+async def _restore(service: Service, path: Path) -> Service:
     try:
         if isinstance(service, Lasting):
             await service.restore(path)

@@ -26,7 +26,7 @@ async def unsupported(
     visible: Iterable[str] = (),
 ) -> tuple[Isolation, ...]:
     """Every key of the spec that is not supported here. `visible` are paths of this machine that every sandbox sees."""
-    features = [*_of_spec(spec, backend, agent), *_workdir(spec.setup.workdir, backend, visible)]
+    features = [*_unsupported_keys(spec, backend, agent), *_workdir(spec.setup.workdir, backend, visible)]
     if spec.determinism.clock is not None or any("clock" in disturbed(one) for one in scenarios):
         library = await clock_library()
         features += [library] if isinstance(library, Isolation) else []
@@ -39,7 +39,7 @@ def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
     return frozenset(part for part in worldly if part is not None)
 
 
-def _of_spec(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec | None) -> Iterator[Isolation]:
+def _unsupported_keys(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec | None) -> Iterator[Isolation]:
     isolates, name = backend.traits.isolates, backend.name
     if agent is not None and backend.traits.image and agent.nested_sandbox:
         yield lacks("container-nested")

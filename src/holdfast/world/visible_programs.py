@@ -107,7 +107,7 @@ class ProgramFiles:
     def gathered(self) -> VisiblePrograms:
         outside = [path for path in self._paths if not in_system(os.path.realpath(path)) or not in_system(path)]
         visible = {place: real for place, real in present(outside).items() if not in_system(place)}
-        beyond = tuple(one for one in self._beyond if not (in_system(one) or _covered(one, (*visible, _OURS))))
+        beyond = tuple(one for one in self._beyond if not (in_system(one) or _is_covered(one, (*visible, _OURS))))
         withheld = tuple(self._withheld)
         return VisiblePrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
 
@@ -249,7 +249,7 @@ def _added_paths(environment: str) -> Iterator[str]:
                 yield line.strip()
 
 
-def _covered(path: str, folders: Iterable[str]) -> bool:
+def _is_covered(path: str, folders: Iterable[str]) -> bool:
     return any(Path(path).is_relative_to(one) for one in folders)
 
 

@@ -25,7 +25,7 @@ def test_orphans_that_survive_every_round_are_named(monkeypatch: pytest.MonkeyPa
 def test_marked_processes_that_survive_every_round_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leftovers, "_processes", lambda: iter([NOBODY]))
     assert leftovers.end_marked("A", "b") == set()
-    monkeypatch.setattr(leftovers, "_marked", lambda pid, mark: True)
+    monkeypatch.setattr(leftovers, "_is_marked", lambda pid, mark: True)
     assert leftovers.end_marked("A", "b") == {NOBODY}
 
 

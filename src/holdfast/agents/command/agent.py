@@ -128,7 +128,7 @@ class CommandTurns:
         elif self._never_ran(ran) and await self._lacks_program(ran.program.status, delivery.agent, env, shared.place):
             raise not_run(self._agent, printed.last_line, shared.place.sees)
         else:
-            turn = self._ended(prompt, ran, printed)
+            turn = self._end_turn(prompt, ran, printed)
         if turn.ending == "answered" and not self._agent.dialogue:
             return turn
         if isinstance(ran.pipes, Pipes):
@@ -192,7 +192,7 @@ class CommandTurns:
             os.close(nothing)
         return program.status != 0
 
-    def _ended(self, prompt: str, ran: _RanCommand, printed: Tail) -> Turn:
+    def _end_turn(self, prompt: str, ran: _RanCommand, printed: Tail) -> Turn:
         self.ran = True
         program = ran.program
         if program.out_of_memory:

@@ -164,7 +164,7 @@ class AnswerReader:
     def _read_answer(self, left: Print) -> _Said:
         if left.refused:
             return _Said(None, "unreadable", left.refused)
-        text = _decoded(left).removeprefix("\ufeff").rstrip("\r\n")
+        text = _decode(left).removeprefix("\ufeff").rstrip("\r\n")
         if not text:
             return _Said(None, "no_answer", left.missing or "it printed nothing")
         if self.find is not None:
@@ -188,7 +188,7 @@ class AnswerReader:
         return _cut(encodable(answer)) if answer else _Said(None, "no_answer", f"empty at {self.path}")
 
 
-def _decoded(left: Print) -> str:
+def _decode(left: Print) -> str:
     """Decodes the output; a character that the limit has split is left out."""
     return getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
 

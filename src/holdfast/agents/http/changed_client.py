@@ -158,7 +158,7 @@ class ChangedClient:
         if self._change.copies > 1:
             return await self._copies(request, cookie, limit_s)
         try:
-            return await self._one(self._wire(request, cookie), limit_s, cookies)
+            return await self._send_copy(self._wire(request, cookie), limit_s, cookies)
         except NotConnected as gone:
             raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
 
@@ -166,7 +166,7 @@ class ChangedClient:
         parameter = prompt_parameter(self._form)
         return wire_request(self._change, self._client.url, self._client.head.lines, request, cookie, parameter)
 
-    async def _one(
+    async def _send_copy(
         self,
         wire: WireRequest,
         limit_s: float,
@@ -210,7 +210,8 @@ class ChangedClient:
             wires = [wire if n == _OWN else other for n, wire in enumerate(wires)]
         gap_s = _GAP_S if change.others else 0.0
         sends = [
-            self._one(wire, limit_s, abandon=n < change.abandoned, after_s=n * gap_s) for n, wire in enumerate(wires)
+            self._send_copy(wire, limit_s, abandon=n < change.abandoned, after_s=n * gap_s)
+            for n, wire in enumerate(wires)
         ]
         results = await asyncio.gather(*sends, return_exceptions=True)
         exchanges = [self._copy(one, limit_s) for one in results[min(change.abandoned, count - 1) :]]
@@ -225,7 +226,7 @@ class ChangedClient:
             worst = counted[_OWN]  # only that one sent the task's own question
         else:
             worst = max(reversed(counted), key=_rank)
-        worst.note = f"{count} requests at once: " + _counted(counted, count)
+        worst.note = f"{count} requests at once: " + _describe_counts(counted, count)
         return worst
 
     def _copy(self, result: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
@@ -246,7 +247,7 @@ def _rank(exchange: HttpExchange) -> int:
     return _REFUSED if (exchange.status or 0) >= 400 else _ANSWERED
 
 
-def _counted(exchanges: list[HttpExchange], count: int) -> str:
+def _describe_counts(exchanges: list[HttpExchange], count: int) -> str:
     ranks = [_rank(one) for one in exchanges]
     words = {_ANSWERED: "answered", _REFUSED: "refused", _BAD: "ended badly"}
     counts = [f"{ranks.count(rank)} {word}" for rank, word in words.items() if rank in ranks]
@@ -256,15 +257,15 @@ def _counted(exchanges: list[HttpExchange], count: int) -> str:
 def prompt_parameter(form: RequestForm) -> str:
     """The field with the agent's prompt: in the query, otherwise in the body; otherwise `input`."""
     for name, value in form.query:
-        if _MARK in _marked(value):
-            return _marked(name)
+        if _MARK in _mark_prompt(value):
+            return _mark_prompt(name)
     if form.body is not None and form.body.is_json:
-        value = json.loads(_marked(form.body))
+        value = json.loads(_mark_prompt(form.body))
         if isinstance(value, dict):
             return next((str(k) for k, v in value.items() if _MARK in json.dumps(v)), "input")
     return "input"
 
 
-def _marked(template: RequestTemplate) -> str:
+def _mark_prompt(template: RequestTemplate) -> str:
     """The template with a mark in place of its prompt."""
     return "".join(p if isinstance(p, str) else p.write(_MARK if p.name == "prompt" else "x") for p in template.parts)

@@ -64,7 +64,7 @@ def _pairs(body: bytes) -> list[tuple[str, str]]:
     return [(str(k), v if isinstance(v, str) else json.dumps(v)) for k, v in value.items()]
 
 
-def _packed(body: bytes, size: int, wbits: int) -> bytes:
+def _pack(body: bytes, size: int, wbits: int) -> bytes:
     """The body after so many spaces, compressed."""
     packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
     blanks = min(size, UNPACKED_LIMIT)
@@ -110,7 +110,7 @@ def _fields(body: bytes, size: int) -> bytes:
     return _with_extra(body, b"{%b}" % b",".join(b'"k%d":0' % n for n in range(min(size, 60_000))))
 
 
-def _nested(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
+def _nest(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
     def made(body: bytes, size: int) -> bytes:
         levels = min(size, SIZE_LIMIT // (len(opening) + len(closing)))
         return _with_extra(body, opening * levels + b"0" + closing * levels)
@@ -118,7 +118,7 @@ def _nested(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
     return made
 
 
-def _twice(body: bytes, size: int) -> bytes:
+def _repeat_keys(body: bytes, size: int) -> bytes:
     """A JSON object with every key repeated with the value null: readers differ on which one counts."""
     again = ",".join(f"{json.dumps(name)}:null" for name, _ in _pairs(body)) if _kind(body) is dict else ""
     return b"{%b,%b" % (again.encode(), body.strip()[1:]) if again else body + body
@@ -130,15 +130,15 @@ FORMS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "blanks_behind": lambda body, size: body + b" " * min(size, SIZE_LIMIT),
     "long_string": lambda body, size: _with_extra(body, b'"%b"' % (b"a" * min(size, SIZE_LIMIT))),
     "long_number": lambda body, size: _with_extra(body, b"9" * min(size, SIZE_LIMIT)),
-    "gzip": lambda body, size: _packed(body, size, 31),
-    "deflate": lambda body, size: _packed(body, size, 15),
+    "gzip": lambda body, size: _pack(body, size, 31),
+    "deflate": lambda body, size: _pack(body, size, 15),
     "cut": lambda body, size: body[: len(body) // 2],
     "empty": lambda body, size: b"",
     # size: items or levels
     "array": lambda body, size: _with_extra(body, b"[0%b]" % (b",0" * min(size, SIZE_LIMIT // 2))),
     "fields": _fields,
-    "nested_lists": _nested(b"[", b"]"),
-    "nested_objects": _nested(b'{"a":', b"}"),
+    "nested_lists": _nest(b"[", b"]"),
+    "nested_objects": _nest(b'{"a":', b"}"),
     "entities": _entities,
     # other formats and encodings
     "same": lambda body, size: body or b"{}",
@@ -147,7 +147,7 @@ FORMS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "form": _form,
     "utf16": _utf16,
     "latin1_bytes": lambda body, size: _with_extra(body, b'"\xe9\xff\xfe"'),
-    "twice": _twice,
+    "twice": _repeat_keys,
 }
 """Every form by its name."""
 
@@ -177,7 +177,7 @@ def wire_request(
     body = None if change.body == "none" else request.body
     if change.body and change.body != "none":
         body = changed_body(b"" if body is None else body, change.body, change.size)
-    framing, rest = _framed(change, method, body)
+    framing, rest = _frame(change, method, body)
     target = _target(change, url, request.target, parameter)
     first = f"{method} {target} HTTP/{change.version}".encode()
     cookies = [b"Cookie: " + cookie.encode()] if cookie else []
@@ -210,7 +210,7 @@ def _headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]
         yield b"X-Holdfast-Long: " + b"a" * min(change.header_size, HEADER_SIZE_LIMIT)
 
 
-def _framed(change: RequestChange, method: str, body: bytes | None) -> tuple[list[bytes], bytes]:
+def _frame(change: RequestChange, method: str, body: bytes | None) -> tuple[list[bytes], bytes]:
     """The headers that give the body's length, and the body as sent."""
     if body is None and method not in _WITH_BODY and change.framing == "length":
         return [], b""

@@ -49,12 +49,12 @@ def unpacked(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> byte
     if packing in _OTHERS:
         raise Unpackable(f"its Content-Encoding is {packing}, which was not requested")
     if packing == "deflate":  # with the frame that it should have, or bare, as some servers send it
-        return _inflated(body, zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS, limit, whole)
+        return _inflate(body, zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS, limit, whole)
     wbits = _WBITS.get(packing)
-    return body if wbits is None else _inflated(body, wbits, limit, whole)
+    return body if wbits is None else _inflate(body, wbits, limit, whole)
 
 
-def _inflated(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
+def _inflate(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
     output = b""
     while body and len(output) <= limit:
         inflating = zlib.decompressobj(wbits)

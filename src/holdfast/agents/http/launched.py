@@ -68,7 +68,7 @@ class LaunchedHttpAgent:
         async def begin() -> Instance:
             if self._port is not None:
                 check_free(*address_of(agent.endpoint))
-            return await Instance.start(agent, self._own_port(), await open_place(), root)
+            return await Instance.start(agent, self._find_port(), await open_place(), root)
 
         spares = self.limit if agent.spares is None else agent.spares
         ahead = spares if self._port is None else 0
@@ -107,11 +107,11 @@ class LaunchedHttpAgent:
     async def close(self) -> None:
         await self._instances.close()
 
-    def _own_port(self) -> int:
+    def _find_port(self) -> int:
         return self._ports.take() if self._port is None else self._port
 
     async def _begin_in(self, world: World, printed: Tail) -> Instance:
-        return await Instance.start(self._agent, self._own_port(), await world.place(), self._root, printed)
+        return await Instance.start(self._agent, self._find_port(), await world.place(), self._root, printed)
 
 
 class NotReadyInTime(Exception):

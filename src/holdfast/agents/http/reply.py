@@ -49,7 +49,7 @@ class ReplyReader(Struct, frozen=True):
         return answer._replace(text=text, cut=exchange.cut or len(text) < len(answer.text))
 
     def _read(self, exchange: HttpExchange) -> HttpAnswer:
-        text, undecodable = _decoded(exchange)
+        text, undecodable = _decode(exchange)
         if exchange.ending != "answered":
             return self._read_broken(exchange, text)
         status = exchange.status or 0
@@ -80,15 +80,15 @@ class ReplyReader(Struct, frozen=True):
 
     def _answer(self, exchange: HttpExchange, text: str) -> HttpAnswer:
         if exchange.content_type == "text/event-stream":
-            return self._of_stream(text)
+            return self._read_stream(text)
         value = _json(text, exchange.content_type)
         if value is not MISSING:
-            return self._of_json(value, text)
+            return self._read_json(value, text)
         if self.find is None:
             return HttpAnswer(text)
         return HttpAnswer(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {beginning(text)}")
 
-    def _of_json(self, value: Any, text: str) -> HttpAnswer:
+    def _read_json(self, value: Any, text: str) -> HttpAnswer:
         selected = (self.find or find_answer)(value)
         answer = None if selected is MISSING or selected is None else text_of(selected, unwrap=self.find is None)
         failure = _failure(value)
@@ -98,7 +98,7 @@ class ReplyReader(Struct, frozen=True):
             return HttpAnswer(None, "unreadable", self._nothing_found(text))
         return HttpAnswer(None, "no_answer", "the answer is null") if answer is None else HttpAnswer(answer)
 
-    def _of_stream(self, text: str) -> HttpAnswer:
+    def _read_stream(self, text: str) -> HttpAnswer:
         stream = read_stream(text, self.find)
         failure = next(filter(None, map(_failure, stream.events)), "")
         if failure:
@@ -114,7 +114,7 @@ class ReplyReader(Struct, frozen=True):
         return f"{where}: {beginning(text)}"
 
 
-def _decoded(exchange: HttpExchange) -> tuple[str, str]:
+def _decode(exchange: HttpExchange) -> tuple[str, str]:
     """The body as text, and the error if it does not match its declared encoding."""
     charset = exchange.charset or "utf-8"
     try:
@@ -181,10 +181,10 @@ def read_stream(text: str, find: Find | None = None) -> Stream:
     if not events:
         return Stream("".join(data) if data else None, [])
     if find is not None:
-        return Stream(_joined([find(event) for event in events], unwrap=False), events)
-    pieces = _joined([_delta(event) for event in events])
+        return Stream(_join([find(event) for event in events], unwrap=False), events)
+    pieces = _join([_delta(event) for event in events])
     if pieces is None:
-        pieces = _joined([find_answer(event) for event in events])
+        pieces = _join([find_answer(event) for event in events])
     return Stream("".join(data) if pieces is None else pieces, events)
 
 
@@ -204,7 +204,7 @@ def _objects(data: list[str]) -> list[dict[str, Any]]:
     return events
 
 
-def _joined(parts: list[Any], *, unwrap: bool = True) -> str | None:
+def _join(parts: list[Any], *, unwrap: bool = True) -> str | None:
     pieces = [text_of(value, unwrap=unwrap) for value in parts if value is not MISSING and value is not None]
     return "".join(pieces) if pieces else None
 

@@ -74,7 +74,7 @@ class RequestForm(Struct, frozen=True):
 def request_form(agent: AgentSpec) -> RequestForm:
     """The form of an agent's requests; raises AgentUnavailable if the section is not usable."""
     method = agent.method.upper()
-    headers = _checked_headers(agent.headers)
+    headers = _check_headers(agent.headers)
     declared = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
     template = body_template(agent.request_template or _DEFAULT_TEMPLATE, declared)
     query = [(text_template(k), text_template(v)) for k, v in agent.query_params.items()]
@@ -116,7 +116,7 @@ def _query_of(template: RequestTemplate, text: str) -> list[tuple[RequestTemplat
 
 def _pairs_of_json(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
     """Turns each key of an object into a parameter; a value that is not text is sent as JSON."""
-    bare = "".join(p if isinstance(p, str) else _quoted(p.sample, p.name) for p in body_template(text).parts)
+    bare = "".join(p if isinstance(p, str) else _quote(p.sample, p.name) for p in body_template(text).parts)
     value = json.loads(bare)
     if not isinstance(value, dict):
         value = {"input": value}
@@ -127,12 +127,12 @@ def _value_template(value: object) -> RequestTemplate:
     return text_template(value) if isinstance(value, str) else body_template(json.dumps(value))
 
 
-def _quoted(sample: str, name: str) -> str:
+def _quote(sample: str, name: str) -> str:
     """The placeholder as JSON text again: in quotes if it was outside a string."""
     return f'"{{{name}}}"' if sample.startswith('"') else f"{{{name}}}"
 
 
-def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not name or any(c in "\r\n\0" for c in name + value):
             raise AgentMisconfigured(

@@ -111,19 +111,19 @@ def as_key(name: str) -> str:
 
 def body_template(text: str, content_type: str = "") -> RequestTemplate:
     """A template for a body: JSON if it is JSON apart from its placeholders, else text."""
-    parts = _joined(_json_parts(text))
+    parts = _join(_json_parts(text))
     sample = "".join(p if isinstance(p, str) else p.sample for p in parts)
     try:
         json.loads(sample)
     except ValueError:
         form = "x-www-form-urlencoded" in content_type.lower()
-        return RequestTemplate(_joined(_text_parts(text, _form if form else str, keep_unknown=not form)))
+        return RequestTemplate(_join(_text_parts(text, _form if form else str, keep_unknown=not form)))
     return RequestTemplate(parts, is_json=True)
 
 
 def text_template(text: str) -> RequestTemplate:
     """A template for one value of the query."""
-    return RequestTemplate(_joined(_text_parts(text, encodable, keep_unknown=False)))
+    return RequestTemplate(_join(_text_parts(text, encodable, keep_unknown=False)))
 
 
 def encodable(value: str) -> str:
@@ -131,7 +131,7 @@ def encodable(value: str) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
-def _joined(parts: Iterable[str | Slot]) -> tuple[str | Slot, ...]:
+def _join(parts: Iterable[str | Slot]) -> tuple[str | Slot, ...]:
     """Joins adjacent literal parts."""
     joined: list[str | Slot] = []
     for part in parts:

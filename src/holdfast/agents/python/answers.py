@@ -102,7 +102,7 @@ def text_of(value: Any, prompt: str = "") -> str | None:
     if messages is not None:
         return reply
     if isinstance(value, list):
-        return _joined(value)
+        return _join(value)
     if isinstance(value, dict | tuple | int | float):
         return _as_json(value)
     if callable(getattr(value, "invoke", None)):
@@ -123,7 +123,7 @@ def _has_own_text(kind: type) -> bool:
     return any("__str__" in vars(c) or "__repr__" in vars(c) for c in kind.__mro__[:-1])
 
 
-def _joined(pieces: list[Any]) -> str:
+def _join(pieces: list[Any]) -> str:
     """Joins the text of a list of content blocks; any other list becomes JSON."""
     blocks = [p if isinstance(p, str) else p["text"] for p in pieces if isinstance(p, str) or _is_block(p)]
     return (

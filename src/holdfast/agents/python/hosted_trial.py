@@ -127,9 +127,9 @@ class HostedTrial:
         elif isinstance(message, protocol.TurnEnded):
             self._end_turn(message)
         elif isinstance(message, protocol.Fault):
-            self._context.injector.add_fault(self._in_time(message.met))
+            self._context.injector.add_fault(self._check_in_time(message.met))
         elif isinstance(message, protocol.AmendedFault):
-            self._context.injector.amend_fault(self._in_time(message.met))
+            self._context.injector.amend_fault(self._check_in_time(message.met))
         elif isinstance(message, protocol.RecordingUsed):
             self._context.injector.add_use(message.use)
         elif isinstance(message, protocol.FunctionCalls):
@@ -156,7 +156,7 @@ class HostedTrial:
                 self._calls.pop(key, None)
                 self._context.sink.add(call.event)
 
-    def _in_time(self, met: FaultMet) -> FaultMet:
+    def _check_in_time(self, met: FaultMet) -> FaultMet:
         """Whether the fault acted before the last answer.
 
         A later one, in a leftover thread or task, did not affect it.

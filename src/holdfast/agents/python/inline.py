@@ -52,10 +52,10 @@ class Guard:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._exit: Callable[[int], NoReturn] = os._exit
-        os._exit = self._ended
+        os._exit = self._on_exit
         self._handlers: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
-            self._handlers = {n: signal.signal(n, self._signalled) for n in (signal.SIGINT, signal.SIGTERM)}
+            self._handlers = {n: signal.signal(n, self._on_signal) for n in (signal.SIGINT, signal.SIGTERM)}
 
     def around(self, ask: AskFunction) -> AskFunction:
         """Wraps a call so that a signal ends it even while it blocks.
@@ -81,13 +81,13 @@ class Guard:
         for number, before in self._handlers.items():
             signal.signal(number, signal.SIG_DFL if before is None else before)
 
-    def _signalled(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._asking:
             raise KeyboardInterrupt
         if self._task is not None:
             self._loop.call_soon_threadsafe(self._task.cancel)
 
-    def _ended(self, status: int) -> NoReturn:
+    def _on_exit(self, status: int) -> NoReturn:
         if os.getpid() != self._pid:  # a process that the agent forked may end in any way
             self._exit(status)
         os.write(2, _ENDED)

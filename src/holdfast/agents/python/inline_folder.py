@@ -74,8 +74,8 @@ class InlineFolder:
         """Rejects a module next to the spec that hides a library which Holdfast needs."""
         sys.path.remove(self._root)
         sys.path.append(self._root)
-        for name in self._loaded_here():
-            if "." not in name and name not in self._modules and _elsewhere(name, self._root):
+        for name in self._modules_loaded_here():
+            if "." not in name and name not in self._modules and _is_elsewhere(name, self._root):
                 raise UserError(
                     f"{name} next to the spec hides the module {name!r} that Holdfast may need in this process",
                     code="agent-config-invalid",
@@ -86,7 +86,7 @@ class InlineFolder:
         """Restores the process to its original state."""
         if self._root in sys.path:
             sys.path.remove(self._root)
-        for name in self._loaded_here():
+        for name in self._modules_loaded_here():
             if name not in self._modules:
                 del sys.modules[name]
         for name, value in self._env.items():
@@ -99,7 +99,7 @@ class InlineFolder:
                 os.close(fd)
         self._here = self._there = -1
 
-    def _loaded_here(self) -> list[str]:
+    def _modules_loaded_here(self) -> list[str]:
         prefix = self._root + os.sep
         modules = []
         for name, module in list(sys.modules.items()):
@@ -109,7 +109,7 @@ class InlineFolder:
         return modules
 
 
-def _elsewhere(name: str, root: str) -> bool:
+def _is_elsewhere(name: str, root: str) -> bool:
     if name in sys.stdlib_module_names:
         return True
     return importlib.machinery.PathFinder.find_spec(name, [p for p in sys.path if p != root]) is not None

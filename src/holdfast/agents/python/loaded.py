@@ -51,7 +51,7 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
 def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, ResetFunction | None, Installed]:
     """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
     loaded = load_agent(agent.endpoint, agent.input)
-    reset = _resolved("agent.reset_function", agent.reset_function) if agent.reset_function else None
+    reset = _resolve("agent.reset_function", agent.reset_function) if agent.reset_function else None
     if reset is not None and not callable(reset):
         raise UserError(
             f"agent.reset_function {agent.reset_function!r} cannot be called",
@@ -70,7 +70,7 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> Loaded:
 
     `input_setting` is agent.input.
     """
-    target = _resolved("agent.endpoint", endpoint)
+    target = _resolve("agent.endpoint", endpoint)
     if isinstance(target, type):
         target = _instance(endpoint, target)
     for method in ("ainvoke", "invoke"):
@@ -102,7 +102,7 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> Loaded:
     return Loaded(target, is_async=awaited, takes_messages=messages)
 
 
-def _resolved(key: str, path: str) -> Any:
+def _resolve(key: str, path: str) -> Any:
     try:
         return resolve(path)[0]
     except UserError as wrong:
@@ -164,7 +164,7 @@ def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusa
     elif isinstance(broken, ModuleNotFoundError):
         message = f"cannot import {broken.name!r}: no such module is installed or next to the spec"
         name, module = broken.name or "", agent.endpoint.partition(":")[0]
-        hint, key = _near(name, root, module), _key_of(name, agent)
+        hint, key = _suggest(name, root, module), _key_of(name, agent)
     elif isinstance(broken, SyntaxError):
         message = f"importing the agent failed: {type(broken).__name__}: {broken.msg}"
     else:
@@ -202,7 +202,7 @@ def _frames(broken: BaseException, own: list[str]) -> str:
     return "\n".join([*own, raised]) if len(own) > 1 else raised if isinstance(broken, SyntaxError) else ""
 
 
-def _near(name: str, root: str, own: str) -> str:
+def _suggest(name: str, root: str, own: str) -> str:
     from difflib import get_close_matches
 
     try:

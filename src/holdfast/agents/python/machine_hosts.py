@@ -87,9 +87,9 @@ class MachineHosts:
     async def run(self, task: Task, world: World) -> Answer:
         context = world.context
         alone = context.trial.id in self._suspects
-        host = await (self._own_host() if alone else self._host())
+        host = await (self._start_own_host() if alone else self._host())
         try:
-            with self._served(host, context) as begun:
+            with self._serve(host, context) as begun:
                 return await host.perform(context, task, begun)
         except HarnessError as broken:
             if broken.code == HOST_DIED:
@@ -107,7 +107,7 @@ class MachineHosts:
             await self._shared_address.close()
 
     @contextmanager
-    def _served(self, host: PythonHost, context: TrialContext) -> Iterator[Begun | None]:
+    def _serve(self, host: PythonHost, context: TrialContext) -> Iterator[Begun | None]:
         """Serves the trial's calls while this is open: at the shared address, or at its host's own."""
         if host in self._addresses:
             with self._addresses[host].serving(context):
@@ -130,7 +130,7 @@ class MachineHosts:
                 self._zygote = await self._start()
         return self._zygote
 
-    async def _own_host(self) -> PythonHost:
+    async def _start_own_host(self) -> PythonHost:
         host = await self._start()
         host.alone = True
         return host

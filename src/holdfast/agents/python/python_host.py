@@ -183,16 +183,16 @@ class PythonHost:
         if data:
             self._frames.feed(data)
         elif data is not None:
-            self._lost()
+            self._on_lost()
 
     def _notice(self, data: bytes) -> None:
         try:
             notice = _notices.decode(data)
         except msgspec.DecodeError:  # the agent has tampered with the process that holds it
-            self._lost()
+            self._on_lost()
             return
         if isinstance(notice, protocol.ChildStarted):
-            self._started(notice)
+            self._on_started(notice)
             return
         ticket = notice.ticket if isinstance(notice, protocol.ForkRefused) else self._tickets_by_pid.pop(notice.pid, 0)
         hosted = self._hosted.pop(ticket, None)
@@ -204,7 +204,7 @@ class PythonHost:
             hosted.notes.extend(survived(notice.left))
         hosted.finish(notice.status if isinstance(notice, protocol.ChildExited) else None)
 
-    def _started(self, notice: protocol.ChildStarted) -> None:
+    def _on_started(self, notice: protocol.ChildStarted) -> None:
         hosted = self._hosted.get(notice.ticket)
         begun = self._begun.pop(notice.ticket, None)
         if begun is not None:
@@ -215,7 +215,7 @@ class PythonHost:
         else:
             hosted.pid = notice.pid
 
-    def _lost(self) -> None:
+    def _on_lost(self) -> None:
         """Handles the loss of the host.
 
         In place mode the agent itself ended it; otherwise any trial, or none, may have.

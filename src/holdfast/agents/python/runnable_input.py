@@ -45,34 +45,34 @@ def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
     """How this runnable takes a prompt; raises UserError if that is unknown or contradicts `agent.input`."""
     asks = wanted(target)
     if by_hand is not None:
-        return _by_setting(endpoint, asks, by_hand)
+        return _choose_by_setting(endpoint, asks, by_hand)
     if asks is None:  # an object that the user wrote
         return INPUT
-    form = _by_schema(asks)
+    form = _choose_by_schema(asks)
     if form is None:
-        raise _unplaced(endpoint, f"asks for {asks.told}, and that does not say where the prompt belongs")
+        raise _no_place_error(endpoint, f"asks for {asks.told}, and that does not say where the prompt belongs")
     missing = sorted(asks.needed - {form.key}) if asks.checked else []
     if missing:
-        raise _unplaced(endpoint, f"asks for {asks.told}: no value is known for {', '.join(missing)}")
+        raise _no_place_error(endpoint, f"asks for {asks.told}: no value is known for {', '.join(missing)}")
     return form
 
 
-def _by_schema(asks: InputSchema) -> InputForm | None:
+def _choose_by_schema(asks: InputSchema) -> InputForm | None:
     """Chooses `messages`, `input`, the only key or the only required one; plain text if that is accepted."""
     if not asks.keys:
         return TEXT if asks.is_text else None
     if asks.keys.get("messages", Takes()).messages:
-        return _at("messages", asks, messages=True)
+        return _form_at("messages", asks, messages=True)
     if asks.keys.get("input", Takes()).text:
         return INPUT
     only = [*(asks.needed or asks.keys)]
     takes = asks.keys[only[0]]
     if len(only) > 1 or not (takes.text or takes.messages):
         return None
-    return _at(only[0], asks, messages=not takes.text)
+    return _form_at(only[0], asks, messages=not takes.text)
 
 
-def _by_setting(endpoint: str, asks: InputSchema | None, setting: str) -> InputForm:
+def _choose_by_setting(endpoint: str, asks: InputSchema | None, setting: str) -> InputForm:
     if asks is not None and asks.is_graph and asks.keys and setting not in asks.keys:
         # A graph drops an unknown key and answers nevertheless: the model would never get the prompt.
         raise UserError(
@@ -84,15 +84,15 @@ def _by_setting(endpoint: str, asks: InputSchema | None, setting: str) -> InputF
     if setting == "text":
         return TEXT
     takes = asks.keys.get(setting, Takes(text=True)) if asks is not None else Takes(text=True)
-    return _at(setting, asks, messages=setting == "messages" or not takes.text)
+    return _form_at(setting, asks, messages=setting == "messages" or not takes.text)
 
 
-def _at(key: str, asks: InputSchema | None, *, messages: bool) -> InputForm:
+def _form_at(key: str, asks: InputSchema | None, *, messages: bool) -> InputForm:
     takes = asks.keys.get(key, Takes()) if asks is not None else Takes()
     return InputForm(key, messages, takes.dicts)
 
 
-def _unplaced(endpoint: str, why: str) -> UserError:
+def _no_place_error(endpoint: str, why: str) -> UserError:
     return UserError(
         f"the prompt cannot be placed: the input schema of agent.endpoint {endpoint!r} {why}",
         code="agent-input-unknown",
@@ -122,13 +122,13 @@ class InputSchema:
 
 def wanted(target: Any) -> InputSchema | None:
     """The input that this runnable describes; None for an object without a schema."""
-    inner = _within(target)
+    inner = _inner_runnable(target)
     builder = getattr(inner, "builder", None)
     for name in ("input_schema", "input", "schema"):  # the current name in LangGraph, and the earlier one
         state = getattr(builder, name, None)
         channels = getattr(builder, "schemas", {}).get(state) if isinstance(state, typing.Hashable) else None
         if channels is not None and "__root__" not in channels:
-            return _of_graph(state, channels, getattr(builder, "managed", {}))
+            return _graph_schema(state, channels, getattr(builder, "managed", {}))
     if "AgentExecutor" in _kinds(inner):  # its schema accepts any keys; without the right one its prompt raises
         return InputSchema({"input": Takes(text=True)}, told="a mapping with input")
     if not any(callable(getattr(target, name, None)) for name in ("get_input_jsonschema", "get_input_schema")):
@@ -137,15 +137,15 @@ def wanted(target: Any) -> InputSchema | None:
         with warnings.catch_warnings(action="ignore"):
             schema = _json_schema(target)
     except Exception as broken:  # pydantic cannot describe every type, and raises exceptions of many kinds
-        return _of_type(_input_type(inner), f"what cannot be read ({type(broken).__name__})")
-    return _of_json(schema)
+        return _type_schema(_input_type(inner), f"what cannot be read ({type(broken).__name__})")
+    return _json_schema_input(schema)
 
 
 _INNER = {"RunnableWithMessageHistory": "", "RunnableBindingBase": "bound", "RunnableSequence": "first"}
 """Runnables that pass their input on unchanged, with the attribute that gets it; the first match counts."""
 
 
-def _within(target: Any) -> Any:
+def _inner_runnable(target: Any) -> Any:
     """The inner runnable that receives the input."""
     for _ in range(20):
         kinds = _kinds(target)
@@ -161,18 +161,18 @@ def _kinds(target: Any) -> set[str]:
     return {kind.__name__ for kind in type(target).__mro__}
 
 
-def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> InputSchema:
+def _graph_schema(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> InputSchema:
     hints = _hints(state)
     keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
     required = _required_keys(state, keys)
-    return InputSchema(keys, required, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
+    return InputSchema(keys, required, is_graph=True, checked=not _is_typed_dict(state), told=_describe(keys))
 
 
-def _of_type(kind: Any, description: str) -> InputSchema:
+def _type_schema(kind: Any, description: str) -> InputSchema:
     """The input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
         keys = {name: takes(hint) for name, hint in _hints(kind).items()}
-        return InputSchema(keys, _required_keys(kind, keys), told=_in_words(keys))
+        return InputSchema(keys, _required_keys(kind, keys), told=_describe(keys))
     return InputSchema(is_text=kind is str, told=description)
 
 
@@ -212,7 +212,7 @@ def _json_schema(target: Any) -> Mapping[str, Any]:
     return typing.cast(Mapping[str, Any], (getattr(model, "model_json_schema", None) or model.schema)())
 
 
-def _of_json(schema: Mapping[str, Any]) -> InputSchema:
+def _json_schema_input(schema: Mapping[str, Any]) -> InputSchema:
     defs = schema.get("$defs") or schema.get("definitions") or {}
     schema = resolved(schema, defs)
     properties: Mapping[str, Any] = schema.get("properties") or {}
@@ -221,11 +221,11 @@ def _of_json(schema: Mapping[str, Any]) -> InputSchema:
     keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
     required = frozenset(schema.get("required") or ()) & frozenset(keys)
     if keys:
-        return InputSchema(keys, required, checked=True, told=_in_words(keys))
+        return InputSchema(keys, required, checked=True, told=_describe(keys))
     typed = says_type(schema)
     description = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
     return InputSchema(is_text=typed and takes_by_json(schema, defs).text, told=description if typed else "anything")
 
 
-def _in_words(keys: Mapping[str, Takes]) -> str:
+def _describe(keys: Mapping[str, Takes]) -> str:
     return f"a mapping with {', '.join(keys)}" if keys else "a mapping of any keys"

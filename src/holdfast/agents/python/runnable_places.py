@@ -42,14 +42,14 @@ def takes(hint: Any) -> Takes:
         return ANYTHING
     if hint is str:
         return Takes(text=True)
-    return _of_items(args[:1]) if _is_list(origin or hint) else Takes()
+    return _list_takes(args[:1]) if _is_list(origin or hint) else Takes()
 
 
 def _is_list(kind: Any) -> bool:
     return getattr(kind, "__name__", "") in ("list", "List", "Sequence", "Iterable", "Collection", "MutableSequence")
 
 
-def _of_items(items: tuple[Any, ...]) -> Takes:
+def _list_takes(items: tuple[Any, ...]) -> Takes:
     """What a list of these accepts: messages in some form, or something else."""
     if not items or items[0] is Any or isinstance(items[0], typing.TypeVar):
         return Takes(messages=True)

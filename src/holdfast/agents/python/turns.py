@@ -157,14 +157,14 @@ def _reset(reset: ResetFunction, line: protocol.ReportLine) -> bool:
         if inspect.isawaitable(result):
             import asyncio
 
-            asyncio.run(_awaited(result))
+            asyncio.run(_await_value(result))
     except BaseException as broken:
         line.send(protocol.Broke(f"reset failed: {said(broken)}", "reset-failed"))
         return False
     return True
 
 
-async def _awaited(value: Awaitable[Any]) -> Any:
+async def _await_value(value: Awaitable[Any]) -> Any:
     return await value
 
 

@@ -77,7 +77,7 @@ class WorldHosts:
         """Runs the trial; returns the time limit of the last turn."""
         watching = asyncio.create_task(_watch(program, hosted))
         try:
-            if not await self._introduced(program, hosted, ends, setup, left_s(world)):
+            if not await self._introduce(program, hosted, ends, setup, left_s(world)):
                 hosted.late = not hosted.out_of_memory
                 return 0.0
             ends.listen()
@@ -91,7 +91,7 @@ class WorldHosts:
         finally:
             await stopped(watching)
 
-    async def _introduced(
+    async def _introduce(
         self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
     ) -> bool:
         """Sends the program its setup and waits until the agent is imported.
@@ -104,7 +104,7 @@ class WorldHosts:
             async with asyncio.timeout(min(IMPORT_S, limit_s)):
                 news = await first_news(ends.receive)
                 if news is None:
-                    await _starved(program, hosted)
+                    await _check_memory(program, hosted)
                     return False
         except TimeoutError:
             if limit_s < IMPORT_S:
@@ -131,7 +131,7 @@ class WorldHosts:
         return limit_s
 
 
-async def _starved(program: Started, hosted: HostedTrial) -> None:
+async def _check_memory(program: Started, hosted: HostedTrial) -> None:
     """Raises AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
     await program.within(GRACE_S)
     if not program.out_of_memory:

@@ -72,17 +72,17 @@ def _data(name: str) -> dict[str, Any]:
 
 
 def _pattern(data: dict[str, Any], phrases: list[str], spaced: bool) -> re.Pattern[str]:
-    joined = _regex(_written_out(data, "|".join(phrases))) or _NEVER
+    joined = _regex(_expand(data, "|".join(phrases))) or _NEVER
     return re.compile(rf"(?<!\w)(?:{joined})(?!\w)" if spaced else joined)
 
 
-def _written_out(data: dict[str, Any], phrase: str) -> str:
+def _expand(data: dict[str, Any], phrase: str) -> str:
     return re.sub(r"\{([a-z]\w*)\}", lambda name: _part(data, name[1]), phrase)
 
 
 def _part(data: dict[str, Any], name: str) -> str:
     part = data["words"].get(name) or "|".join(data[name])
-    return f"({_written_out(data, part)})"
+    return f"({_expand(data, part)})"
 
 
 def _regex(phrase: str) -> str:

@@ -49,7 +49,7 @@ class ExcludesPii:
     def decide(self, exhibit: Exhibit) -> Finding:
         text = exhibit.text
         kinds = FINDERS if self.entities is None else self.entities
-        leaks = [s for s in sightings(text, kinds) if not self._allowed(s.kind, text[s.start : s.end])]
+        leaks = [s for s in sightings(text, kinds) if not self._is_allowed(s.kind, text[s.start : s.end])]
         if not leaks:
             return Finding(True, "no personal data found", "pii-missing")
         listed = ", ".join(f"{s.kind} {shorten(text[s.start : s.start + 2])}…" for s in leaks[:_SHOWN])
@@ -60,7 +60,7 @@ class ExcludesPii:
             False, f"found {listed}{more}", "pii-found", tuple(counts), marks=marks, details={"entities": counts}
         )
 
-    def _allowed(self, kind: str, value: str) -> bool:
+    def _is_allowed(self, kind: str, value: str) -> bool:
         folded = with_plain_numbers(as_address(value) if kind == "email" else value).casefold()
         allowed = [with_plain_numbers(one).casefold() for one in self.allow]
         return any(folded == one or fnmatchcase(folded, one) for one in allowed)

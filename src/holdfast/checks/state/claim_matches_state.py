@@ -119,7 +119,7 @@ class ClaimMatchesState:
             or next((why for event, why in unknown_events if fits(event, claim.did)), "")
             for claim in self.claims
         )
-        return record(self._looked_for(), Done(tuple(map(len, matching)), listed, unseen))
+        return record(self._evidence_key(), Done(tuple(map(len, matching)), listed, unseen))
 
     @property
     def _tables(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class ClaimMatchesState:
         return any(fnmatchcase(table.casefold(), glob) for glob in self._tables)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        done = self._done(exhibit)
+        done = self._count_done(exhibit)
         answers = [turn.text for turn in exhibit.observation.turns if turn.text and not is_blank(turn.text)]
         if not answers:
             return Finding(None, "nothing to judge: the agent gave no answer", "no-answer")
@@ -154,10 +154,10 @@ class ClaimMatchesState:
         first, words = claims[0]
         return Finding(True, f"what it says was done: '{words}'", "claim-true", details=_details(done[first]))
 
-    def _done(self, exhibit: Exhibit) -> list[Deeds]:
+    def _count_done(self, exhibit: Exhibit) -> list[Deeds]:
         """For each claim what was done: calls from the trace, everything else as recorded."""
         n = len(self.claims)
-        done = recorded(exhibit, self._looked_for(), Done) if self._needs_world else Done((0,) * n, ((),) * n)
+        done = recorded(exhibit, self._evidence_key(), Done) if self._needs_world else Done((0,) * n, ((),) * n)
         unseen = done.unseen or ("",) * n
         trace = exhibit.observation.trace
         return [
@@ -169,7 +169,7 @@ class ClaimMatchesState:
     def _needs_world(self) -> bool:
         return any(claim.did.get("type") != _CALL for claim in self.claims)
 
-    def _looked_for(self) -> list[Any]:
+    def _evidence_key(self) -> list[Any]:
         return [in_short(claim.did) for claim in self.claims]
 
     def lint(self) -> Iterable[tuple[str, str, str]]:

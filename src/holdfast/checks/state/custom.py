@@ -111,22 +111,22 @@ class Custom:
             return None
         limit_ms = self.timeout + (self.reference_timeout or 0)
         try:
-            return ended(await self._inside(world, limit_ms, reference=True))
+            return ended(await self._run_inside(world, limit_ms, reference=True))
         finally:
             world.lend(self._lent_name, b"")
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
-        ran = await (self._inside(world, self.timeout) if self._is_inside else self._on_host(world))
+        ran = await (self._run_inside(world, self.timeout) if self._is_inside else self._run_on_host(world))
         reference = world.foreseen.get((_REFERENCE, self.script))
         return record([self.script, self.runs_in], ScriptRun(ended(ran), cast(Ended | None, reference)))
 
-    async def _on_host(self, world: World) -> Ran:
+    async def _run_on_host(self, world: World) -> Ran:
         script = (world.root / self.script).resolve()
         async with host_services(world) as services:
             stdin = encode(context(world, services))
             return await run_script(script, world.root, stdin, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
-    async def _inside(self, world: World, limit_ms: int, *, reference: bool = False) -> Ran:
+    async def _run_inside(self, world: World, limit_ms: int, *, reference: bool = False) -> Ran:
         """Lends the script to the sandbox while no agent runs, at a path where no agent could have written.
 
         A script that begins with `#!/usr/bin/env -S python3 -I` uses neither the agent's `python3` nor its modules.

@@ -41,14 +41,14 @@ def context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> 
         sandbox_id=f"sb-{world.trial.id}",
         workspace_path=world.sandbox.workspace if inside else str(world.view()),
         services={name: _service_address(world, one, host) for name, one in world.services.items()},
-        audit_log_path=_lent(world, world.audit_log) if inside else str(world.audit_log),
-        trace_path=_lent(world, world.trace_log) if inside else str(world.trace_log),
+        audit_log_path=_lend(world, world.audit_log) if inside else str(world.audit_log),
+        trace_path=_lend(world, world.trace_log) if inside else str(world.trace_log),
         task={"prompt": world.trial.task.prompt},
         scenario_params=world.trial.params,
     )
 
 
-def _lent(world: World, log: Path) -> str:
+def _lend(world: World, log: Path) -> str:
     """A log where the script can read it; empty before the agent has started."""
     return world.lend(log.name, log.read_bytes() if log.exists() else b"")
 

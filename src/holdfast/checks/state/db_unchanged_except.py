@@ -71,7 +71,7 @@ class DbUnchangedExcept:
 
     async def foresee(self, world: World) -> None:
         service = database(world, self.service)
-        with self._in_time():
+        with self._limit_time():
             default = await default_schema(service, timeout_s=self.timeout / 1000)
         world.foreseen[_NAME, self.service] = TableMarks(await self._read(world), default=default)
 
@@ -91,7 +91,11 @@ class DbUnchangedExcept:
             return Finding(False, why, "tables-unreadable", empty=True)
         names = sorted({*marks.before, *marks.after})
         changed = [name for name in names if marks.before.get(name) != marks.after.get(name)]
-        wrong = [f"{_bare(name, marks)} {_how(name, marks)}" for name in changed if not self._may_change(name, marks)]
+        wrong = [
+            f"{_bare(name, marks)} {_describe_change(name, marks)}"
+            for name in changed
+            if not self._may_change(name, marks)
+        ]
         if not wrong:
             return Finding(True, f"no other table changed, of {len(names)}", "tables-unchanged")
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
@@ -99,11 +103,11 @@ class DbUnchangedExcept:
         return Finding(False, why, "tables-changed", tuple(wrong[:SHOWN]), details=details)
 
     async def _read(self, world: World) -> dict[str, str]:
-        with self._in_time():
+        with self._limit_time():
             return await fingerprints(database(world, self.service), timeout_s=self.timeout / 1000)
 
     @contextmanager
-    def _in_time(self) -> Iterator[None]:
+    def _limit_time(self) -> Iterator[None]:
         try:
             yield
         except TimeoutError as late:
@@ -131,7 +135,7 @@ def _bare(name: str, marks: TableMarks) -> str:
     return name.removeprefix(f"{marks.default}.") if marks.default else name
 
 
-def _how(name: str, marks: TableMarks) -> str:
+def _describe_change(name: str, marks: TableMarks) -> str:
     if name not in marks.before:
         return "was made"
     return "was changed" if name in marks.after else "was dropped"

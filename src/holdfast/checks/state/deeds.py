@@ -45,8 +45,8 @@ def fits(event: AuditEvent, deed: Deed) -> bool:
     """
     if event.type != deed["type"] or event.details.get("received") is False:
         return False
-    known = _known(event)
-    if event.type == "http_call" and "status" not in deed and not _went_well(known["status"]):
+    known = _known_details(event)
+    if event.type == "http_call" and "status" not in deed and not _is_success(known["status"]):
         return False
     return all(_fits(known.get(name), wanted) for name, wanted in deed.items() if name != "type")
 
@@ -55,8 +55,8 @@ def calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
     """The tool calls that are such an action: the tool did it, whatever reply the agent got."""
     named_so = [event for event in calls(trace) if matches(event, str(deed.get("tool", "*")))]
     fitting = [(event, fit(event.input, deed.get("arguments"))) for event in named_so]
-    well = [event for event, fits in fitting if fits and _succeeded(event)]
-    doubt = next((event for event, fits in fitting if fits is not False and _succeeded(event) is None), None)
+    well = [event for event, fits in fitting if fits and _has_succeeded(event)]
+    doubt = next((event for event, fits in fitting if fits is not False and _has_succeeded(event) is None), None)
     cut = next((event for event, fits in fitting if fits is None), None)
     why = f"whether {named(doubt)} did what it was asked is not known" if doubt else ""
     why = why or (f"the arguments of a call of {named(cut)} were too long to be kept" if cut else "")
@@ -64,7 +64,7 @@ def calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
     return Deeds(len(well), listed, why)
 
 
-def _succeeded(event: TraceEvent) -> bool | None:
+def _has_succeeded(event: TraceEvent) -> bool | None:
     """Whether the call succeeded.
 
     A failure without a fault is a failure, although the tool may have acted before; None if unknown.
@@ -89,7 +89,7 @@ def fault_in_deed(deed: Deed) -> Iterator[tuple[str, str]]:
 
 def in_words(event: AuditEvent) -> str:
     """An event for the report."""
-    known = _known(event)
+    known = _known_details(event)
     order = {
         "command": ("command",),
         "db_write": ("op", "service", "table", "rows"),
@@ -99,7 +99,7 @@ def in_words(event: AuditEvent) -> str:
     return shorten(" ".join(as_text(known[name]) for name in order if known.get(name) is not None), 200)
 
 
-def _known(event: AuditEvent) -> dict[str, Any]:
+def _known_details(event: AuditEvent) -> dict[str, Any]:
     """The event's details, and values derived from them."""
     known = dict(event.details)
     if event.type == "command":
@@ -117,7 +117,7 @@ def _path(url: str) -> str:
         return ""
 
 
-def _went_well(status: Any) -> bool:
+def _is_success(status: Any) -> bool:
     return isinstance(status, int) and 200 <= status < 400
 
 

@@ -78,7 +78,7 @@ class FileContent:
             excerpt = f"contains '{shorten(self.not_contains)}', which must not appear"
         if self.contains is not None and not any(self.contains in text for text in readings):
             lacked = f"does not contain '{shorten(self.contains)}'"
-        elif self.pattern is not None and not _matched(self.pattern, readings):
+        elif self.pattern is not None and not _matches(self.pattern, readings):
             lacked = f"has nothing that matches {shorten(self.pattern)}"
         return excerpt, lacked
 
@@ -94,6 +94,6 @@ class FileContent:
             yield "", "needs at least one of contains, not_contains, pattern"
 
 
-def _matched(pattern: str, readings: list[str]) -> bool:
+def _matches(pattern: str, readings: list[str]) -> bool:
     """Whether the pattern matches; a pattern that can never match does not count against the file."""
     return why_never(pattern) is not None or any(search(pattern, text, "") is not None for text in readings)

@@ -47,7 +47,7 @@ async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float,
             stdin=read, stdout=write[0], stderr=write[1], cwd=cwd, env=clean_environment(), start_new_session=True,
         )  # fmt: skip
         pipes.give()
-        in_time = await _within(process, timeout_s)
+        in_time = await _wait_in_time(process, timeout_s)
         pipes.drain()
     finally:
         pipes.close()
@@ -64,7 +64,7 @@ async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float,
     )
 
 
-async def _within(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
+async def _wait_in_time(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
     """Whether it ended by itself in time; its group is killed in any case."""
     try:
         async with asyncio.timeout(timeout_s):

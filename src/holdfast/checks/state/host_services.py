@@ -44,11 +44,11 @@ class _UnixForward:
     async def open(service: Service) -> _UnixForward:
         forward = _UnixForward(str(service.upstream))
         loop = asyncio.get_running_loop()
-        forward._server = await loop.create_server(lambda: ConnectionEnd(forward._arrived), _HOST, 0)
+        forward._server = await loop.create_server(lambda: ConnectionEnd(forward._accept), _HOST, 0)
         forward.port = forward._server.sockets[0].getsockname()[1]
         return forward
 
-    def _arrived(self, end: ConnectionEnd) -> None:
+    def _accept(self, end: ConnectionEnd) -> None:
         task = asyncio.get_running_loop().create_task(self._lead(end))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -74,7 +74,7 @@ def judged(one: Assertion, requests: MockRequests) -> AssertionResult:
     field = FIELD.fullmatch(one.field)
     index = int(field[2]) if field and field[2] else -1
     if maybe:
-        return AssertionResult(None, f"{one.field} is not known: {_hidden(maybe)}")
+        return AssertionResult(None, f"{one.field} is not known: {_hidden_reason(maybe)}")
     if requests.more and (index < 0 or index >= len(counted)):
         return AssertionResult(None, f"{one.field} is not known: {requests.more} more requests arrived than are stored")
     if not -len(counted) <= index < len(counted):
@@ -109,10 +109,10 @@ def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) 
         return result
     enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
     overflow = f", and {more} more requests arrived than are stored" if more else ""
-    return AssertionResult(True if enough else None, f"{what}{overflow}{f'; {_hidden(maybe)}' if maybe else ''}")
+    return AssertionResult(True if enough else None, f"{what}{overflow}{f'; {_hidden_reason(maybe)}' if maybe else ''}")
 
 
-def _hidden(maybe: Sequence[SeenRequest]) -> str:
+def _hidden_reason(maybe: Sequence[SeenRequest]) -> str:
     return f"the filters look at the body of {_requests(len(maybe))}, but {maybe[0].hidden}"
 
 

@@ -78,13 +78,13 @@ def unclear(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> list
     """The requests that match every filter except those on a body that is unknown."""
     requests_left = []
     for one in requests if filters else ():
-        others = {name: wanted for name, wanted in filters.items() if not _in_body(one, name)}
+        others = {name: wanted for name, wanted in filters.items() if not _is_in_body(one, name)}
         if one.hidden and len(others) < len(filters) and matching([one], others):
             requests_left.append(one)
     return requests_left
 
 
-def _in_body(request: SeenRequest, name: str) -> bool:
+def _is_in_body(request: SeenRequest, name: str) -> bool:
     return name not in ("method", "path") and name.lower() not in headers_of(request)
 
 
@@ -125,7 +125,7 @@ def value_at(request: SeenRequest, part: str) -> Any:
     """A part of a request, such as `body` or `headers.x-key`; the complete request if `part` is empty."""
     name, dot, rest = part.partition(".")
     if part.startswith("body") and part != "body":
-        return _inside(json_of(request.body), _json_path(part))
+        return _select(json_of(request.body), _json_path(part))
     if name == "headers":
         return headers_of(request).get(rest.lower(), MISSING) if dot else headers_of(request)
     whole = {
@@ -148,7 +148,7 @@ def _json_path(part: str) -> str:
     return f"${rest}"
 
 
-def _inside(value: Any, path: str) -> Any:
+def _select(value: Any, path: str) -> Any:
     """A single match as a value, several as a list, none as MISSING."""
     values = [] if value is MISSING else parts(value, path)
     return MISSING if not values else values[0] if len(values) == 1 else values

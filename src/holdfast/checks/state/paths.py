@@ -48,7 +48,10 @@ def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
     except OSError as refused:
         return PathFound("out_of_reach", f"{path} cannot be read: {refused.strerror}")
     return PathFound(
-        "file", content=data[:KEPT].decode("utf-8", "replace"), otherwise=_otherwise(data[:KEPT]), cut=len(data) > KEPT
+        "file",
+        content=data[:KEPT].decode("utf-8", "replace"),
+        otherwise=_decode_otherwise(data[:KEPT]),
+        cut=len(data) > KEPT,
     )
 
 
@@ -81,7 +84,7 @@ _MARKS = (
 )
 
 
-def _otherwise(data: bytes) -> str:
+def _decode_otherwise(data: bytes) -> str:
     """Decodes by the byte order mark, or as UTF-16 if every other byte is 0; empty otherwise."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):

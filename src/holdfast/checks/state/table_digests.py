@@ -54,7 +54,8 @@ def row_digests(name: TableName, table: ComparedTable, dialect: Dialect) -> str:
         keys = [f"holdfast_row.{quoted(column.name, dialect)}" for column in table.columns if column.primary]
         key = _pg_hash(f"ROW({', '.join(keys)})") if keys else "NULL"
         row = _pg_hash("ROW(holdfast_row.xmin::text, holdfast_row)")
-        return f"SELECT t.* FROM {_fixed()}, LATERAL (SELECT {key}, {row} FROM {_from(name, dialect)} {_ONCE_SET}) t"  # noqa: S608
+        rows = f"SELECT {key}, {row} FROM {_from(name, dialect)} {_ONCE_SET}"  # noqa: S608  # names are quoted
+        return f"SELECT t.* FROM {_fix_settings()}, LATERAL ({rows}) t"  # noqa: S608
     keys = [_my_hash(column.name, column.type) for column in table.columns if column.primary]
     key = f"SHA2(CONCAT_WS(',', {', '.join(keys)}), 256)" if keys else "NULL"
     return f"SELECT {key}, {_my_row(table)} FROM {_from(name, dialect)}"  # noqa: S608  # names are quoted
@@ -75,10 +76,10 @@ def _contents(tables: Sequence[TableName], shapes: TableComparison, dialect: Dia
         f"SELECT {n} AS n, count(*), {sums} FROM ({rows} FROM {_from(name, dialect)} {_ONCE_SET}) t"  # noqa: S608
         for n, name in enumerate(tables)
     ]
-    return f"SELECT all_of_them.* FROM {_fixed()}, LATERAL ({' UNION ALL '.join(parts)}) all_of_them ORDER BY 1"  # noqa: S608
+    return f"SELECT all_of_them.* FROM {_fix_settings()}, LATERAL ({' UNION ALL '.join(parts)}) all_of_them ORDER BY 1"  # noqa: S608
 
 
-def _fixed() -> str:
+def _fix_settings() -> str:
     """Fixes the settings before any row is read; each table waits for it."""
     return f"(SELECT {_FIXED} AS done OFFSET 0) holdfast_set"
 

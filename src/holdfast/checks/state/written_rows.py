@@ -111,7 +111,7 @@ class KeptWrites:
             return f"whether {op or 'write'} {table} was kept is unknown"
         was, now = before.tables.get(table), after.tables.get(table)
         if op in _DEFINES:
-            return event if _defined(op, was, now) else None
+            return event if _is_defined(op, was, now) else None
         if (was is not None and was.rows is None) or (now is not None and now.rows is None):
             return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is unknown"
         rows = _count(event, _changes(was, now), self._tried[service, table], before.dialect)
@@ -126,7 +126,7 @@ def _operation(event: AuditEvent) -> str:
     return str(event.details.get("op", "")).lower()
 
 
-def _defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
+def _is_defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
     """Whether the effect of a CREATE, ALTER, DROP or RENAME is still there."""
     if op == "drop":
         return now is None
@@ -140,13 +140,13 @@ def _changes(was: TableRows | None, now: TableRows | None) -> RowChanges:
     after: Counter[tuple[str, str]] = (now.rows if now else None) or Counter()
     # Multisets of (key, content): a row with the same key on both sides of the difference was changed, not removed and
     # added.
-    gained, lost = _by_key(after - before), _by_key(before - after)
+    gained, lost = _count_by_key(after - before), _count_by_key(before - after)
     changed = sum(min(count, lost[key]) for key, count in gained.items())
     keyed = was is None or now is None or (was.keyed and now.keyed)
     return RowChanges(gained.total() - changed, lost.total() - changed, changed, keyed)
 
 
-def _by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
+def _count_by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for (key, _), count in rows.items():
         counts[key] += count
@@ -163,14 +163,14 @@ def _count(event: AuditEvent, rows: RowChanges, tried: Set[str], dialect: Dialec
     if op == "update":
         return rows.changed + min(rows.added, rows.removed)
     if op in ("delete", "truncate"):
-        return _with_changed(rows.removed, event, rows, tried) if _replaced(rows, tried, _ADDS) else rows.removed
+        return _with_changed(rows.removed, event, rows, tried) if _may_be_replaced(rows, tried, _ADDS) else rows.removed
     if op == "insert":
-        may = dialect == "mysql" or _replaced(rows, tried, _REMOVES)
+        may = dialect == "mysql" or _may_be_replaced(rows, tried, _REMOVES)
         return _with_changed(rows.added, event, rows, tried) if may else rows.added
     return 0
 
 
-def _replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) -> bool:
+def _may_be_replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) -> bool:
     """Whether changed rows may come from a DELETE and an INSERT: the log has the other half of the pair.
 
     Without a key, it is assumed unless the log has an UPDATE.

@@ -45,7 +45,7 @@ def calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
         if event.event_type in _OF_TOOLS and event.phase != "declared":
             nearest[event.tool] = min(nearest.get(event.tool, len(_NEAREST)), _rank(event))
     answered = Counter(e.tool for e in events if e.plane == _NEAREST[-1] and e.phase != "declared")
-    return _undeclared([e for e in events if e.tool not in nearest or _nearest(e, nearest[e.tool])], answered)
+    return _drop_matched([e for e in events if e.tool not in nearest or _nearest(e, nearest[e.tool])], answered)
 
 
 def _each(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
@@ -77,10 +77,10 @@ def own(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     Not every library marks its retries. The same model request after a failure counts as a retry.
     """
     known = outermost(calls(trace))
-    return [event for event, n in zip(known, repetitions(known), strict=True) if not _by_library(event, n)]
+    return [event for event, n in zip(known, repetitions(known), strict=True) if not _is_library_retry(event, n)]
 
 
-def _by_library(event: TraceEvent, repetition: int) -> bool:
+def _is_library_retry(event: TraceEvent, repetition: int) -> bool:
     return bool(event.retry or (repetition and event.event_type == "llm_call"))
 
 
@@ -244,7 +244,7 @@ def _rank(event: TraceEvent) -> int:
     return _NEAREST.index(event.plane) if event.plane in _NEAREST else len(_NEAREST)
 
 
-def _undeclared(events: list[TraceEvent], answered: Counter[str]) -> list[TraceEvent]:
+def _drop_matched(events: list[TraceEvent], answered: Counter[str]) -> list[TraceEvent]:
     """Removes requested calls that were also seen as made; `answered` counts those already matched by a result."""
     counts = Counter(e.tool for e in events if e.plane in _NEAREST[:-1] and e.phase != "declared")
     counts.subtract(answered)

@@ -47,10 +47,10 @@ class MaxCost:
             return Finding(None, "no model call was seen", "no-model-call")
         costs = [e.cost for e in model_calls if e.cost is not None]
         known = sum(cost.estimated_usd or 0.0 for cost in costs)
-        about = f"about {dollars(known)}{_unbilled(known, costs)}"
+        about = f"about {dollars(known)}{_describe_unbilled(known, costs)}"
         if known > self.max_usd + _SLACK:
             return Finding(False, f"{about}, more than {dollars(self.max_usd)}", "cost-above")
-        unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _unknown(cost))
+        unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _is_unknown(cost))
         if unpriced:
             names = shorten(", ".join(unpriced), 120)
             raise HarnessError(
@@ -62,12 +62,12 @@ class MaxCost:
         return Finding(True, about, "cost-within")
 
 
-def _unknown(cost: Cost) -> bool:
+def _is_unknown(cost: Cost) -> bool:
     """Whether it used something whose price is unknown."""
     return cost.estimated_usd is None and bool(cost.input_tokens or cost.output_tokens)
 
 
-def _unbilled(known: float, costs: Sequence[Cost]) -> str:
+def _describe_unbilled(known: float, costs: Sequence[Cost]) -> str:
     """How much of the sum nobody pays, because no provider was asked."""
     free = [cost.estimated_usd or 0.0 for cost in costs if not cost.billed]
     if not free:

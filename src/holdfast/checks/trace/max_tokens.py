@@ -42,7 +42,7 @@ class MaxTokens:
         model_calls = models(exhibit.observation.trace)
         if not model_calls:
             return Finding(None, "no model call was seen", "no-model-call")
-        used = sum(self._used(e.cost) for e in model_calls if e.cost is not None)
+        used = sum(self._tokens_used(e.cost) for e in model_calls if e.cost is not None)
         kind = "" if self.count == "total" else f"{self.count} "
         if used > self.max:
             return Finding(False, f"{used} {kind}tokens, more than {self.max}", "tokens-above")
@@ -51,7 +51,7 @@ class MaxTokens:
             return Finding(None, f"{silent}; the others: {used} {kind}tokens", "tokens-unknown")
         return Finding(True, f"{used} {kind}tokens", "tokens-within")
 
-    def _used(self, cost: Cost) -> int:
+    def _tokens_used(self, cost: Cost) -> int:
         return {
             "total": cost.input_tokens + cost.output_tokens,
             "input": cost.input_tokens,

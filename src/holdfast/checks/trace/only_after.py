@@ -48,7 +48,7 @@ class OnlyAfter:
         needs = [e for e in events if matches(e, self.tool)]
         before = [e for e in events if matches(e, self.requires)]
         counting = [e for e in before if self._counts(e)]
-        bare = [e for e in needs if not any(_ended_before(one, e) for one in counting)]
+        bare = [e for e in needs if not any(_has_ended_before(one, e) for one in counting)]
         # If a model only requested a call, it is unknown whether it was made, and how it ended.
         requested = [e for e in before if e.phase == "declared"]
         wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in requested)]
@@ -89,6 +89,6 @@ def _tells_error(output: str) -> bool:
     )
 
 
-def _ended_before(first: TraceEvent, then: TraceEvent) -> bool:
+def _has_ended_before(first: TraceEvent, then: TraceEvent) -> bool:
     """Whether the first call had returned when the other began: parallel calls do not know each other's results."""
     return first is not then and first.ts + first.duration_ms / 1000 <= then.ts + _SLACK_S

@@ -57,23 +57,23 @@ class ToolCalled:
         what = f"{shorten(self.tool)} was called {times(count)}" + (" with these arguments" if self.arguments else "")
         most = self.at_most
         if most is not None and count > most:
-            return Finding(False, f"{what}, more than {most}", "calls-above", details=_listed(made))
+            return Finding(False, f"{what}, more than {most}", "calls-above", details=_list_calls(made))
         if unknown and (count < self.at_least or most is not None):
             raise HarnessError(
                 f"the arguments of {times(unknown, 'call')} were too long to be kept whole", code="check-input-lost"
             )
         if requested and (count < self.at_least or (most is not None and count + len(requested) > most)):
-            return Finding(None, f"{what}; {perhaps(requested)}", "calls-unseen", details=_listed(made))
+            return Finding(None, f"{what}; {perhaps(requested)}", "calls-unseen", details=_list_calls(made))
         if count >= self.at_least:
-            return Finding(True, what, "calls-within", details=_listed(made))
+            return Finding(True, what, "calls-within", details=_list_calls(made))
         short = "" if self.at_least == 1 else f", not {self.at_least} times"
-        return Finding(False, what + short, "calls-below", details=_listed(made))
+        return Finding(False, what + short, "calls-below", details=_list_calls(made))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.at_most is not None and self.at_most < self.at_least:
             yield "at_most", f"is below at_least, which is {self.at_least}"
 
 
-def _listed(events: Iterable[TraceEvent]) -> dict[str, Any]:
+def _list_calls(events: Iterable[TraceEvent]) -> dict[str, Any]:
     lines = [f"{named(e)} {shorten(e.input, 200)}" for e in events]
     return {"calls": lines[:LISTED]} if lines else {}

@@ -52,11 +52,11 @@ class IndirectInjection:
 
 
 def _changes(value: Any, payload: str) -> Iterator[Any]:
-    yield edited(value, lambda data: _injected(data, payload))
+    yield edited(value, lambda data: _inject(data, payload))
     yield from by_text(value, lambda text: f"{text}\n\n{payload}" if text else payload)
 
 
-def _injected(data: Any, payload: str) -> Any:
+def _inject(data: Any, payload: str) -> Any:
     """Inserts into the longest prose; else as a new field of the first record; else into the longest word."""
     all_parts = parts(data)
     texts = [(path, part) for path, part in all_parts if isinstance(part, str)]

@@ -31,10 +31,10 @@ class Empty:
         if isinstance(value, Completion) and self.shape != "content":
             return Reply(replace(value, lacks=self.shape))
         blank = without_calls(value if text_of(value) is None else with_text(value, ""))
-        return Reply(blank if self.shape == "content" else _without(value, self.shape, blank))
+        return Reply(blank if self.shape == "content" else _remove(value, self.shape, blank))
 
 
-def _without(value: Any, shape: str, blank: Any) -> Any:
+def _remove(value: Any, shape: str, blank: Any) -> Any:
     """The reply without its choices or message, or `blank` if it has none."""
     parts = dict(fields(value))
     choices = parts.get("choices")

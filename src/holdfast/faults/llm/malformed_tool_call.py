@@ -29,9 +29,11 @@ class MalformedToolCall:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "malformed_tool_call")
-        return Reply(with_calls(reply, [replace(c, arguments=self._malformed(c.arguments)) for c in reply.tool_calls]))
+        return Reply(
+            with_calls(reply, [replace(c, arguments=self._cut_arguments(c.arguments)) for c in reply.tool_calls])
+        )
 
-    def _malformed(self, arguments: str) -> str:
+    def _cut_arguments(self, arguments: str) -> str:
         if self.shape == "not_object":
             return json.dumps(arguments)
         cut = arguments[: max(1, int(len(arguments) * _KEPT))]

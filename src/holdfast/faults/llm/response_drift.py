@@ -52,12 +52,12 @@ class ResponseDrift:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
         text = text_of(reply.value)
-        drifted = text if text is None else self._drifted(text, ctx.rng)
+        drifted = text if text is None else self._drift(text, ctx.rng)
         value = reply.value if drifted is None or drifted == text else with_text(reply.value, drifted)
-        value = _fallen_back(value) if self.drift_type == "model_fallback" else value
+        value = _fall_back(value) if self.drift_type == "model_fallback" else value
         return reply if value is reply.value else Reply(value)
 
-    def _drifted(self, text: str, rng: Random) -> str:
+    def _drift(self, text: str, rng: Random) -> str:
         match self.drift_type:
             case "json_field_rename":
                 return drift.rename_fields(text, self.severity, rng)
@@ -76,10 +76,10 @@ class ResponseDrift:
                 assert_never(other)
 
 
-def _fallen_back(value: Any) -> Any:
+def _fall_back(value: Any) -> Any:
     """The reply, or each of its chunks, with the name of a smaller model if it names one."""
     if is_rows(value):
-        chunks = [_fallen_back(chunk) for chunk in value]
+        chunks = [_fall_back(chunk) for chunk in value]
         return value if all(new is old for new, old in zip(chunks, value, strict=True)) else with_items(value, chunks)
     model = dict(fields(value)).get("model")
     return with_field(value, "model", drift.smaller(model)) if isinstance(model, str) and model else value

@@ -36,14 +36,14 @@ class TruncatedResponse:
         if cut is None or cut == text:
             return reply
         if isinstance(reply.value, Completion):
-            return Reply(self._on_wire(reply.value))
+            return Reply(self._cut_on_wire(reply.value))
         value = with_text(reply.value, cut)
         return Reply(value if self.silent else ended(value, "length"))
 
-    def _on_wire(self, reply: Completion) -> Completion:
+    def _cut_on_wire(self, reply: Completion) -> Completion:
         """The chunks before the cut, without later tool calls; usage counts only what was sent."""
         cut = ending(reply, beginning(reply, self.max_tokens), "stop" if self.silent else "length")
-        return replace(cut, deltas=tuple([self._billed(d) if isinstance(d, Usage) else d for d in cut.deltas]))
+        return replace(cut, deltas=tuple([self._cut_usage(d) if isinstance(d, Usage) else d for d in cut.deltas]))
 
-    def _billed(self, usage: Usage) -> Usage:
+    def _cut_usage(self, usage: Usage) -> Usage:
         return replace(usage, output_tokens=min(usage.output_tokens, self.max_tokens))

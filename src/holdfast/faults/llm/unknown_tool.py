@@ -33,11 +33,11 @@ class UnknownTool:
         reply = on_wire((await forward(call)).value, "unknown_tool")
         wanted = next(iter(reply.tool_calls), _INVENTED)
         known = [*call.arguments.get("tools", ()), *(tool_call.name for tool_call in reply.tool_calls)]
-        name = self.tool or _unknown(wanted.name, known)
+        name = self.tool or _unknown_name(wanted.name, known)
         return Reply(asking(reply, [ToolCall(wanted.id or new_id(ctx.rng), name, wanted.arguments)]))
 
 
-def _unknown(name: str, declared: Collection[str]) -> str:
+def _unknown_name(name: str, declared: Collection[str]) -> str:
     """The name, or the nearest one that no declared tool has."""
     while name in declared:
         name += "_v2"

@@ -34,10 +34,10 @@ class WrongArgs:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "wrong_args")
-        calls = [replace(c, arguments=self._wrong(c.arguments, ctx.rng)) for c in reply.tool_calls]
+        calls = [replace(c, arguments=self._change(c.arguments, ctx.rng)) for c in reply.tool_calls]
         return Reply(with_calls(reply, calls))
 
-    def _wrong(self, arguments: str, rng: Random) -> str:
+    def _change(self, arguments: str, rng: Random) -> str:
         data = parse(arguments or "{}")
         if not isinstance(data, dict):
             return arguments
@@ -51,11 +51,11 @@ def _missing(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: part for key, part in data.items() if key != name}
 
 
-def _renamed(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _rename_one(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {renamed(key, data) if key == name else key: part for key, part in data.items()}
 
 
-def _retyped(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _retype_one(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     part = data[name]
     # A record never fits a scalar, and text never fits a record or list: not even a lenient reader accepts it.
     other = "unknown" if isinstance(part, dict | list) else {"value": part}
@@ -64,6 +64,6 @@ def _retyped(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 _WAYS: Mapping[Kind, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
     "missing": _missing,
-    "renamed": _renamed,
-    "retyped": _retyped,
+    "renamed": _rename_one,
+    "retyped": _retype_one,
 }

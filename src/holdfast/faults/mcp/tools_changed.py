@@ -28,16 +28,16 @@ class ToolsChanged:
         if self.change == "vanish":
             raise Failed(f"Unknown tool: {call.target}", kind="tool_gone")
         if call.plane == "mcp_list":
-            return _listed(await forward(call), call, ctx.memory)
-        return await forward(_translated(call, ctx.memory))
+            return _rename_in_list(await forward(call), call, ctx.memory)
+        return await forward(_translate(call, ctx.memory))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
         """Stores the arguments of a tool from a listing."""
         if call.plane == "mcp_list":
-            _listed(reply, call, memory)
+            _rename_in_list(reply, call, memory)
 
 
-def _listed(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
+def _rename_in_list(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
     """The tool with its first argument renamed; unchanged if it cannot be renamed."""
     tool = reply.value
     schema: Any = tool.get("inputSchema") if isinstance(tool, Mapping) else None
@@ -54,7 +54,7 @@ def _listed(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
     return Reply({**tool, "inputSchema": changed})
 
 
-def _translated(call: Call, memory: dict[str, Any]) -> Call:
+def _translate(call: Call, memory: dict[str, Any]) -> Call:
     """The call with the server's own argument names; fails if the call does not use the new name."""
     if call.target not in memory:
         if not call.arguments:

@@ -27,21 +27,21 @@ class Empty:
 
 def _changes(value: Any) -> Iterator[Any]:
     """An empty value; else every list and text emptied; else every list, else every text."""
-    yield edited(value, _emptied)
+    yield edited(value, _empty)
     for kinds in ((list, str), (list,), (str,)):
-        yield _emptied_inside(value, kinds)
+        yield _empty_inside(value, kinds)
 
 
-def _emptied_inside(value: Any, kinds: tuple[type[list[Any]] | type[str], ...]) -> Any:
+def _empty_inside(value: Any, kinds: tuple[type[list[Any]] | type[str], ...]) -> Any:
     if isinstance(value, kinds):
         return value[:0] if value else value
-    inside = [(key, _emptied_inside(part, kinds)) for key, part in fields(value)]
+    inside = [(key, _empty_inside(part, kinds)) for key, part in fields(value)]
     for key, part in inside:
         value = value if at(value, (key,)) is part else with_field(value, key, part)
     return value
 
 
-def _emptied(value: Any) -> Any:
+def _empty(value: Any) -> Any:
     if isinstance(value, str | bytes | bytearray):
         return value[:0]
     if is_rows(value):

@@ -21,10 +21,10 @@ class Malformed:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        return Reply(_broken(reply.value, ctx.rng))
+        return Reply(_break(reply.value, ctx.rng))
 
 
-def _broken(value: Any, rng: Random) -> Any:
+def _break(value: Any, rng: Random) -> Any:
     if isinstance(value, bytes | bytearray):
         text = decoded(value)
         if text is not None and parse(text) is not None:

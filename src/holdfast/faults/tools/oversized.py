@@ -37,7 +37,7 @@ class Oversized:
         return Reply(first_fitting(value, self._changes(value), ctx))
 
     def _changes(self, value: Any) -> Iterator[Any]:
-        yield edited(value, self._padded)
+        yield edited(value, self._pad)
         missing = self.bytes - _size(value)
         for path, part in parts(value)[1:] if missing > 0 else ():
             if isinstance(part, str):
@@ -45,7 +45,7 @@ class Oversized:
             elif is_rows(part):
                 yield put(value, path, _longer(part, missing))
 
-    def _padded(self, value: Any) -> Any:
+    def _pad(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):
             return value
         missing = self.bytes - _size(value)
@@ -59,7 +59,7 @@ class Oversized:
             return _longer(value, missing)
         if isinstance(value, Mapping):
             return with_field(value, _free(value), _filler(missing))
-        return _padded_inside(value, missing)
+        return _pad_inside(value, missing)
 
 
 def _size(value: Any) -> int:
@@ -68,7 +68,7 @@ def _size(value: Any) -> int:
     return len((value if isinstance(value, str) else dump(plain(value))).encode(errors="replace"))
 
 
-def _padded_inside(value: Any, missing: int) -> Any:
+def _pad_inside(value: Any, missing: int) -> Any:
     """Grows the first text or list, because the object cannot get a field."""
     for path, part in parts(value)[1:]:
         if isinstance(part, str):

@@ -49,7 +49,7 @@ class SchemaDrift:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
         ctx.idle = "no record in the reply has a field to change"
-        return Reply(edited(reply.value, lambda data: self._drifted(data, self._names(data, ctx.rng), ())))
+        return Reply(edited(reply.value, lambda data: self._drift(data, self._names(data, ctx.rng), ())))
 
     def _names(self, data: Any, rng: Random) -> Mapping[Any, str]:
         """The new name of each field to rename."""
@@ -62,19 +62,19 @@ class SchemaDrift:
         chosen = rng.choice(known) if known else None
         return {} if chosen is None else {chosen: renamed(chosen, known)}
 
-    def _drifted(self, value: Any, names: Mapping[Any, str], above: tuple[Any, ...]) -> Any:
+    def _drift(self, value: Any, names: Mapping[Any, str], above: tuple[Any, ...]) -> Any:
         before = [] if ends_here(value, above) else fields(value)
         if not before:
             return value
-        after = [(key, self._drifted(part, names, (*above, value))) for key, part in before]
+        after = [(key, self._drift(part, names, (*above, value))) for key, part in before]
         if is_rows(value):
             return with_items(value, [part for _, part in after]) if _differ(before, after) else value
         after = [
-            (names.get(key, key), _retyped(part) if key in self.retype else part)
+            (names.get(key, key), _retype(part) if key in self.retype else part)
             for key, part in after
             if key not in self.drop
         ]
-        return _rebuilt(value, before, after) if _differ(before, after) else value
+        return _rebuild(value, before, after) if _differ(before, after) else value
 
 
 def _differ(before: list[tuple[Any, Any]], after: list[tuple[Any, Any]]) -> bool:
@@ -83,7 +83,7 @@ def _differ(before: list[tuple[Any, Any]], after: list[tuple[Any, Any]]) -> bool
     )
 
 
-def _rebuilt(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, Any]]) -> Any:
+def _rebuild(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, Any]]) -> Any:
     if isinstance(value, Mapping):
         return dict(after)
     if [key for key, _ in before] != [key for key, _ in after]:
@@ -94,7 +94,7 @@ def _rebuilt(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, A
     return value
 
 
-def _retyped(part: Any) -> Any:
+def _retype(part: Any) -> Any:
     """The content with another type."""
     if isinstance(part, bool) or part is None:
         return str(part).lower() if part is not None else ""

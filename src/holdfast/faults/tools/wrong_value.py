@@ -115,7 +115,7 @@ def lie_by_swap(data: Any, rng: Random) -> Any:
         for a, b in combinations(fields(part), 2)
         if _swappable(a[1], b[1])
     ]
-    return _swapped(data, pairs, rng)
+    return _swap(data, pairs, rng)
 
 
 def lie_by_other_entity(data: Any, rng: Random) -> Any:
@@ -125,13 +125,13 @@ def lie_by_other_entity(data: Any, rng: Random) -> Any:
         for path, part in parts(data)
         if is_rows(part)
         for at, (first, second) in enumerate(pairwise(part))
-        for key, one, other in _shared(first, second)
+        for key, one, other in _shared_fields(first, second)
         if _swappable(one, other)
     ]
-    return _swapped(data, pairs, rng)
+    return _swap(data, pairs, rng)
 
 
-def _shared(first: Any, second: Any) -> Iterator[tuple[Any, Any, Any]]:
+def _shared_fields(first: Any, second: Any) -> Iterator[tuple[Any, Any, Any]]:
     if is_record(first) and is_record(second):
         others = dict(fields(second))
         yield from ((key, part, others[key]) for key, part in fields(first) if key in others)
@@ -141,7 +141,7 @@ def _swappable(one: Any, other: Any) -> bool:
     return type(one) is type(other) and isinstance(one, str | int | float | Decimal) and one != other
 
 
-def _swapped(data: Any, pairs: list[tuple[Path, Any, Path, Any]], rng: Random) -> Any:
+def _swap(data: Any, pairs: list[tuple[Path, Any, Path, Any]], rng: Random) -> Any:
     if not pairs:
         return data
     numbers = [pair for pair in pairs if _is_number(pair[1])]

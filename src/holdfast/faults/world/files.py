@@ -83,7 +83,7 @@ async def touch(world: World, ctx: FaultContext, paths: Collection[str], stands:
     import asyncio  # imported here, because faults are also made where no event loop ever runs
 
     names = {change_path(path) for path in paths}
-    before = await asyncio.to_thread(_changed, world, names)
+    before = await asyncio.to_thread(_changes_by_path, world, names)
     ctx.memory.setdefault(TOUCHED, {}).update({path: Touched(before.get(path), stands) for path in names})
 
 
@@ -97,7 +97,7 @@ def change_path(path: str) -> str:
     return os.fsencode(os.path.normpath(path)).decode("utf-8", "backslashreplace")
 
 
-def _changed(world: World, paths: Collection[str]) -> dict[str, FileChange]:
+def _changes_by_path(world: World, paths: Collection[str]) -> dict[str, FileChange]:
     for _ in range(_LOOKS - 1):
         try:
             return {change.path: change for change in world.changes() if change.path in paths}
@@ -197,10 +197,10 @@ def why_not_hit(world: World, ctx: FaultContext) -> str:
     is_hit: Callable[[], bool] | None = ctx.memory.get(FELT)
     if is_hit is None:
         return UNSEEN
-    return "" if is_hit() else _evaded(world, ctx) or UNTOUCHED
+    return "" if is_hit() else _how_evaded(world, ctx) or UNTOUCHED
 
 
-def _evaded(world: World, ctx: FaultContext) -> str:
+def _how_evaded(world: World, ctx: FaultContext) -> str:
     """How the agent circumvented the removed permissions; empty if it did not."""
     # The permissions of a file forbid writing to it, but not replacing it, as `sed -i` does: that needs only the
     # permissions of its folder. Nor do they keep the owner from setting them again. Other faults only remove

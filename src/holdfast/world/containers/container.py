@@ -72,7 +72,7 @@ class Container:
         folder.mkdir(mode=0o755)
         with _waiting(folder) as waiting:
             self.id = await run(*options(self._shape))
-            ours = await _accepted(waiting)
+            ours = await _accept(waiting)
         self._line = self.programs.line = SupervisorConnection(ours, self._notice, self.programs.lost)
         self._line.expect(0)
         await self._line.reply(0)
@@ -225,7 +225,7 @@ def _waiting(folder: Path) -> Iterator[socket.socket]:
         (folder / _SOCKET).unlink(missing_ok=True)
 
 
-async def _accepted(waiting: socket.socket) -> socket.socket:
+async def _accept(waiting: socket.socket) -> socket.socket:
     try:
         async with asyncio.timeout(_START_S):
             ours, _ = await asyncio.get_running_loop().sock_accept(waiting)

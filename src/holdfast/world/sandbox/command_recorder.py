@@ -210,7 +210,7 @@ class Lifetimes:
             os.close(pidfd)
         # If the process calls exec again with the image from before its last exec, that one failed, and its command
         # never ran.
-        self._refused(process, before)
+        self._drop_refused(process, before)
         # A process that executes itself forever must not fill the memory: the newest command gives way.
         if len(process.commands) == CHAIN:
             self._end(process.commands.pop(), None)
@@ -227,7 +227,7 @@ class Lifetimes:
         if process is not None:
             last = process.commands[-1]
             if executes(pid, last.before):
-                self._refused(process, last.before)
+                self._drop_refused(process, last.before)
             self._all_end(process, code)
 
     def dies(self, pidfd: int) -> bool:
@@ -245,7 +245,7 @@ class Lifetimes:
             if process is not None:
                 self._all_end(process, None)
 
-    def _refused(self, process: _Process, now: ExecImage) -> None:
+    def _drop_refused(self, process: _Process, now: ExecImage) -> None:
         """Whether the last exec failed: the process still has the memory image from before it."""
         # The kernel does not report whether an exec succeeded. But it puts new random bytes into the memory of each
         # program it executes, so the image tells: the same one as before the exec means that the exec failed.

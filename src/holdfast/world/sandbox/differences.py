@@ -107,28 +107,28 @@ class Difference(NamedTuple):
 
 def differences(upper: str, before: str) -> Iterator[Difference]:
     """All differences, sorted by path."""
-    yield from _within(upper, before, "", False)
+    yield from _compare_folder(upper, before, "", False)
 
 
-def _within(upper: str, before: str, at: str, hidden: bool) -> Iterator[Difference]:
+def _compare_folder(upper: str, before: str, at: str, hidden: bool) -> Iterator[Difference]:
     """The differences below one folder; `hidden` means that nothing of the lower layers is visible here."""
     # The upper layer holds only what was written. A folder that was removed and made again is marked opaque: then
     # nothing below it is visible any more, and whatever was there before and is not in the upper layer is deleted.
     names = {name: f"{upper}/{at}{name}" for name in _names(f"{upper}/{at}")}
     was = _names(f"{before}/{at}") if hidden else []
     for name in sorted({*names, *was}, key=lambda n: _key(n, f"{upper}/{at}{n}", f"{before}/{at}{n}")):
-        yield from _one(upper, before, f"{at}{name}", hidden)
+        yield from _compare_entry(upper, before, f"{at}{name}", hidden)
 
 
-def _one(upper: str, before: str, path: str, hidden: bool) -> Iterator[Difference]:
+def _compare_entry(upper: str, before: str, path: str, hidden: bool) -> Iterator[Difference]:
     now, was = _stat(f"{upper}/{path}"), _stat(f"{before}/{path}")
     # A whiteout, a character device 0:0 in the upper layer, hides a path of the lower layers: it was deleted.
-    if now is None or _whiteout(now):
+    if now is None or _is_whiteout(now):
         yield from _all(before, path, was, "deleted")
     elif not stat.S_ISDIR(now.st_mode):
         yield from _file(upper, before, path, now, was)
     elif was is not None and stat.S_ISDIR(was.st_mode):
-        yield from _within(upper, before, f"{path}/", hidden or _opaque(f"{upper}/{path}"))
+        yield from _compare_folder(upper, before, f"{path}/", hidden or _opaque(f"{upper}/{path}"))
     else:
         yield from _all(before, path, was, "deleted")
         yield from _all(upper, path, now, "created")
@@ -151,7 +151,7 @@ def _all(
     if status is None:
         return
     if not stat.S_ISDIR(status.st_mode):
-        if not _whiteout(status):
+        if not _is_whiteout(status):
             yield Difference(path, op, status.st_size if op == "created" else 0)
         return
     deep = path.count("/") > DEEPEST
@@ -200,7 +200,7 @@ def _stat(path: str) -> os.stat_result | None:
         return None
 
 
-def _whiteout(status: os.stat_result) -> bool:
+def _is_whiteout(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 

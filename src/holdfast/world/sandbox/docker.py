@@ -122,7 +122,7 @@ class DockerSandbox(FolderSandbox):
     async def _starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:
         """A throwaway command has its own container with copies of the workspace and /tmp."""
         if throwaway:
-            async with self._copied() as copy:
+            async with self._open_copy() as copy:
                 yield copy.start
         else:
             yield self._container.start
@@ -158,7 +158,7 @@ class DockerSandbox(FolderSandbox):
             await asyncio.to_thread(remove, self._folder)
 
     @contextlib.asynccontextmanager
-    async def _copied(self) -> AsyncIterator[Container]:
+    async def _open_copy(self) -> AsyncIterator[Container]:
         folder = self._folder / f"copy-{os.urandom(6).hex()}"
         shape = replace(self._shape, folder=folder, beside=self._container.id)
         folder.mkdir(mode=0o700)

@@ -273,9 +273,9 @@ def _write(pid: int, name: str, arguments: Sequence[int]) -> _Write:
     if name == "pwrite64":
         return _Write(fd, arguments[2], arguments[3])
     if name == "writev":
-        return _Write(fd, _summed(pid, *arguments[1:3]))
+        return _Write(fd, _total_size(pid, *arguments[1:3]))
     if name in ("pwritev", "pwritev2"):
-        return _Write(fd, _summed(pid, *arguments[1:3]), arguments[3])
+        return _Write(fd, _total_size(pid, *arguments[1:3]), arguments[3])
     if name == "fallocate":
         return _Write(fd, arguments[3] if arguments[1] & ~1 == 0 else 0, arguments[2])
     if name == "sendfile":
@@ -283,7 +283,7 @@ def _write(pid: int, name: str, arguments: Sequence[int]) -> _Write:
     return _Write(arguments[2] & 0xFFFFFFFF, _left(pid, arguments[0], arguments[4]))  # copy_file_range
 
 
-def _summed(pid: int, at: int, count: int) -> int:
+def _total_size(pid: int, at: int, count: int) -> int:
     """The total size of all buffers."""
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:

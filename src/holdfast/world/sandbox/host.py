@@ -40,7 +40,7 @@ class SandboxHost(SpareChild):
         self._serve: Callable[[socket.socket, int, tuple[int, ...]], None]
 
     def prepare(self) -> None:
-        self._serve = self._settled()
+        self._serve = self._prepare_supervisor()
 
     def serve(self) -> int:
         message = wire.receive(self.control)
@@ -53,7 +53,7 @@ class SandboxHost(SpareChild):
     def crowded(self) -> None:
         time.sleep(0.05)
 
-    def _settled(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
+    def _prepare_supervisor(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
         """Prepares a supervisor and returns the function that serves an order with its line, layout and descriptors."""
         try:
             mounts = supervisor.settle(self._machine)

@@ -39,7 +39,7 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int, what: str) -> int:
+def _check(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
@@ -55,7 +55,7 @@ def _syscall(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char])
 
 def unshare(flags: int) -> None:
     """Moves this process into new namespaces of these kinds."""
-    _checked(_libc().unshare(flags), "unshare")
+    _check(_libc().unshare(flags), "unshare")
 
 
 def map_self(uid: int, gid: int) -> None:
@@ -69,30 +69,30 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
     """mount(2)."""
     encoded = (os.fsencode(source), os.fsencode(target), kind.encode() or None)
     done = _libc().mount(*encoded, ctypes.c_ulong(flags), os.fsencode(data) or None)
-    _checked(done, f"mount {kind or 'bind'} at {target}")
+    _check(done, f"mount {kind or 'bind'} at {target}")
 
 
 def unmount(target: str) -> None:
     """Detaches a mount immediately; the kernel drops it when nobody uses it any more."""
-    _checked(_libc().umount2(os.fsencode(target), 2), f"unmount {target}")
+    _check(_libc().umount2(os.fsencode(target), 2), f"unmount {target}")
 
 
 def clone_tree(path: str) -> int:
     """A detached mount of this path; the caller closes it. Needs root."""
-    return _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _TREE_CLONE | _TREE_CLOEXEC), path)
+    return _check(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _TREE_CLONE | _TREE_CLOEXEC), path)
 
 
 def change_owner(tree: int, mapping: int) -> None:
     """Maps the owners of a cloned tree's files by a user namespace, and makes the tree read-only."""
     attributes = struct.pack("=QQQQ", _ATTR_IDMAP | _ATTR_RDONLY, 0, 0, mapping)
-    _checked(_syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, len(attributes)), "mount_setattr")
+    _check(_syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, len(attributes)), "mount_setattr")
 
 
 def seal(path: str, *, below: bool = False, links: bool = True) -> None:
     """Makes a mount read-only, without devices or setuid, with all mounts `below` it; `links` follows links."""
     flags = _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV | (0 if links else _ATTR_NOSYMFOLLOW)
     attributes = struct.pack("=QQQQ", flags, 0, 0, 0)
-    _checked(
+    _check(
         _syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), _AT_RECURSIVE if below else 0, attributes, 32),
         f"seal {path}",
     )
@@ -100,13 +100,13 @@ def seal(path: str, *, below: bool = False, links: bool = True) -> None:
 
 def place_tree(tree: int, target: str) -> None:
     """Mounts a cloned tree."""
-    _checked(_syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_EMPTY_PATH), target)
+    _check(_syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_EMPTY_PATH), target)
 
 
 def open_in_root(root: int, path: bytes) -> int:
     """Opens a path as seen from that root, with O_PATH; the caller closes the descriptor."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT)
-    return _checked(_syscall(_OPENAT2, root, path, how, len(how)), "openat2")
+    return _check(_syscall(_OPENAT2, root, path, how, len(how)), "openat2")
 
 
 def raise_loopback() -> None:
@@ -122,7 +122,7 @@ def make_dumpable() -> None:
 
 def forgo_privileges() -> None:
     """Keeps this process and its children from gaining privileges by executing a program."""
-    _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    _check(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
 def filter_calls(program: bytes) -> None:
@@ -152,7 +152,7 @@ def _filter(program: bytes, flags: int) -> int:
     call = _libc().syscall
     call.restype = ctypes.c_long
     done = call(ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), ctypes.byref(filter_program))
-    return _checked(int(done), "seccomp")
+    return _check(int(done), "seccomp")
 
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06

@@ -52,7 +52,7 @@ class ControlGroup:
         # it already uses, which the kernel then charges to its old group.
         self._gather(folder, everybody)
         try:
-            self._write(folder, dict(_settings(controller, limit, unified=_unified(folder))))
+            self._write(folder, dict(_settings(controller, limit, unified=_is_unified(folder))))
         except OSError as refused:
             # The kernel refuses a memory limit below what the group uses with EBUSY.
             if refused.errno != errno.EBUSY:
@@ -65,7 +65,7 @@ class ControlGroup:
         folder = self._folders.get(controller)
         if folder is None:
             return None
-        if controller == "memory" and not _unified(folder):
+        if controller == "memory" and not _is_unified(folder):
             return _count(folder / "memory.failcnt", "")
         file, name = ("memory.events", "max ") if controller == "memory" else ("cpu.stat", "nr_throttled ")
         return _count(folder / file, name)
@@ -75,14 +75,14 @@ class ControlGroup:
         folder = self._folders.get("memory")
         if folder is None:
             return 0
-        return _count(folder / ("memory.events" if _unified(folder) else "memory.oom_control"), "oom_kill ") or 0
+        return _count(folder / ("memory.events" if _is_unified(folder) else "memory.oom_control"), "oom_kill ") or 0
 
     def memory_held(self) -> int:
         """Bytes in use, including cached files."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
-        return _count(folder / ("memory.current" if _unified(folder) else "memory.usage_in_bytes"), "") or 0
+        return _count(folder / ("memory.current" if _is_unified(folder) else "memory.usage_in_bytes"), "") or 0
 
     async def close(self) -> None:
         """Removes the groups. Waits for the last process, as the supervisor closes its line slightly before it ends."""
@@ -134,7 +134,7 @@ def wanted(resources: Resources) -> dict[str, dict[str, str]]:
     for controller, limit in limits.items():
         folder = can.get(controller)
         if folder is not None:
-            values[controller] = dict(_settings(controller, limit, unified=_unified(folder)))
+            values[controller] = dict(_settings(controller, limit, unified=_is_unified(folder)))
     return values
 
 
@@ -148,7 +148,7 @@ def parents() -> dict[str, Path]:
         for controller in ("memory", "cpu"):
             if kind == "cgroup" and controller in controllers:
                 folder = mounted / own.get(controller, "").lstrip("/")
-            elif kind == "cgroup2" and controller in _delegated(mounted / own.get("", "").lstrip("/")):
+            elif kind == "cgroup2" and controller in _delegated_controllers(mounted / own.get("", "").lstrip("/")):
                 folder = mounted / own.get("", "").lstrip("/")
             else:
                 continue
@@ -202,11 +202,11 @@ def _hierarchies() -> Iterator[tuple[Path, str, frozenset[str]]]:
             yield Path(before.split(" ")[4]), kind, frozenset(options.split(","))
 
 
-def _delegated(folder: Path) -> set[str]:
+def _delegated_controllers(folder: Path) -> set[str]:
     return set(" ".join(_lines(folder / "cgroup.subtree_control")).split())
 
 
-def _unified(folder: Path) -> bool:
+def _is_unified(folder: Path) -> bool:
     return (folder / "cgroup.controllers").exists()
 
 

@@ -101,7 +101,7 @@ class LiveLimits:
         with contextlib.suppress(OSError):
             for controller in self._now:
                 if controller in can:
-                    self._group.limit(controller, self._usual[controller], self._grouped)
+                    self._group.limit(controller, self._usual[controller], self._limited_processes)
                 else:
                     _limit_each(None, self._everybody)
             if (memory := self._usual["memory"]) is not None and (memory_in_use := self._group.memory_held()):
@@ -111,7 +111,7 @@ class LiveLimits:
     async def _limit_group(self, controller: str, limit: float, too_big: Callable[[], object]) -> None:
         until = time.monotonic() + KILL_S
         try:
-            while not self._group.limit(controller, limit, self._grouped):
+            while not self._group.limit(controller, limit, self._limited_processes):
                 if time.monotonic() > until:
                     raise HarnessError(
                         "memory could not be limited: more is already in use and was not freed", code="limits-failed"
@@ -122,7 +122,7 @@ class LiveLimits:
         except (OSError, KeyError) as refused:
             raise HarnessError(f"{controller} could not be limited: {refused}", code="limits-failed") from refused
 
-    def _grouped(self) -> Iterable[int]:
+    def _limited_processes(self) -> Iterable[int]:
         ours = self._ours()
         return (pid for pid in self._everybody() if pid not in ours)
 

@@ -112,13 +112,13 @@ class SandboxMounts:
 
     def _show_again(self, layout: SandboxLayout) -> None:
         """Mounts paths below /tmp, /dev/shm and the home again, as the sandbox's own folders hide them."""
-        sources = {_straight(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
+        sources = {_without_tmp_link(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
         self._shown = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
         for path in self._shown:
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
             _point(f"{ROOT}{path}", os.path.isdir(sources[path]))
             _show(sources[path], f"{ROOT}{path}")
-        _link({path: says for path, says in layout.links.items() if _straight(path).startswith(_WRITTEN)})
+        _link({path: says for path, says in layout.links.items() if _without_tmp_link(path).startswith(_WRITTEN)})
 
     @property
     def layer(self) -> WritableLayer:
@@ -217,7 +217,7 @@ def _link(links: Mapping[str, str]) -> None:
             os.symlink(says, f"{ROOT}{path}")
 
 
-def _straight(path: str) -> str:
+def _without_tmp_link(path: str) -> str:
     """The path inside, without the link that leads to /tmp."""
     return TMP + path.removeprefix(_OTHER_TMP) if path.startswith(f"{_OTHER_TMP}/") else path
 

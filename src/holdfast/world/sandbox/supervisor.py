@@ -146,7 +146,7 @@ class Supervisor:
             order = wire.order_of(written)
             if message.value:
                 aside, instead = self._mounts.throwaway()
-            refused = _inside(instead).refused(order.argv[0], order.env.get("PATH"), order.cwd)
+            refused = _lookup(instead).refused(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))
             pid, status_fd = start(self._layout.bwrap, order, instead, stdio, self._groups, nested=self._layout.nested)
@@ -167,10 +167,10 @@ class Supervisor:
                 self._ended(program, status)
         if not self._programs:
             for ticket in self._freezing:
-                self._frozen(ticket)
+                self._confirm_freeze(ticket)
             self._freezing.clear()
 
-    def _frozen(self, ticket: int) -> None:
+    def _confirm_freeze(self, ticket: int) -> None:
         if self._clerk is None:
             self._report(wire.DONE, ticket)
         else:
@@ -272,7 +272,7 @@ class Supervisor:
             return  # nobody reads any more: the closed line ends this process
 
 
-def _inside(layer: WritableLayer | None) -> ProgramLookup:
+def _lookup(layer: WritableLayer | None) -> ProgramLookup:
     return ProgramLookup({"/": ROOT, **instead_of(layer)})
 
 

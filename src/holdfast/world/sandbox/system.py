@@ -78,7 +78,7 @@ def present(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path
     sources = {place: Path(os.path.realpath(path)) for path in paths if os.path.exists(path) for place in _places(path)}
     mounts: dict[str, Path] = {}
     for place in sorted(sources):  # a folder before its contents
-        if place != "/" and not _within(place, (*without, *mounts)):
+        if place != "/" and not _is_within(place, (*without, *mounts)):
             mounts[place] = sources[place]
     return mounts
 
@@ -86,7 +86,7 @@ def present(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path
 def in_system(path: str) -> bool:
     """Whether every sandbox sees this path already."""
     linked = [path for path in _TOP if os.path.islink(path)]  # unlike the libraries, these are not shown as links
-    return _within(path, (*_TOP, *_LIBRARIES)) and not _within(path, linked)
+    return _is_within(path, (*_TOP, *_LIBRARIES)) and not _is_within(path, linked)
 
 
 def _places(path: str) -> Iterator[str]:
@@ -117,5 +117,5 @@ def _public(name: str) -> bytes:
         return b""
 
 
-def _within(path: str, folders: Sequence[str]) -> bool:
+def _is_within(path: str, folders: Sequence[str]) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)

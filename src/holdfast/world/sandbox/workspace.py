@@ -236,14 +236,14 @@ class TreeEntry(NamedTuple):
 
 def tree_entries(root: str) -> Iterator[TreeEntry]:
     """All entries of a folder, sorted by path, without following links. Only empty folders are listed."""
-    waiting = [*_listed(root, "")]
+    waiting = [*_list_names(root, "")]
     while waiting:
         path = waiting.pop()
         status = lstat(f"{root}/{path}")
         if not stat.S_ISDIR(status.st_mode):
             yield TreeEntry(path, status.st_mode, status.st_size, _digest(f"{root}/{path}", status.st_mode))
             continue
-        below = [*_listed(root, f"{path}/")]
+        below = [*_list_names(root, f"{path}/")]
         waiting += below
         if not below:
             yield TreeEntry(path, status.st_mode, 0, b"")
@@ -271,7 +271,7 @@ def copy_tree(source: Path, target: Path) -> None:
     shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=_odd, copy_function=_copy_file)
 
 
-def _listed(root: str, at: str) -> Iterator[str]:
+def _list_names(root: str, at: str) -> Iterator[str]:
     """The names in a folder, last first; a folder sorts like its contents."""
     try:
         names = listdir(f"{root}/{at}")

@@ -51,16 +51,16 @@ class PreparedData(Struct, frozen=True):
 
 async def prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
     """The data of that kind and settings; made now if it does not exist. `sees` is the folder of its programs."""
-    return await asyncio.to_thread(_prepared, kind, made_of, user, sees, make)
+    return await asyncio.to_thread(_prepare, kind, made_of, user, sees, make)
 
 
-def _prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
+def _prepare(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
     folder = cache_folder("services")
     archive = folder / f"{kind}-{digest(canonical([FORMAT, *made_of]))}.tar"
     key = archive.with_suffix(".key")
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _locked(folder / f"{kind}.lock"):
+        with _lock(folder / f"{kind}.lock"):
             if not (archive.exists() and key.exists()):
                 _make(archive, key, _Workshop(user, sees), make)
             return PreparedData(archive, key.read_text())
@@ -133,7 +133,7 @@ def _run(argv: list[str], stdin: str, **how: Any) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -63,7 +63,7 @@ class Programs:
         """
         with tempfile.TemporaryFile() as messages, (source or Path(os.devnull)).open("rb", buffering=0) as reads:
             reads.seek(skip)
-            process = self._started(argv, socket_folder, env, reads, to or Path(os.devnull), messages)
+            process = self._start(argv, socket_folder, env, reads, to or Path(os.devnull), messages)
             try:
                 async with asyncio.timeout(LIMIT_S):
                     code = await asyncio.to_thread(process.wait)
@@ -85,7 +85,7 @@ class Programs:
                 code="service-unconfined",
             )
 
-    def _started(
+    def _start(
         self, argv: Argv, socket_folder: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, messages: IO[bytes]
     ) -> subprocess.Popen[bytes]:
         raised, _ = confinement(self.user)
@@ -159,11 +159,11 @@ def candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tu
         if on_path:
             yield Path(on_path)
         for place in places:
-            for path in sorted(glob(f"{place}/{name}"), key=_by_number, reverse=True):
+            for path in sorted(glob(f"{place}/{name}"), key=_version_number, reverse=True):
                 if os.access(path, os.X_OK):
                     yield Path(path)
         for module, folder in bundles:
-            bundled = _bundled(module, folder, name)
+            bundled = _find_bundled(module, folder, name)
             if bundled is not None:
                 yield bundled
 
@@ -189,7 +189,7 @@ def note(spec_image: str | None, name: str, stands_in: str) -> tuple[str, ...]:
     return (f"service {name}: {f'{spec_image} is served by' if spec_image else 'it is'} {stands_in} of this machine",)
 
 
-def _bundled(module: str, folder: str, name: str) -> Path | None:
+def _find_bundled(module: str, folder: str, name: str) -> Path | None:
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -197,7 +197,7 @@ def _bundled(module: str, folder: str, name: str) -> Path | None:
     return path if os.access(path, os.X_OK) else None
 
 
-def _by_number(path: str) -> tuple[int, ...]:
+def _version_number(path: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", path)))
 
 

@@ -111,18 +111,18 @@ def configuration(settings: RedisSettings) -> str:
     lines += [f"maxmemory {data_limit()}", "repl-diskless-sync-delay 0"]  # a dump does not wait for more replicas
     lines += ["rdbcompression no", "rdbchecksum no"]  # uncompressed, so that secrets can be masked in it
     if settings.password:
-        lines.append(f"requirepass {_quoted(settings.password)}")
+        lines.append(f"requirepass {_quote(settings.password)}")
     words = list(settings.args)
     while words:
         name = words.pop(0).removeprefix("--")
         values = []
         while words and not words[0].startswith("--"):
-            values.append(_quoted(words.pop(0)))
+            values.append(_quote(words.pop(0)))
         lines.append(" ".join([name, *values]))
     return "".join(line + "\n" for line in lines)
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
 
 

@@ -183,8 +183,8 @@ ITERATIONS = 4096
 def scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
     """The stored form of a password in PostgreSQL (RFC 5803)."""
     salted = hashlib.pbkdf2_hmac("sha256", _normal(password).encode(), salt, iterations)
-    stored = hashlib.sha256(_signed(salted, b"Client Key")).digest()
-    keys = f"{b64encode(stored).decode()}:{b64encode(_signed(salted, b'Server Key')).decode()}"
+    stored = hashlib.sha256(_sign(salted, b"Client Key")).digest()
+    keys = f"{b64encode(stored).decode()}:{b64encode(_sign(salted, b'Server Key')).decode()}"
     return f"SCRAM-SHA-256${iterations}:{b64encode(salt).decode()}${keys}"
 
 
@@ -205,5 +205,5 @@ def native(password: str) -> str:
     return "*" + hashlib.sha1(once).hexdigest().upper()  # noqa: S324
 
 
-def _signed(key: bytes, text: bytes) -> bytes:
+def _sign(key: bytes, text: bytes) -> bytes:
     return hmac.digest(key, text, "sha256")

@@ -33,7 +33,7 @@ class Endings:
     def begin(self, ending: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(ending)
         self._under_way.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_ended)
 
     async def wait(self) -> None:
         """Waits until all have ended; raises the first failure."""
@@ -42,7 +42,7 @@ class Endings:
         if self._failed:
             raise self._failed[0]
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
         if not task.cancelled() and (broken := task.exception()) is not None:
             self._failed.append(broken)

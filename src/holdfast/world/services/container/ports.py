@@ -59,9 +59,9 @@ class ContainerPorts:
         await asyncio.sleep(0)  # aborted transports close their sockets
 
     def _end(self, port: int) -> ConnectionEnd:
-        return ConnectionEnd(lambda client: self._arrived(client, port))
+        return ConnectionEnd(lambda client: self._accept(client, port))
 
-    def _arrived(self, client: ConnectionEnd, port: int) -> None:
+    def _accept(self, client: ConnectionEnd, port: int) -> None:
         if len(self._open) >= AT_ONCE:
             client.abort()
             return

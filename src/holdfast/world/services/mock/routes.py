@@ -73,7 +73,7 @@ def _method_fits(wanted: str, method: str) -> bool:
 def _reply(route: MockRoute, request: MockRequest, path_values: Mapping[str, str], n: int) -> Replied:
     text, kind = _body(route.response)
     if "{{" in text:
-        text = _filled(text, request, path_values, n)
+        text = _fill(text, request, path_values, n)
     headers = tuple(route.headers.items())
     if not any(name.lower() == "content-type" for name in route.headers) and text:
         headers = (("content-type", kind), *headers)
@@ -90,7 +90,7 @@ def _body(response: Any) -> tuple[str, str]:
     return response, "application/json" if looks else "text/plain; charset=utf-8"
 
 
-def _filled(text: str, request: MockRequest, path_values: Mapping[str, str], n: int) -> str:
+def _fill(text: str, request: MockRequest, path_values: Mapping[str, str], n: int) -> str:
     """Replaces `{{ request.body.x }}` and similar placeholders by values of the request; missing ones become empty."""
 
     def value(match: re.Match[str]) -> str:
@@ -117,11 +117,11 @@ def _request_value(words: list[str], request: MockRequest, path_values: Mapping[
         case ["headers", name]:
             return next((value for key, value in request.headers if key.lower() == name.lower()), None)
         case ["body", *rest]:
-            return _inside(request.body, rest)
+            return _fill_inside(request.body, rest)
     return None
 
 
-def _inside(body: str, words: list[str]) -> Any:
+def _fill_inside(body: str, words: list[str]) -> Any:
     if not words:
         return body
     try:

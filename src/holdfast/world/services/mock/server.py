@@ -127,14 +127,14 @@ def body_of(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut:
     for name, value in headers:
         headers_by_name.setdefault(name.lower(), []).append(value)
     try:
-        plain, longer = _unpacked(",".join(headers_by_name.get("content-encoding", ())), data, limit, cut=cut)
+        plain, longer = _unpack(",".join(headers_by_name.get("content-encoding", ())), data, limit, cut=cut)
         charset = _charset(headers_by_name.get("content-type", [""])[0], plain)
     except _Unreadable as why:
         return Body(data.decode("utf-8", "replace"), cut, str(why))
     return Body(plain.decode(charset, "replace"), cut or longer)
 
 
-def _unpacked(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[bytes, bool]:
+def _unpack(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[bytes, bool]:
     """Removes the content encodings; returns the data and whether there is more."""
     names = [name for one in encodings.split(",") if (name := one.strip().lower()) not in ("", "identity")]
     if len(names) > _LAYERS:
@@ -143,11 +143,11 @@ def _unpacked(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[by
     for name in reversed(names):
         if name not in _BITS:
             raise _Unreadable(f"its content encoding {name[:20]} is not known here")
-        data, longer = _inflated(name, data, limit, whole=not (cut or longer))
+        data, longer = _inflate(name, data, limit, whole=not (cut or longer))
     return data, longer
 
 
-def _inflated(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
+def _inflate(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
     for bits in _BITS[name]:
         try:
             return _members(bits, data, limit, whole=whole)

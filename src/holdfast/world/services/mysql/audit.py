@@ -228,11 +228,11 @@ def _numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
     numbers: dict[_Key, list[int]] = {}
     for path, number in sorted(cursor.fetchall()):
         database, _, table = path.partition("/")
-        numbers.setdefault((_decoded(database), _decoded(_PART.split(table)[0])), []).append(number)
+        numbers.setdefault((_decode_name(database), _decode_name(_PART.split(table)[0])), []).append(number)
     return numbers
 
 
-def _decoded(name: str) -> str:
+def _decode_name(name: str) -> str:
     """Decodes a name from InnoDB's file name encoding."""
     return _CHAR.sub(lambda match: chr(int(match[1], 16)), name)
 
