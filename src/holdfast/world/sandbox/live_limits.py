@@ -137,7 +137,7 @@ def _limit_each(size: int | None, everybody: Everybody) -> None:
     """Limits the address space of each process, which its children inherit; None restores the original limit."""
     if size is not None and size < LEAST:
         raise HarnessError(
-            f"no control group may be made here, and a single process needs {LEAST} bytes at least",
+            f"no control group may be made here, and a single process needs at least {LEAST} bytes",
             code="limits-failed",
         )
     there: set[int] = set()
