@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,3 +31,19 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """The libraries wait less between their attempts where nobody tells them how long."""
     for library in ("anthropic", "openai"):
         monkeypatch.setattr(f"{library}._base_client.INITIAL_RETRY_DELAY", 0.005)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from view_kit import ARGUMENTS, CHROMIUM  # only the tests of pages need it
+
+    if not CHROMIUM.exists():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{CHROMIUM} is missing: run tests/setup.sh as root")
+        pytest.skip(f"{CHROMIUM} is missing: run tests/setup.sh as root")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield opened
+        opened.close()

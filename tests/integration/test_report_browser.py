@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from view_kit import ARGUMENTS, CHROMIUM
+from view_kit import watched_page
 
 import page_build
 from holdfast.model.overall import Overall, PartResult
@@ -29,20 +29,6 @@ def runs() -> Any:
     return report_sample
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{CHROMIUM} is missing: run tests/setup.sh as root")
-        pytest.skip(f"{CHROMIUM} is missing: run tests/setup.sh as root")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
 def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Opens a run's page; at the end nothing may have gone wrong in it and nothing may have been loaded."""
@@ -54,12 +40,8 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
             render_overall_page(run, {}) if isinstance(run, Overall) else Html().render(run)["report.html"]
         )
         file.write_bytes(b"".join(pieces))
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("request", lambda asked: troubles.append(asked.url) if not asked.url.startswith("file:") else None)
+        page = watched_page(browser, troubles, "file:", **settings)
+        contexts.append(page.context)
         page.goto(file.as_uri() + hash)
         if ready:
             page.wait_for_selector("html[data-ready]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,27 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from view_kit import ARGUMENTS, CHROMIUM, SPEC, contract_run, invoice_desk, large_run, many_runs, viewing
+from view_kit import SPEC, contract_run, invoice_desk, large_run, many_runs, viewing, watched_page
 
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 OPENED_MS = 1000
 """A run of 10,000 cells, and a list of 10,000 runs, are there by then. The best of some openings counts: the machine
 may be busy, the page is the same."""
 HARM = '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script>\u202egnp.exe\x1b[31m\x00</pre></td>'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{CHROMIUM} is missing: run tests/setup.sh as root")
-        pytest.skip(f"{CHROMIUM} is missing: run tests/setup.sh as root")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +36,8 @@ def show(browser: Any) -> Iterator[Callable[..., Any]]:
     contexts, troubles = [], []
 
     def open_page(url: str, fragment: str = "#/", **settings: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: troubles.append(dialog.message))
-        page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("request", lambda asked: troubles.append(asked.url) if not asked.url.startswith(url) else None)
+        page = watched_page(browser, troubles, url, **settings)
+        contexts.append(page.context)
         page.troubles = troubles
         page.goto(url + fragment)
         page.wait_for_selector("html[data-ready]")

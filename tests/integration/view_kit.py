@@ -272,3 +272,13 @@ def viewing(folder: Path) -> Iterator[str]:
     finally:
         loop.call_soon_threadsafe(over.set)
         thread.join(10)
+
+
+def watched_page(browser: Any, troubles: list[str], home: str, **settings: Any) -> Any:
+    """A page whose errors, dialogs and requests to any place but `home` become troubles."""
+    page = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings}).new_page()
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("dialog", lambda dialog: troubles.append(dialog.message))
+    page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("request", lambda asked: troubles.append(asked.url) if not asked.url.startswith(home) else None)
+    return page
