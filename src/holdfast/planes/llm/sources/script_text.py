@@ -6,19 +6,19 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from holdfast.planes.llm.codecs.loose import json_text, parse
-from holdfast.planes.llm.codecs.request import ModelRequest, ToolResult
-from holdfast.planes.llm.sources.provider_hosts import is_glob
-from holdfast.planes.llm.sources.source import UpstreamDown
 from holdfast.reading.fields import ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import describe, near_hint
+
+if TYPE_CHECKING:  # every spec is read with this module, and few have a script: the codecs cost 15 ms
+    from holdfast.planes.llm.codecs.request import ModelRequest, ToolResult
 
 LIMIT_S = 2.0
 """Time limit for a user's regex: an agent's text can make some of them run forever."""
@@ -48,11 +48,15 @@ class Pattern(Struct, frozen=True):
         try:
             return _compiled(*match.groups()).search(text, timeout=LIMIT_S) is not None
         except TimeoutError as slow:
+            from holdfast.planes.llm.sources.source import UpstreamDown
+
             raise UpstreamDown(f"the pattern {self.written} of a script took over 2 s") from slow
 
     @property
     def exact(self) -> bool:
         """Whether it matches exactly one text."""
+        from holdfast.planes.llm.sources.provider_hosts import is_glob
+
         return not is_glob(self.written) and not _REGEX.fullmatch(self.written)
 
     def fault(self) -> tuple[str, str] | None:
