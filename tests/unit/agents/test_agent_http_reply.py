@@ -164,7 +164,7 @@ def test_deep_nesting_is_read_and_only_what_is_not_json_is_taken_as_text() -> No
 
 def test_an_answer_that_only_holdfast_cannot_write_is_not_the_agents_fault() -> None:
     with pytest.raises(HarnessError):
-        reply_turn('{"answer": ' + "[" * 5_000 + "]" * 5_000 + "}", response_path="answer")
+        reply_turn('{"answer": ' + "[" * 20_000 + "]" * 20_000 + "}", response_path="answer")  # 3.13 writes 5,000
 
 
 def test_event_stream_of_model_chunks_is_joined_by_content() -> None:
