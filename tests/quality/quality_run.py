@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.api.hunt import conclude_hunt, hunt_options, prepare_hunt
+from holdfast.hunt.result import HuntResult
 from holdfast.model.run import CellRow
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Cell
@@ -25,6 +28,7 @@ from holdfast.store.rundir import RunEnd
 
 AGENTS = Path(__file__).with_name("agents")
 REPLAYS = Path(__file__).with_name("replays")
+HUNTS = Path(__file__).with_name("hunts")
 
 Version = Literal["defect", "twin"]
 
@@ -85,6 +89,21 @@ def run_spec(path: Path, tasks: tuple[Task, ...] = ()) -> Result:
     finally:
         outcome.close()
     return Result(cells, tuple(running.log.warnings), outcome.score.exit_code, reasons, notes, said)
+
+
+def hunt_spec(path: Path, order: int, max_trials: int) -> HuntResult:
+    """What a hunt on the spec finds."""
+    asked = RunOptions(part="hunt", hunt=hunt_options(order=order), max_trials=max_trials)
+    job = prepare_hunt(path, asked).job
+    rundir = begin(job, path.parent / "runs")
+    try:
+        running = run(job, rundir, lambda event: None)
+        ended = rundir.ended() or RunEnd(False, 0.0)
+        outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended)
+    finally:
+        rundir.unlock()
+    with closing(outcome):
+        return conclude_hunt(job, outcome, lambda _: None).found
 
 
 def _reasons(rows: Iterable[CellRow]) -> dict[tuple[str, str], str]:
