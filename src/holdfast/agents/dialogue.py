@@ -29,7 +29,7 @@ class Dialogue:
         self._once = once
         self._before = () if before is UNSET else before
         self._messages = messages
-        self._said: list[AgentMessage] = [{"role": one.role, "content": one.content} for one in self._before]
+        self._turns_so_far: list[AgentMessage] = [{"role": one.role, "content": one.content} for one in self._before]
         self._begun = False
 
     @property
@@ -48,7 +48,7 @@ class Dialogue:
 
     def messages(self, question: str) -> list[AgentMessage]:
         """All messages up to this question, as a new list, because the agent may change it."""
-        return [*map(dict, self._said), {"role": "user", "content": question}]
+        return [*map(dict, self._turns_so_far), {"role": "user", "content": question}]
 
     def text(self, question: str) -> str:
         """The question; the first one follows the earlier turns."""
@@ -65,9 +65,10 @@ class Dialogue:
         """Adds a finished turn to the conversation."""
         self._begun = True
         if self._once:
-            self._said = []
+            self._turns_so_far = []
             return
-        self._said += [{"role": "user", "content": turn.asked}, {"role": "assistant", "content": turn.text or ""}]
+        question: AgentMessage = {"role": "user", "content": turn.asked}
+        self._turns_so_far += [question, {"role": "assistant", "content": turn.text or ""}]
 
 
 def dialogue_of(

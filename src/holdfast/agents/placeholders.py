@@ -123,5 +123,5 @@ class _Walk:
         return self._text[self.at :].partition("\n")[0] if begins else ""
 
     def _bracket(self, top: str) -> bool:
-        """Opens or closes brackets; inside double quotes only `$(` opens one."""
+        """Whether a bracket counts here: inside double quotes only after `$`."""
         return top != '"' or self._text[self.at - 1 : self.at] == "$"

@@ -123,7 +123,7 @@ class Upstreams:
 
     # -- called by its connections ------------------------------------------------------------------
     def give_back(self, connection: UpstreamConnection) -> None:
-        """The connection is free for another request."""
+        """Puts a free connection back into the pool."""
         idle = self._idle.get(connection.key)
         if idle is None:
             idle = self._idle[connection.key] = []
@@ -133,7 +133,7 @@ class Upstreams:
             idle.append(connection)
 
     def leave(self, connection: UpstreamConnection) -> None:
-        """The connection cannot be reused."""
+        """Removes a connection that cannot be reused."""
         idle = self._idle.get(connection.key, [])
         if connection in idle:
             idle.remove(connection)
@@ -141,7 +141,7 @@ class Upstreams:
             self._idle.pop(connection.key, None)
 
     def forget(self, connection: UpstreamConnection) -> None:
-        """The connection is closed."""
+        """Forgets a connection that is closed."""
         self.leave(connection)
         self._open.discard(connection)
 

@@ -22,7 +22,7 @@ class Framing(Protocol):
     """Reads a connection's bytes as requests, and learns how a request that offers to leave HTTP is answered."""
 
     def stay(self, exchange: Exchange) -> None:
-        """The exchange is answered in HTTP although it offered another protocol."""
+        """Answers the exchange in HTTP although it offered another protocol."""
         ...
 
     def hand_over(self) -> bytes:
@@ -146,7 +146,10 @@ class Exchange:
         raise ConnectionResetError("the client gave up waiting")
 
     def ensure_there(self) -> None:
-        """Call before sending a fault's effect: raises ConnectionResetError if the client has closed the connection."""
+        """Raises ConnectionResetError if the client has closed the connection.
+
+        Call it before sending a fault's effect.
+        """
         if self.connection.left:
             self.connection.abort()
             raise ConnectionResetError("the client had left")
@@ -239,7 +242,7 @@ class Exchange:
         self.keep_alive, self._left, self._phase = frame.keep_alive, length, _OPEN
 
     def _request_body(self) -> None:
-        """The handler wants the body: a client that waits for `100 Continue` receives it."""
+        """Sends `100 Continue` to a client that waits for it, because the handler wants the body."""
         if self.upgrade:
             self._stay()
         if self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting and self._expects():

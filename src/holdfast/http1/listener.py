@@ -42,7 +42,7 @@ class Requests(Protocol):
     def feed(self, data: bytes) -> None: ...
 
     def lost(self) -> None:
-        """The client sends no more."""
+        """Called when the client sends no more."""
         ...
 
     async def run(self) -> None:
@@ -140,7 +140,7 @@ class ClientConnection(SocketStream):
             self.data_received(early)
 
     def eof_received(self) -> bool:
-        """A client that has sent its request and closes its own direction may still read: it is served, and watched."""
+        """Keeps serving a client that has closed its own direction after its request: it may still read."""
         if not self._half and not self._reads_on():
             return super().eof_received()
         if not self._half:

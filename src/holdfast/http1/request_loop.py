@@ -89,13 +89,13 @@ class RequestLoop:
         return entry.inflow.ended or await self._drain_request(entry) if entry.keep_alive else await self._last(entry)
 
     async def _last(self, exchange: Exchange) -> bool:
-        """Makes sure that the last reply arrives; False, because no request follows it."""
+        """Makes sure that the last reply arrives; returns False, because no request follows it."""
         if not exchange.inflow.ended:
             await self._linger()
         return False
 
     async def _drain_request(self, exchange: Exchange) -> bool:
-        """Reads the unread rest of a request; whether it was short and arrived soon."""
+        """Reads the unread rest of a request; returns whether it was short and arrived soon."""
         spent = 0
         try:
             async with asyncio.timeout(LINGER_S):
@@ -147,7 +147,7 @@ class RequestParser:
         self._waiter: asyncio.Future[None] | None = None
         self._receiving: Exchange | None = None
         self._replaying = False
-        self._held = False
+        self._paused = False
         """Whether reading is paused because of waiting requests."""
         self._refused = False
         self._over = False
@@ -177,13 +177,16 @@ class RequestParser:
                 return None
             self._waiter = self._connection.loop.create_future()
             await self._waiter
-        if self._held and len(self._queue) == 1:
-            self._held = False
+        if self._paused and len(self._queue) == 1:
+            self._paused = False
             self._connection.release(PIPELINE)
         return self._queue.popleft()
 
     def lost(self) -> None:
-        """The client is gone: its incomplete request fails; complete ones are still handled, as a server would."""
+        """Handles the end of the client: its incomplete request fails.
+
+        Complete ones are still handled, as a server would.
+        """
         self._over = True
         self._parser = None  # the two refer to each other
         if self._receiving is not None:
@@ -210,7 +213,7 @@ class RequestParser:
                 self._refuse(431, "a head that does not end")
 
     def stay(self, exchange: Exchange) -> None:
-        """A request that offered to leave HTTP is answered in HTTP: its body follows its head, then other requests."""
+        """Answers a request that offered to leave HTTP in HTTP: its body follows its head, then other requests."""
         rest, self._rest = self._rest, b""
         self._renew()
         framing = [field for field in exchange.head.headers if field[0].lower() in _BODY_FIELDS]
@@ -277,7 +280,7 @@ class RequestParser:
             upgrade=parser.should_upgrade(),
         )
         if self._queue:
-            self._held = True
+            self._paused = True
             self._connection.hold(PIPELINE)
         self._queue.append(exchange)
         self._wake()

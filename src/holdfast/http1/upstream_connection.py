@@ -37,15 +37,15 @@ class ConnectionPool(Protocol):
         ...
 
     def give_back(self, connection: UpstreamConnection) -> None:
-        """The connection is free for another request."""
+        """Puts a free connection back into the pool."""
         ...
 
     def leave(self, connection: UpstreamConnection) -> None:
-        """The connection cannot be reused."""
+        """Removes a connection that cannot be reused."""
         ...
 
     def forget(self, connection: UpstreamConnection) -> None:
-        """The connection is closed."""
+        """Forgets a connection that is closed."""
         ...
 
 

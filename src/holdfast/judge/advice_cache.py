@@ -32,7 +32,7 @@ class AdviceCache:
         self._folder = folder
         self._opened_ns = time.time_ns()
         self._own: OrderedDict[str, Advice] = OrderedDict()
-        self._made = 0
+        self._counter = 0
 
     def get(self, key: str, *, own: bool = False) -> Advice | None:
         """The reply stored under a key of hex digits; None if there is none that can be trusted.
@@ -69,11 +69,11 @@ class AdviceCache:
                 return  # without a cache nothing else is lost
 
     def _write(self, key: str, data: bytes) -> None:
-        if not self._made:
+        if not self._counter:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._prune()
-        self._made += 1
-        temporary = self._folder / f"{key}.{os.getpid()}-{self._made}.new"
+        self._counter += 1
+        temporary = self._folder / f"{key}.{os.getpid()}-{self._counter}.new"
         try:
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with open(fd, "wb") as file:

@@ -65,10 +65,10 @@ class Consultation:
         self._retries = retries
         self._sleep = sleep
         self._role = role
-        self._taken: dict[str, tuple[Question, tuple[str, ...]]] = {}
+        self._accepted: dict[str, tuple[Question, tuple[str, ...]]] = {}
         """For each model: the form of a question that it accepts, and the note about it."""
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._asked: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(
         self,
@@ -88,7 +88,7 @@ class Consultation:
         key = digest(canonical([judge.identity, question, vote]), 16)
         # A script counts the `times` of its rules over all votes of a judgement, so they share one conversation.
         conversation = digest(canonical([judge.identity, question]), 16)
-        lock = self._asked.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
+        lock = self._locks.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
         async with lock:
             return await self._cached_reply(judge, question, key, conversation, fits)
 
@@ -132,12 +132,12 @@ class Consultation:
                 await self._sleep(_wait(failed, attempt))
                 attempt += 1
             else:
-                self._taken[judge.identity] = (accepted, notes)
+                self._accepted[judge.identity] = (accepted, notes)
                 return Advice(text, origin if judge.is_script else judge.shown, notes)
 
     def _as_accepted(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
         """The question without the settings that this model is known to reject."""
-        known, notes = self._taken.get(judge.identity, (question, ()))
+        known, notes = self._accepted.get(judge.identity, (question, ()))
         temperature = None if known.temperature is None else question.temperature
         return replace(question, temperature=temperature, json=known.json and question.json, apart=known.apart), notes
 

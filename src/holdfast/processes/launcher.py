@@ -40,7 +40,7 @@ class Launcher:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._gone = asyncio.Event()
-        self._heard = bytearray()
+        self._messages = bytearray()
         self._tickets = 0
         self._programs: dict[int, Program] = {}
         self._starting: dict[int, asyncio.Future[int]] = {}
@@ -101,10 +101,10 @@ class Launcher:
         if not data:
             self._on_lost()
             return
-        self._heard += data
-        whole = len(self._heard) - len(self._heard) % NOTICE.size
-        notices = bytes(self._heard[:whole])
-        del self._heard[:whole]
+        self._messages += data
+        whole = len(self._messages) - len(self._messages) % NOTICE.size
+        notices = bytes(self._messages[:whole])
+        del self._messages[:whole]
         for what, ticket, value, took_ns, left in NOTICE.iter_unpack(notices):
             self._notice(what, ticket, value, took_ns / 1e6, left)
 
@@ -170,7 +170,7 @@ class Launcher:
             kill_group(process.pid, signal.SIGKILL)
             process.wait()
             left = {pid for mark in self._mark.items() for pid in end_marked(*mark)}
-        self._heard.clear()
+        self._messages.clear()
         for begun in self._starting.values():
             if not begun.done():
                 begun.set_exception(AgentLost("the launch host died"))

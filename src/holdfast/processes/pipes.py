@@ -41,8 +41,8 @@ class Tail:
 
     def __init__(self, size: int = OUTPUT_KEPT, most: float = OUTPUT_LIMIT) -> None:
         """Keeps the last `size` of the first `most` bytes."""
-        self._held = bytearray()
-        self._kept = size
+        self._data = bytearray()
+        self._size = size
         self._most = most
         self._read = 0
         self.watch: Callable[[bytes], None] | None = None
@@ -54,18 +54,18 @@ class Tail:
             return
         if self.watch is not None:
             self.watch(data)
-        self._held += data
-        if len(self._held) > 2 * self._kept:
-            del self._held[: len(self._held) - self._kept]
+        self._data += data
+        if len(self._data) > 2 * self._size:
+            del self._data[: len(self._data) - self._size]
 
     def restart(self) -> None:
         """Discards the output so far."""
-        self._held.clear()
+        self._data.clear()
         self._read = 0
 
     @property
     def data(self) -> bytes:
-        return bytes(self._held[max(0, len(self._held) - self._kept) :])
+        return bytes(self._data[max(0, len(self._data) - self._size) :])
 
     @property
     def text(self) -> str:
@@ -134,25 +134,25 @@ class Head:
     """Keeps the beginning of the output, where an answer is."""
 
     def __init__(self, limit: int) -> None:
-        self._held = bytearray()
+        self._data = bytearray()
         self._limit = limit
         self._stopped = False
         self.cut = False
 
     def stop(self) -> None:
-        """Later output is too late to count."""
+        """Ignores later output, which is too late to count."""
         self._stopped = True
 
     def add(self, data: bytes) -> None:
         if self._stopped:
             return
-        left = self._limit - len(self._held)
+        left = self._limit - len(self._data)
         self.cut = self.cut or len(data) > left
-        self._held += data[: max(left, 0)]
+        self._data += data[: max(left, 0)]
 
     @property
     def data(self) -> bytes:
-        return bytes(self._held)
+        return bytes(self._data)
 
 
 class Outlet:
@@ -164,12 +164,12 @@ class Outlet:
         self._ours, self.theirs = os.pipe()
         os.set_blocking(self._ours, False)
         self._loop.add_reader(self._ours, self._read)
-        self._given = False
+        self._is_given = False
 
     def give(self) -> None:
         """Closes Holdfast's copy of the end that the program now has."""
-        if not self._given:
-            self._given = True
+        if not self._is_given:
+            self._is_given = True
             os.close(self.theirs)
 
     def drain(self) -> None:
@@ -196,15 +196,15 @@ class Inlet:
         self._loop = asyncio.get_running_loop()
         self._left = memoryview(data)
         self.theirs, self._ours = os.pipe()
-        self._given = self._closed = False
+        self._is_given = self._closed = False
         os.set_blocking(self._ours, False)
         self._write()
         if not self._closed:
             self._loop.add_writer(self._ours, self._write)
 
     def give(self) -> None:
-        if not self._given:
-            self._given = True
+        if not self._is_given:
+            self._is_given = True
             os.close(self.theirs)
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ class Terminal:
         termios.tcsetattr(self._theirs, termios.TCSANOW, settings)
         os.set_blocking(self._ours, False)
         self._loop.add_reader(self._ours, self._read)
-        self._given = False
+        self._is_given = False
 
     @property
     def stdio(self) -> tuple[int, int, int]:
@@ -88,8 +88,8 @@ class Terminal:
 
     def give(self) -> None:
         """Closes Holdfast's copy of the end that the program now has."""
-        if not self._given:
-            self._given = True
+        if not self._is_given:
+            self._is_given = True
             os.close(self._theirs)
 
     def drain(self) -> None:
@@ -144,19 +144,19 @@ class PlainScreen:
     """Turns a terminal's bytes, in any pieces, into plain text."""
 
     def __init__(self) -> None:
-        self._held = b""
+        self._pending = b""
 
     def plain(self, data: bytes) -> bytes:
         """The text of these bytes and of what was held back."""
-        data = self._held + data
+        data = self._pending + data
         broken = _BROKEN.search(data)
         cut = len(data) if broken is None or len(data) - broken.start() > _LONGEST else broken.start()
-        self._held = data[cut:]
+        self._pending = data[cut:]
         return _clean(data[:cut])
 
     def rest(self) -> bytes:
         """The rest, when nothing more arrives."""
-        rest, self._held = self._held, b""
+        rest, self._pending = self._pending, b""
         return b"\n" if rest.startswith(b"\r") else b""
 
 

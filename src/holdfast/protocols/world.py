@@ -121,7 +121,7 @@ class World(Protocol):
 
     @property
     def sandbox(self) -> Sandbox:
-        """Raises HarnessError if there is none."""
+        """The sandbox; raises HarnessError if there is none."""
         ...
 
     @property

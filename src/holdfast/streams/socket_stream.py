@@ -79,8 +79,10 @@ class SocketStream(asyncio.Protocol):
         self.on_data(data)
 
     def eof_received(self) -> bool:
-        """The other side has ended: it is gone, unless two connections are joined. Then each direction ends
-        separately."""
+        """Handles the end of the other side: the connection is gone, unless two connections are joined.
+
+        Then each direction ends separately.
+        """
         if self.other is None:
             self.abort()
             return False
@@ -242,7 +244,7 @@ class SocketStream(asyncio.Protocol):
 class BodyBuffer:
     """An incoming body, buffered until it is read. While too much is waiting, reading is paused."""
 
-    __slots__ = ("_failure", "_held", "_parts", "_size", "_waiter", "_wire", "ended")
+    __slots__ = ("_failure", "_parts", "_paused", "_size", "_waiter", "_wire", "ended")
 
     def __init__(self, wire: SocketStream) -> None:
         self.ended = False
@@ -250,7 +252,7 @@ class BodyBuffer:
         self._wire: SocketStream | None = wire
         self._parts: list[bytes] = []
         self._size = 0
-        self._held = False
+        self._paused = False
         """Whether reading is paused because of the data waiting here."""
         self._failure: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -264,13 +266,13 @@ class BodyBuffer:
         self._parts.append(data)
         self._size += len(data)
         if self._size > BUFFER_HIGH and self._wire is not None:
-            self._held = True
+            self._paused = True
             self._wire.hold(BODY)
         if self._waiter is not None:
             self._wake()
 
     def end(self) -> None:
-        """The body is complete: the connection is free for what follows."""
+        """Marks the body as complete: the connection is free for what follows."""
         self.ended = True
         self._detach()
 
@@ -300,19 +302,19 @@ class BodyBuffer:
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
         self._size = 0
-        if self._held:
+        if self._paused:
             self._release()
         return data
 
     def _detach(self) -> None:
-        if self._held:
+        if self._paused:
             self._release()
         self._wire = None
         if self._waiter is not None:
             self._wake()
 
     def _release(self) -> None:
-        self._held = False
+        self._paused = False
         if self._wire is not None:
             self._wire.release(BODY)
 
@@ -327,7 +329,7 @@ def discard(data: bytes) -> None:
 
 
 def _nothing() -> None:
-    """The default of `on_lost`."""
+    """Does nothing: the default of `on_lost`."""
 
 
 def _feed(under: asyncio.Transport, early: bytes) -> None:

@@ -21,7 +21,7 @@ from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import World
-from holdfast.protocols.world_fault import FELT, RAN, RESTART, TOUCHED, HealingFault, ProvableFault, Touched
+from holdfast.protocols.world_fault import HIT_TEST, RAN, RESTART, TOUCHED, HealingFault, ProvableFault, Touched
 
 LOOK_S = 0.05
 """Seconds between two looks at the workspace while a fault waits for a file."""
@@ -199,7 +199,7 @@ class Disturbances:
 
         A watched fault may itself have ended the agent, so the watch decides whether it was met.
         """
-        late = self._world is None and FELT not in slot.ctx.memory
+        late = self._world is None and HIT_TEST not in slot.ctx.memory
         got = f"the agent had ended: {done}" if done and late else done or "nothing was there to disturb"
         effect: Literal["met", "no_effect"] = "met" if done and not late else "no_effect"
         return FaultMet(slot.index, "world", "world", slot.injection.mode, 1, effect, "", got)

@@ -23,7 +23,7 @@ class IngressPorts:
         self._network = network
         self._shared = shared
         self._forwards: list[PortForward] = []
-        self._told: list[str] = []
+        self._isolation: list[str] = []
         self._missing: list[Isolation] = []
         self.notes: list[str] = []
         """Notes about forwarded ports that differ from the spec."""
@@ -41,9 +41,9 @@ class IngressPorts:
                 continue
             forward = await PortForward.open(sandbox, port, at)
             self._forwards.append(forward)
-            self._told.append(f"{_HOST}:{forward.port} reaches port {port} of the agent")
+            self._isolation.append(f"{_HOST}:{forward.port} reaches port {port} of the agent")
             if forward.port != port:
-                self.notes.append(f"port {port} of this machine was taken: {self._told[-1]}")
+                self.notes.append(f"port {port} of this machine was taken: {self._isolation[-1]}")
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
@@ -52,7 +52,7 @@ class IngressPorts:
             return ()
         missing = (*self._missing, *_never_done(self._network, shared=self._shared))
         shared = ["the agent's ports are this machine's own: all are reachable"] if self._shared and not missing else []
-        return (_join(missing, self._told or shared),)
+        return (_join(missing, self._isolation or shared),)
 
     async def close(self) -> None:
         """Stops forwarding."""

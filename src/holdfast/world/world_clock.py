@@ -257,7 +257,7 @@ class ClockReadings:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError if the pipe cannot be created."""
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         os.mkfifo(path)
         path.chmod(0o666)  # for the agent's user, whatever the umask
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -267,8 +267,8 @@ class ClockReadings:
         with suppress(BlockingIOError):  # a program has it open, and has nothing more to report
             while data := os.read(self._fd, _AT_ONCE):
                 whole = data[: len(data) // _CHANGE.size * _CHANGE.size]
-                self._told.update(change for (change,) in _CHANGE.iter_unpack(whole))
-        return frozenset(self._told)
+                self._reported.update(change for (change,) in _CHANGE.iter_unpack(whole))
+        return frozenset(self._reported)
 
     def close(self) -> None:
         os.close(self._fd)

@@ -10,7 +10,7 @@ from holdfast import plugins
 from holdfast.faults.world.vanished import Vanished
 from holdfast.model.scenario import Injection
 from holdfast.protocols.sandbox import FileChange
-from holdfast.protocols.world_fault import FELT
+from holdfast.protocols.world_fault import HIT_TEST
 from holdfast.world.disturbances import Disturbances
 from planes_kit import FakeContext
 from world_kit import FakeWorld
@@ -281,7 +281,7 @@ def test_every_fault_of_the_world_is_described():
 @pytest.mark.parametrize(("felt", "effect"), [(True, "met"), (False, "no_effect")])
 def test_a_fault_that_ends_the_agent_before_it_is_wholly_done_is_met_if_that_was_seen(felt, effect, monkeypatch):
     async def disturb(self, world, ctx):
-        ctx.memory[FELT] = lambda: felt
+        ctx.memory[HIT_TEST] = lambda: felt
         await asyncio.sleep(0.1)
         return "gone"
 

@@ -48,7 +48,7 @@ class LastPrinted:
         """`called` is a counter that increases with every call of the agent."""
         self._called = called
         self._before = self._then = called()
-        self._held = bytearray()
+        self._pending = bytearray()
 
     def tee(self, sink: Sink) -> Sink:
         """A sink that also passes everything on to another sink."""
@@ -56,16 +56,16 @@ class LastPrinted:
 
     def add(self, data: bytes) -> None:
         self._then = self._called()
-        self._held += data[-_KEPT:]
-        if len(self._held) > 2 * _KEPT:
-            del self._held[:-_KEPT]
+        self._pending += data[-_KEPT:]
+        if len(self._pending) > 2 * _KEPT:
+            del self._pending[:-_KEPT]
 
     def question(self) -> str:
         """The line that waits for an answer; empty if none does, or if the agent made a call after it."""
         now = self._called()
         if now != self._then:
             return ""
-        text = _CODES.sub("", self._held[-_KEPT:].decode("utf-8", "replace"))
+        text = _CODES.sub("", self._pending[-_KEPT:].decode("utf-8", "replace"))
         return asked_in(text, anything=now == self._before)
 
 

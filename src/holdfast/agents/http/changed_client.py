@@ -35,7 +35,7 @@ class RawExchange:
         self._wire = wire
         self._got = ReplyCollector(wire.method, body_limit)
         self._slow_s = slow_s
-        self._heard = asyncio.Event()
+        self._reply_started = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self.slept_s = 0.0
 
@@ -96,7 +96,7 @@ class RawExchange:
             if not data:
                 self._got.lost(True)
                 return
-            self._heard.set()
+            self._reply_started.set()
             self._got.feed(data)
             if slow and not self._got.over:
                 slow -= 1
@@ -106,7 +106,7 @@ class RawExchange:
         start = self._loop.time()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._slow_s):
-                await self._heard.wait()
+                await self._reply_started.wait()
         self.slept_s += self._loop.time() - start
 
     async def _pause(self, seconds: float) -> None:
@@ -192,7 +192,7 @@ class ChangedClient:
         return result
 
     async def _explain(self, exchange: HttpExchange, limit_s: float) -> None:
-        """No reply to a malformed request counts as a rejection, unless the agent crashed."""
+        """Decides what the missing reply to a malformed request means: a rejection, or a crash of the agent."""
         try:
             (await open_socket(self._client.url.endpoint, limit_s, trusted)).close()
         except NotConnected:

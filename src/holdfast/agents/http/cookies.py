@@ -27,8 +27,8 @@ class CookieJar:
     def __init__(self, url: HttpUrl, spec_cookies: str = "") -> None:
         """`spec_cookies` are cookies of the spec, as in a header; the agent can replace them."""
         self._url = url
-        self._given = dict(_pairs(spec_cookies))
-        self._kept: dict[tuple[str, str], Cookie] = {}
+        self._spec_cookies = dict(_pairs(spec_cookies))
+        self._stored: dict[tuple[str, str], Cookie] = {}
 
     def take(self, fields: RawFields) -> None:
         """Stores the cookies that a reply sets."""
@@ -40,10 +40,10 @@ class CookieJar:
     def header(self) -> str:
         """The Cookie header; empty if there are none."""
         now = time.time()
-        live = [(name, cookie) for (name, _), cookie in self._kept.items() if cookie.until > now]
+        live = [(name, cookie) for (name, _), cookie in self._stored.items() if cookie.until > now]
         live.sort(key=lambda item: -len(item[1].path))
         set_by_agent = {name for name, _ in live}
-        own = [f"{name}={value}" for name, value in self._given.items() if name not in set_by_agent]
+        own = [f"{name}={value}" for name, value in self._spec_cookies.items() if name not in set_by_agent]
         return "; ".join([*own, *(f"{name}={cookie.value}" for name, cookie in live)])
 
     def _set(self, line: str) -> None:
@@ -57,7 +57,7 @@ class CookieJar:
         path = attributes.get("path", "")
         path = path if path.startswith("/") else self._url.path.rpartition("/")[0] or "/"
         if _covers(path, self._url.path):
-            self._kept[name, path] = Cookie(value.strip(), path, _expiry(attributes))
+            self._stored[name, path] = Cookie(value.strip(), path, _expiry(attributes))
 
     def _is_own_host(self, domain: str) -> bool:
         host, domain = self._url.endpoint.host.lower(), domain.lower().removeprefix(".")

@@ -161,19 +161,19 @@ class _Lines:
         except regex.error:
             self._pattern = None  # not a valid pattern: search for the text itself
         self._line = bytearray()
-        self._seen = asyncio.Event()
+        self._matched = asyncio.Event()
 
     def add(self, data: bytes) -> None:
         *whole, rest = (bytes(self._line) + data).split(b"\n")
         for line in [*whole, rest]:
-            if self._seen.is_set():
+            if self._matched.is_set():
                 return
             if self._matches(line[:LINE_KEPT].decode("utf-8", "replace")):
-                self._seen.set()
+                self._matched.set()
         self._line = bytearray(rest[:LINE_KEPT])
 
     async def wait_for_match(self) -> bool:
-        return await self._seen.wait()
+        return await self._matched.wait()
 
     def _matches(self, line: str) -> bool:
         if self._wanted in line:

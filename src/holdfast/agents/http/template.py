@@ -63,7 +63,7 @@ class RequestTemplate(Struct, frozen=True):
 class TemplateFields:
     """The values that one prompt offers: itself as `{prompt}`, the conversation, and its `key: value` lines."""
 
-    __slots__ = ("_messages", "_named", "_prompt", "_source")
+    __slots__ = ("_fields_by_key", "_messages", "_prompt", "_source")
 
     def __init__(self, prompt: str, source: Iterable[str] = (), messages: str = "[]") -> None:
         """`source` are the texts to take fields from; a later one wins. They are parsed only if needed.
@@ -73,20 +73,20 @@ class TemplateFields:
         self._prompt = prompt
         self._messages = messages
         self._source = source
-        self._named: Mapping[str, tuple[str, str]] | None = None
+        self._fields_by_key: Mapping[str, tuple[str, str]] | None = None
 
     def write(self, slot: Slot) -> str:
         if slot.name == "prompt":
             return slot.write(self._prompt)
         if slot.name == MESSAGES:
             return slot.write(self._messages)
-        if self._named is None:
-            self._named = {as_key(k): (k, v) for text in self._source for k, v in structured(text).items()}
-        value = self._named.get(slot.key)
+        if self._fields_by_key is None:
+            self._fields_by_key = {as_key(k): (k, v) for text in self._source for k, v in structured(text).items()}
+        value = self._fields_by_key.get(slot.key)
         if value is not None:
             return slot.write(value[1])
         if slot.literal is None:
-            raise UnknownField(slot.name, ["prompt", *(name for name, _ in self._named.values())])
+            raise UnknownField(slot.name, ["prompt", *(name for name, _ in self._fields_by_key.values())])
         return slot.literal
 
 

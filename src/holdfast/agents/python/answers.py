@@ -60,20 +60,20 @@ class Pieces:
 
     def __init__(self, take: Take) -> None:
         self._take = take
-        self._held: list[str] = []
+        self._parts: list[str] = []
         self._size = 0
 
     def add(self, piece: Any) -> bool:
         """Adds one part; returns True if that is enough."""
         text = text_of(piece)
         if text:
-            self._held.append(text)
+            self._parts.append(text)
             self._size += len(text)
             self._take(text)
         return self._size > READ_LIMIT
 
     def text(self) -> str:
-        return "".join(self._held)
+        return "".join(self._parts)
 
 
 def text_of(value: Any, prompt: str = "") -> str | None:

@@ -116,7 +116,7 @@ class Zygote(SpareChild):
 
     def __init__(self, control: socket.socket, agent: LoadedAgent) -> None:
         super().__init__(control)
-        self._held = agent
+        self._agent = agent
         self._import_children = children_of_this()
         """Processes that the agent's import started: they serve every trial, so they outlive each of them."""
         self._children: set[int] = set()
@@ -124,7 +124,7 @@ class Zygote(SpareChild):
     def run(self) -> None:
         with suppress(Exception):  # the agent's own event loop cannot be created: its trials will report it
             for _ in range(REHEARSALS):
-                rehearse(is_async=self._held.agent.is_async)
+                rehearse(is_async=self._agent.agent.is_async)
         clear_environment()
         # The kernel would kill this process together with its parent. From here on it sees its parent's end itself, on
         # the control socket, and ends the trials and whatever they left before it ends.
@@ -167,7 +167,7 @@ class Zygote(SpareChild):
             self.leave()  # the agent must not find another trial's line
             redirect(work.output)
             os.close(work.output)
-            perform_work(lifted(work.line), self._held)
+            perform_work(lifted(work.line), self._agent)
             settle_streams()
         return 0
 
@@ -192,7 +192,7 @@ def main() -> None:
 
 
 def main_in_sandbox() -> None:
-    """The program of one trial in a sandbox: its line to Holdfast is its standard input, a socket."""
+    """Runs one trial in a sandbox; its line to Holdfast is its standard input, a socket."""
     line = lifted(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     agent = _introduce(line, decoder(protocol.HostSetup).decode(read_frame(line)))

@@ -218,7 +218,7 @@ class MessageFrames:
 
     def __init__(self, on_message: Callable[[bytes], None]) -> None:
         self._buffer = bytearray()
-        self._found = on_message
+        self._on_message = on_message
 
     def feed(self, data: bytes) -> None:
         """Adds bytes and returns every complete message."""
@@ -229,7 +229,7 @@ class MessageFrames:
             end = at + HEAD + int.from_bytes(buffer[at : at + HEAD], "big")
             if len(buffer) < end:
                 break
-            self._found(bytes(buffer[at + HEAD : end]))
+            self._on_message(bytes(buffer[at + HEAD : end]))
             at = end
         del buffer[:at]
 

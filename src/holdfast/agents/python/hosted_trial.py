@@ -106,7 +106,7 @@ class HostedTrial:
         return self.done is not None or len(self.turns) >= len(self.asked)
 
     async def go_on(self, task: Task, say: Say) -> bool:
-        """Sends the next turn, if there is one; otherwise tells a waiting process that there is none."""
+        """Sends the next turn and returns True; if there is none, tells a waiting process so and returns False."""
         if self.exited or self.done or self.turns[-1].ending != "answered":
             return False
         text = await self._context.turns.next(task, self.turns)

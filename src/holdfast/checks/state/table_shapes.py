@@ -113,7 +113,7 @@ async def table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> T
 
 
 async def _add_definitions(of: Database, tables: TableComparison, timeout_s: float) -> None:
-    """The CREATE TABLE statement that MySQL reports for a table, and its triggers."""
+    """Adds the CREATE TABLE statement that MySQL reports for each table, and its triggers."""
     for (schema, table), entry in tables.items():
         name = f"{quoted(schema, 'mysql')}.{quoted(table, 'mysql')}"
         definition = await of.query(f"SHOW CREATE TABLE {name}", timeout_s=timeout_s)

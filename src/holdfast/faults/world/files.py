@@ -17,7 +17,7 @@ from holdfast.processes.limits import OWN_COMMAND
 from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange, FileHazard, Ran, WatchingSandbox
 from holdfast.protocols.world import World
-from holdfast.protocols.world_fault import FELT, RAN, TOUCHED, Touched
+from holdfast.protocols.world_fault import HIT_TEST, RAN, TOUCHED, Touched
 from holdfast.reading.file import outside
 
 _ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}
@@ -189,12 +189,12 @@ async def watch(
     real = _real(world, path, itself=kind == "gone")
     if real is not None:
         moved = tuple(os.path.normpath(f"{real}/{os.path.relpath(one, path)}") for one in spared)
-        ctx.memory[FELT] = await world.sandbox.watch(FileHazard(kind, real, moved))
+        ctx.memory[HIT_TEST] = await world.sandbox.watch(FileHazard(kind, real, moved))
 
 
 def why_not_hit(world: World, ctx: FaultContext) -> str:
     """Why a file fault was not met; empty if a call of the agent failed because of it."""
-    is_hit: Callable[[], bool] | None = ctx.memory.get(FELT)
+    is_hit: Callable[[], bool] | None = ctx.memory.get(HIT_TEST)
     if is_hit is None:
         return UNSEEN
     return "" if is_hit() else _how_evaded(world, ctx) or UNTOUCHED

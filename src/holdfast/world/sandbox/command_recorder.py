@@ -84,7 +84,7 @@ class _Writing:
 
     def __init__(self, line: socket.socket, notifications: int, orders: socket.socket, own: bytes) -> None:
         self._line = line
-        self._told = notifications
+        self._notifications = notifications
         self._orders = orders
         self._own = own
         self._files = FileWatch(own)
@@ -105,7 +105,7 @@ class _Writing:
             # Ends first, then calls, then orders: a freeze must not be answered before every end that is already known
             # is recorded.
             ours = [fd for fd in ready if not self._lives.dies(fd)]
-            if self._told in ours:
+            if self._notifications in ours:
                 self._next()
             if self._orders.fileno() in ours:
                 self._obey()
@@ -114,7 +114,7 @@ class _Writing:
         """Takes the next call, reports it, and only then lets it continue."""
         buffer = bytearray(_NOTICE.size)
         try:
-            fcntl.ioctl(self._told, _RECEIVE, buffer)
+            fcntl.ioctl(self._notifications, _RECEIVE, buffer)
         except OSError:  # the caller has been killed
             return
         # The caller is stopped until it gets an answer, so the memory at its pointers can be read from /proc/PID/mem.
@@ -129,7 +129,7 @@ class _Writing:
         elif call == self._executing_at:
             self._begin(pid, *arguments[:3])
         with suppress(OSError):  # killed while it waited
-            fcntl.ioctl(self._told, _SEND, bytearray(_ANSWER.pack(number, 0, 0, _CONTINUE)))
+            fcntl.ioctl(self._notifications, _SEND, bytearray(_ANSWER.pack(number, 0, 0, _CONTINUE)))
 
     def _begin(self, pid: int, folder: int, path: int, argv: int) -> None:
         try:

@@ -70,7 +70,7 @@ class SandboxMounts:
         """The lower layers, topmost first, as overlayfs expects them."""
         self._uppers = 0
         self._asides = 0
-        self._shown: tuple[str, ...] = ()
+        self._visible_again: tuple[str, ...] = ()
         self._home: list[str] = [_OWN_HOME]
         """The layers of the home, topmost first."""
         self.upper = ""
@@ -113,8 +113,8 @@ class SandboxMounts:
     def _show_again(self, layout: SandboxLayout) -> None:
         """Mounts paths below /tmp, /dev/shm and the home again, as the sandbox's own folders hide them."""
         sources = {_without_tmp_link(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
-        self._shown = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
-        for path in self._shown:
+        self._visible_again = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
+        for path in self._visible_again:
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
             _point(f"{ROOT}{path}", os.path.isdir(sources[path]))
             _show(sources[path], f"{ROOT}{path}")
@@ -122,7 +122,7 @@ class SandboxMounts:
 
     @property
     def layer(self) -> WritableLayer:
-        return WritableLayer(f"{DISK}/merged{self._uppers}", _OWN_HOME, _OWN_TMP, _OWN_SHM, self._shown)
+        return WritableLayer(f"{DISK}/merged{self._uppers}", _OWN_HOME, _OWN_TMP, _OWN_SHM, self._visible_again)
 
     def snapshot(self) -> int:
         """Counts changes from the current state on; returns a new read-only view of the workspace."""
@@ -152,7 +152,7 @@ class SandboxMounts:
         kernel.mount("tmpfs", aside, "tmpfs", _PLAIN, self._size)
         os.mkdir(f"{aside}/shm")
         merged = f"{aside}/merged"
-        layer = WritableLayer(merged, f"{merged}-home", f"{merged}-tmp", f"{aside}/shm", self._shown)
+        layer = WritableLayer(merged, f"{merged}-home", f"{merged}-tmp", f"{aside}/shm", self._visible_again)
         _overlay([self.upper, *self._lower], f"{aside}/up", f"{aside}/work", layer.workspace)
         _overlay(self._home, f"{aside}/up-home", f"{aside}/work-home", layer.home)
         _overlay([self.layer.tmp], f"{aside}/up-tmp", f"{aside}/work-tmp", layer.tmp)

@@ -119,7 +119,10 @@ class ProcessSandbox(FolderSandbox):
         return self._kill()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        """Where the machine limits all programs together, memory that a program already uses does not count."""
+        """Limits memory and CPU.
+
+        Where the machine limits all programs together, memory that a program already uses does not count.
+        """
         await self._strain.limit(memory, cpu, self._kill)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:

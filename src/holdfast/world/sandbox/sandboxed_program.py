@@ -108,7 +108,7 @@ class SandboxedProgram:
         """The pid of bubblewrap, outside."""
         self.aside = aside
         self.killed = False
-        self._told = status_fd
+        self._status_fd = status_fd
         """The pipe on which bubblewrap reports; its messages are small enough to stay there until they are read."""
         self._text = b""
         self._began = time.monotonic_ns()
@@ -133,11 +133,11 @@ class SandboxedProgram:
         return self.killed or self._reported("exit-code") is not None
 
     def close(self) -> None:
-        os.close(self._told)
+        os.close(self._status_fd)
 
     def _reported(self, key: str) -> int | None:
         with contextlib.suppress(BlockingIOError):
-            self._text += os.read(self._told, 4096)
+            self._text += os.read(self._status_fd, 4096)
         documents = [json.loads(line) for line in self._text.splitlines(keepends=True) if line.endswith(b"\n")]
         return next((int(document[key]) for document in documents if key in document), None)
 

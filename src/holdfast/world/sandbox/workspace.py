@@ -84,7 +84,7 @@ class FolderSandbox(OpenSandbox):
         self._folder = folder
         self._root = folder / "workspace"
         self._before: list[TreeEntry] = []
-        self._seen: Path | None = None
+        self._copy: Path | None = None
         """The copy that scripts read, once it is made."""
 
     async def open(self) -> None:
@@ -109,11 +109,11 @@ class FolderSandbox(OpenSandbox):
 
     def view(self) -> Path:
         """A copy, made once, so that scripts cannot change the workspace."""
-        if self._seen is None:
+        if self._copy is None:
             copy = self._folder / "view"
             copy_tree(self._root, copy)
-            self._seen = copy
-        return self._seen
+            self._copy = copy
+        return self._copy
 
     def home_view(self) -> Path:
         return self._folder / "home"

@@ -17,18 +17,18 @@ class LogLines:
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take
-        self._held = bytearray()
+        self._pending = bytearray()
 
     def add(self, data: bytes) -> None:
         *whole, rest = data.split(b"\n")
         for part in whole:
             self._keep(part)
-            self._take(bytes(self._held))
-            self._held.clear()
+            self._take(bytes(self._pending))
+            self._pending.clear()
         self._keep(rest)
 
     def _keep(self, part: bytes) -> None:
-        self._held += part[: LINE_LIMIT - len(self._held)]
+        self._pending += part[: LINE_LIMIT - len(self._pending)]
 
 
 class ServerLog:
@@ -41,7 +41,7 @@ class ServerLog:
         self._line = line
         self._lines = LogLines(self._show)
         self._awaited = b""
-        self._said = asyncio.Event()
+        self._waiter = asyncio.Event()
         self._ended = asyncio.Event()
         self._closed = False
         os.set_blocking(fd, False)
@@ -54,7 +54,7 @@ class ServerLog:
 
     @property
     def ended(self) -> bool:
-        """Marks the end of the log: the server is gone."""
+        """Whether the log has ended: the server is gone."""
         return self._ended.is_set()
 
     async def says(self, text: bytes) -> bool:
@@ -62,7 +62,7 @@ class ServerLog:
         self._awaited = text
         if any(text in line for line in self._tail.text.encode().splitlines()):
             return True
-        await self._said.wait()
+        await self._waiter.wait()
         return not self._ended.is_set()
 
     async def at_end(self, within_s: float) -> None:
@@ -97,10 +97,10 @@ class ServerLog:
     def _end(self) -> None:
         self._loop.remove_reader(self._fd)
         self._ended.set()
-        self._said.set()
+        self._waiter.set()
 
     def _show(self, line: bytes) -> None:
         if self._awaited and self._awaited in line:
-            self._said.set()
+            self._waiter.set()
         if self._line is not None:
             self._line(line)

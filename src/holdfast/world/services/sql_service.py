@@ -57,7 +57,7 @@ class StatementLog(ABC, Generic[AgentSession]):
         self.tally = WriteTally()
         self._remember = remember
         self._ours: set[int] = set()
-        self._held = bytearray()
+        self._pending = bytearray()
         self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
 
     def opened(self, number: int) -> None:
@@ -66,16 +66,16 @@ class StatementLog(ABC, Generic[AgentSession]):
 
     def line(self, line: bytes) -> None:
         more = self.continuation(line)
-        if more is not None and self._held:
-            self._held += (b"\n" + more)[: LINE_LIMIT - len(self._held)]
+        if more is not None and self._pending:
+            self._pending += (b"\n" + more)[: LINE_LIMIT - len(self._pending)]
             return
         self.flush()
-        self._held += line
+        self._pending += line
 
     def flush(self) -> None:
         """Processes the entry, which is complete."""
-        entry = self.entry.match(bytes(self._held))
-        self._held.clear()
+        entry = self.entry.match(bytes(self._pending))
+        self._pending.clear()
         if entry is not None and int(entry["session"]) not in self._ours:
             self.read(self._session(int(entry["session"])), entry)
 

@@ -30,7 +30,7 @@ class SupervisorConnection:
         self._notice = notice
         self._lost = lost
         self._tickets = 0
-        self._asked: dict[int, asyncio.Future[SupervisorMessage]] = {}
+        self._pending: dict[int, asyncio.Future[SupervisorMessage]] = {}
         self.closed = asyncio.Event()
         ours.setblocking(False)
         self._loop.add_reader(ours.fileno(), self.listen)
@@ -45,7 +45,7 @@ class SupervisorConnection:
 
     def expect(self, ticket: int) -> None:
         """Registers a reply to that ticket; call it before the reply can arrive."""
-        self._asked[ticket] = self._loop.create_future()
+        self._pending[ticket] = self._loop.create_future()
 
     async def ask(
         self, what: int, value: int = 0, *, ticket: int = 0, text: bytes = b"", fds: Sequence[int] = ()
@@ -81,7 +81,7 @@ class SupervisorConnection:
             if message is None:
                 self._end()
                 return
-            pending = self._asked.get(message.ticket)
+            pending = self._pending.get(message.ticket)
             if pending is None or message.what in wire.UNASKED:
                 self._notice(message)
             elif not pending.done():
@@ -102,7 +102,7 @@ class SupervisorConnection:
 
     async def reply(self, ticket: int) -> SupervisorMessage:
         """Waits for the reply to an order; raises OSError if it was refused, HarnessError if the supervisor is gone."""
-        pending = self._asked[ticket]
+        pending = self._pending[ticket]
         try:
             async with asyncio.timeout(KILL_S):
                 message = await pending
@@ -112,7 +112,7 @@ class SupervisorConnection:
                 raise
             raise SandboxFailed(f"the process that holds the sandbox did not answer within {KILL_S:g} s") from None
         finally:
-            self._asked.pop(ticket, None)
+            self._pending.pop(ticket, None)
         if message.what == wire.BROKE:
             raise SandboxFailed(f"the sandbox could not be made: {message.text.decode('utf-8', 'replace')}")
         if message.what == wire.REFUSED:
@@ -125,7 +125,7 @@ class SupervisorConnection:
         self._loop.remove_reader(self._ours.fileno())
         self._ours.close()
         self.closed.set()
-        for pending in self._asked.values():
+        for pending in self._pending.values():
             if not pending.done():
                 pending.set_exception(HarnessError(GONE, code="sandbox-lost"))
                 pending.exception()  # the caller may have left

@@ -78,12 +78,12 @@ class RunningContainer:
         self._shape = Shape(
             spec.image or "", first, sandbox_user(), self._folder, {}, Resources(), _BESIDE_PIDS, self.name
         )
-        self._beside = Container(self._shape)
-        self._ports = ContainerPorts(socket_folder, self._beside.connect)
+        self._helper = Container(self._shape)
+        self._ports = ContainerPorts(socket_folder, self._helper.connect)
 
     @property
     def alive(self) -> bool:
-        return not self._beside.line.closed.is_set()
+        return not self._helper.line.closed.is_set()
 
     def path(self, port: int) -> str:
         return self._ports.path(port)
@@ -97,20 +97,20 @@ class RunningContainer:
         self._folder.mkdir(mode=0o700)
         await asyncio.to_thread(make_folders, self._shape, hosts_file({}))
         try:
-            await self._beside.open()
+            await self._helper.open()
         except HarnessError as refused:
             why = await state(self.name) or f"cannot be reached: {refused}"
             raise ServiceFailed(
                 f"service {self.spec.name}: {self.spec.image} {why}{await log_tail(self.name)}"
             ) from refused
-        await ready(self.spec, self.name, self._beside.connect)
+        await ready(self.spec, self.name, self._helper.connect)
         await self._ports.open(self.spec.ports or (port_of(self.spec),))
 
     async def close(self) -> None:
         """Removes it, also from the engine."""
         try:
             await self._ports.close()
-            await self._beside.close()
+            await self._helper.close()
         finally:
             try:
                 await removed(self.name, "name")

@@ -86,7 +86,7 @@ class KeptSession:
 
 
 async def _as_new(session: AsyncConnection[Any], *, changed: bool) -> bool:
-    """Resets the session; False if the server has ended it, or if a new login would have other settings."""
+    """Resets the session; returns False if the server has ended it, or if a new login would have other settings."""
     from psycopg import Error
 
     # A server sends nothing on its own, except that it ends the session.
@@ -131,7 +131,7 @@ class PgSession:
     ) -> None:
         """`keeps` allows a session to stay open for a moment, because no other client is affected."""
         self.name = name
-        self._kept = KeptSession(self._connect) if keeps else None
+        self._kept_session = KeptSession(self._connect) if keeps else None
         self._login: dict[str, Any] = dict(login)
         self._role = role
         self._opened = opened
@@ -153,18 +153,20 @@ class PgSession:
     @asynccontextmanager
     async def short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
         """A session for a short use that another may follow; with `changes` it may be left in any state."""
-        async with self._kept.use(changes=changes) if self._kept is not None else self.session() as session:
+        async with (
+            self._kept_session.use(changes=changes) if self._kept_session is not None else self.session() as session
+        ):
             yield session
 
     def wait(self, idle_s: float | None = None) -> None:
         """Closes the session unless the next short use follows soon, because others may use the database now."""
-        if self._kept is not None:
-            self._kept.wait(idle_s)
+        if self._kept_session is not None:
+            self._kept_session.wait(idle_s)
 
     def end(self) -> None:
         """Closes the session; the next short use logs in again."""
-        if self._kept is not None:
-            self._kept.end()
+        if self._kept_session is not None:
+            self._kept_session.end()
 
     async def _connect(self, **login: str) -> AsyncConnection[Any]:
         import psycopg
