@@ -7,45 +7,26 @@ from cli import MakeProject
 
 from holdfast import plugins
 
-LOST_REPLY = """\
-tool_faults: lost_reply
-  Makes the call, then loses the reply: the caller cannot know that it succeeded.
-
-  acts        On the tools of a Python agent, on MCP tools, and with `match_url` on HTTP requests.
-              Otherwise on a tool result on its way to the model.
-  met         The other side has answered, and the caller was connected when the reply was lost.
-  settings    none of its own
-  also takes  probability, after_calls, times, every, on_call, match, tool, match_url, raises
-  see         checks side_effect_once, faults service_faults.killed_mid_transaction
-
-    tool_faults:
-      - tool: search
-        mode: lost_reply
-"""
-LATENCY = """\
-invariants: latency
-  The answer came within `max_ms`.
-
-  reads       How long the answer took.
-  verdict     It fails on a timeout and is unproven if there is no answer for another reason.
-  settings
-    max_ms: a number, at least 0; required
-        The limit in milliseconds.
-  also takes  id, description, severity, weight, gate, when, negate, over, probes,
-              replica_aggregation, dangerous_prompts
-
-    - id: latency
-      type: latency
-      max_ms: 5000
-"""
+LOST_REPLY = "    tool_faults:\n      - tool: search\n        mode: lost_reply\n"
+LATENCY = "    - id: latency\n      type: latency\n      max_ms: 5000\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "printed"), [(("faults", "lost_reply"), LOST_REPLY), (("checks", "latency"), LATENCY)]
+    ("words", "title", "labels", "example"),
+    [
+        (("faults", "lost_reply"), "tool_faults: lost_reply", ["acts", "met", "settings", "also", "see"], LOST_REPLY),
+        (("checks", "latency"), "invariants: latency", ["reads", "verdict", "settings", "also"], LATENCY),
+    ],
 )
-def test_one_page_is_printed_as_it_stands(project: MakeProject, words: tuple[str, ...], printed: str) -> None:
+def test_one_page_has_its_parts_in_order_and_ends_with_an_example(
+    project: MakeProject, words: tuple[str, ...], title: str, labels: list[str], example: str
+) -> None:
     result = project({}).cli(*words)
-    assert (result.code, result.out) == (0, printed)
+    lines = result.out.splitlines()
+    assert (result.code, lines[0], lines[2]) == (0, title, "")
+    page = lines[3 : lines.index("", 3)]
+    assert [line.split()[0] for line in page if line[2] != " "] == labels
+    assert result.out.endswith(f"\n\n{example}")
 
 
 def test_a_fault_of_several_sections_has_a_page_for_each(project: MakeProject) -> None:
