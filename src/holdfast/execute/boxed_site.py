@@ -105,5 +105,5 @@ def _settings(
         environ={**usual_environ(mounted.programs.folders), **mounted.programs.variables},
         agent_environ=mounted.agent.env,
         keeping=options.keep,
-        told=options.told,
+        tell=options.told,
     )

@@ -44,7 +44,7 @@ class WorldSettings(Struct, frozen=True):
     agent_environ: Mapping[str, str] = {}
     keeping: WorldKeeper | None = None
     """Where worlds are kept for inspection."""
-    told: Callable[[Trial, str], None] = lambda trial, what: None
+    tell: Callable[[Trial, str], None] = lambda trial, what: None
     """Receives messages that are useful only while a trial runs."""
 
 

@@ -116,7 +116,7 @@ class _WorldOpening:
         await world.ingress.open(world.sandbox, {world.sandbox.listener(*GATEWAY).getsockname()[1]})
         for note in world.ingress.notes:
             world.context.sink.note(note)
-            self._settings.told(world.trial, note)
+            self._settings.tell(world.trial, note)
 
     def _folders(self) -> tuple[Path, Path]:
         """The folders that form the initial workspace and home."""

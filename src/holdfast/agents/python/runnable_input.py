@@ -50,10 +50,10 @@ def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
         return INPUT
     form = _choose_by_schema(asks)
     if form is None:
-        raise _no_place_error(endpoint, f"asks for {asks.told}, and that does not say where the prompt belongs")
-    missing = sorted(asks.needed - {form.key}) if asks.checked else []
+        raise _no_place_error(endpoint, f"asks for {asks.description}, and that does not say where the prompt belongs")
+    missing = sorted(asks.required - {form.key}) if asks.checked else []
     if missing:
-        raise _no_place_error(endpoint, f"asks for {asks.told}: no value is known for {', '.join(missing)}")
+        raise _no_place_error(endpoint, f"asks for {asks.description}: no value is known for {', '.join(missing)}")
     return form
 
 
@@ -65,7 +65,7 @@ def _choose_by_schema(asks: InputSchema) -> InputForm | None:
         return _form_at("messages", asks, messages=True)
     if asks.keys.get("input", Takes()).text:
         return INPUT
-    only = [*(asks.needed or asks.keys)]
+    only = [*(asks.required or asks.keys)]
     takes = asks.keys[only[0]]
     if len(only) > 1 or not (takes.text or takes.messages):
         return None
@@ -76,7 +76,7 @@ def _choose_by_setting(endpoint: str, asks: InputSchema | None, setting: str) ->
     if asks is not None and asks.is_graph and asks.keys and setting not in asks.keys:
         # A graph drops an unknown key and answers nevertheless: the model would never get the prompt.
         raise UserError(
-            f"agent.input is {setting}, but the input of agent.endpoint {endpoint!r} is {asks.told}",
+            f"agent.input is {setting}, but the input of agent.endpoint {endpoint!r} is {asks.description}",
             code="agent-input-unknown",
             hint=f"set agent.input to the key for the prompt: {', '.join(asks.keys)}",
             key="agent.input",
@@ -108,7 +108,7 @@ class InputSchema:
 
     keys: Mapping[str, Takes] = field(default_factory=dict)
     """The keys of a mapping; empty if it is not a mapping, or accepts any keys."""
-    needed: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
     """The required keys."""
     is_text: bool = False
     """Whether plain text is accepted."""
@@ -116,7 +116,7 @@ class InputSchema:
     """Whether it is a graph's state, which drops unknown keys and fills in missing ones."""
     checked: bool = False
     """Whether a mapping without a required key is rejected when it is invoked."""
-    told: str = ""
+    description: str = ""
     """A description of the schema, for messages."""
 
 
@@ -130,7 +130,7 @@ def wanted(target: Any) -> InputSchema | None:
         if channels is not None and "__root__" not in channels:
             return _graph_schema(state, channels, getattr(builder, "managed", {}))
     if "AgentExecutor" in _kinds(inner):  # its schema accepts any keys; without the right one its prompt raises
-        return InputSchema({"input": Takes(text=True)}, told="a mapping with input")
+        return InputSchema({"input": Takes(text=True)}, description="a mapping with input")
     if not any(callable(getattr(target, name, None)) for name in ("get_input_jsonschema", "get_input_schema")):
         return None
     try:
@@ -165,15 +165,15 @@ def _graph_schema(state: Any, channels: Mapping[str, Any], managed: Mapping[str,
     hints = _hints(state)
     keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
     required = _required_keys(state, keys)
-    return InputSchema(keys, required, is_graph=True, checked=not _is_typed_dict(state), told=_describe(keys))
+    return InputSchema(keys, required, is_graph=True, checked=not _is_typed_dict(state), description=_describe(keys))
 
 
 def _type_schema(kind: Any, description: str) -> InputSchema:
     """The input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
         keys = {name: takes(hint) for name, hint in _hints(kind).items()}
-        return InputSchema(keys, _required_keys(kind, keys), told=_describe(keys))
-    return InputSchema(is_text=kind is str, told=description)
+        return InputSchema(keys, _required_keys(kind, keys), description=_describe(keys))
+    return InputSchema(is_text=kind is str, description=description)
 
 
 def _input_type(target: Any) -> Any:
@@ -221,10 +221,12 @@ def _json_schema_input(schema: Mapping[str, Any]) -> InputSchema:
     keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
     required = frozenset(schema.get("required") or ()) & frozenset(keys)
     if keys:
-        return InputSchema(keys, required, checked=True, told=_describe(keys))
+        return InputSchema(keys, required, checked=True, description=_describe(keys))
     typed = says_type(schema)
     description = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
-    return InputSchema(is_text=typed and takes_by_json(schema, defs).text, told=description if typed else "anything")
+    return InputSchema(
+        is_text=typed and takes_by_json(schema, defs).text, description=description if typed else "anything"
+    )
 
 
 def _describe(keys: Mapping[str, Takes]) -> str:

@@ -48,7 +48,7 @@ class Shape(Struct, frozen=True):
     visible: Mapping[str, Path]
     resources: Resources
     pids: int
-    beside: str = ""
+    network_of: str = ""
     """Another container whose network it shares."""
     workdirs: tuple[str, ...] = ()
     """Additional paths at which the workspace is mounted."""
@@ -137,7 +137,7 @@ def options(shape: Shape) -> list[str]:
     ]
     memory = [] if limits.memory is None else ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]
     cpu = [] if limits.cpu is None else ["--cpus", f"{limits.cpu:g}"]
-    network = ["--network", f"container:{shape.beside}"] if shape.beside else _OWN_NETWORK
+    network = ["--network", f"container:{shape.network_of}"] if shape.network_of else _OWN_NETWORK
     return [
         *_ALWAYS,
         *network,

@@ -160,7 +160,7 @@ class DockerSandbox(FolderSandbox):
     @contextlib.asynccontextmanager
     async def _open_copy(self) -> AsyncIterator[Container]:
         folder = self._folder / f"copy-{os.urandom(6).hex()}"
-        shape = replace(self._shape, folder=folder, beside=self._container.id)
+        shape = replace(self._shape, folder=folder, network_of=self._container.id)
         folder.mkdir(mode=0o700)
         copy = Container(shape)
         try:

@@ -92,7 +92,7 @@ async def _start(setup: ServerSetup, launch: Launch, dump: RedisDump) -> Server:
 
 
 def _launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
-    server = setup.found
+    server = setup.program
 
     def argv(sockets: str, files: str) -> list[str]:
         places = ["--unixsocket", f"{sockets}/{_SOCKET}", "--dir", files, "--dbfilename", _FILE]

@@ -53,7 +53,7 @@ class ServerSetup:
     """The common settings of all servers of one spec."""
 
     spec: ServiceSpec
-    found: ServerProgram
+    program: ServerProgram
     user: User | None
     home: SocketFolder
     notes: tuple[str, ...]

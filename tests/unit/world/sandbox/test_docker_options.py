@@ -52,7 +52,7 @@ def test_limits_are_asked_for():
 
 
 def test_a_copy_shares_the_network_of_its_trial():
-    beside = Shape("i", Path("/d"), (1, 1), Path("/p"), {}, Resources(), 7, beside="abc")
+    beside = Shape("i", Path("/d"), (1, 1), Path("/p"), {}, Resources(), 7, network_of="abc")
     words = options(beside)
     assert asked(words, "--network") == ["container:abc"]
     assert "--hostname" not in words

@@ -200,7 +200,7 @@ async def _start(
 
 
 def _launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedData) -> Launch:
-    server = setup.found
+    server = setup.program
     mariadb = _is_mariadb(server)
 
     def argv(sockets: str, files: str) -> list[str]:

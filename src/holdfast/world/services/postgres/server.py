@@ -196,7 +196,7 @@ async def _start(setup: ServerSetup, settings: PostgresSettings, data: PreparedD
 
 
 def _launch(setup: ServerSetup, settings: PostgresSettings, data: PreparedData) -> Launch:
-    server = setup.found
+    server = setup.program
 
     def argv(sockets: str, files: str) -> list[str]:
         options = {**SERVER, "unix_socket_directories": sockets}
