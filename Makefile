@@ -69,8 +69,13 @@ check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup ## Speed beside a bare loop, as ratios
-	$(BIN)/python benchmarks/run.py
+ifeq (bench,$(firstword $(MAKECMDGOALS)))
+BENCHMARKS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+$(filter-out page,$(BENCHMARKS)): ; @:
+endif
+
+bench: setup ## Speed beside a bare loop, as ratios; `make bench hunt` runs only that benchmark
+	$(BIN)/python benchmarks/run.py $(BENCHMARKS)
 
 figures: ## The size and shape of the code: lines, files, long functions, large classes, pinned sentences
 	@$(PYTHON) tools/figures.py

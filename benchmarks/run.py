@@ -31,6 +31,7 @@ ALL = [
     "tcp",
     "world",
     "ray",
+    "hunt",
 ]
 
 
