@@ -19,7 +19,7 @@ STALE = 0.5
 """What an open pair is worth of which a neighbour on the ladder held: neighbours are often treated alike."""
 WORTH_A_TRIAL = 0.05
 """Expected coverage below which a plan is not tried."""
-LARGEST_PLAN = 10
+LARGEST_PLAN = 8
 MOST_POINTS = 400
 """Points that are weighed in one round, so that planning stays quick with thousands of call sites."""
 
@@ -111,12 +111,14 @@ class OpenWork:
     def _set_cutters_aside(self) -> None:
         """Leaves out, for now, pairs of a point that seems to end the trial with points behind it."""
         trials = self.trials
+        later, later_than = 0, {}
+        for site in sorted(trials.at_site, reverse=True):
+            later_than[site] = later
+            later |= trials.at_site[site]
         for number, others in self.pairs.items():
             if trials.noisy or trials.went_on[number] or not trials.ended_by[number]:
                 continue
-            site = trials.points[number].site
-            behind = sum(1 << other for other in bits(others) if trials.points[other].site > site)
-            if behind:
+            if behind := others & later_than[trials.points[number].site]:
                 self.unsure.append(number)
                 self.pairs[number] &= ~behind
                 for other in bits(behind):
@@ -151,7 +153,7 @@ class OpenWork:
                     number = seeds[site]
                 if number >= 0:
                     chosen[site] = number
-            if total <= last:
+            if total <= 1.02 * last:
                 break
         plan = sum(1 << number for number in chosen.values())
         return plan, total
