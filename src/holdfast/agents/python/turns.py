@@ -141,7 +141,7 @@ class _LazyLoop:
         return self._runner.run(coroutine)
 
     async def settle(self, value: Any, take: Take) -> Any:
-        """Blocks the calling process, as the agent's own call would."""
+        """Returns the settled value; blocks the calling process, as the agent's own call would."""
         if not must_wait(value):
             return settle_plain(value, take)
         return self.run(settle(value, take))
