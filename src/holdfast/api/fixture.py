@@ -95,7 +95,7 @@ class Seen:
         __tracebackhide__ = True
         cell = self._cells.get(_known_by(CheckValue(type, settings))) or self._judged(type, settings)
         if cell.outcome != "pass":
-            raise AssertionError("\n".join(self._told(type, cell)))
+            raise AssertionError("\n".join(self._explain(type, cell)))
 
     def _judged(self, type: str, settings: dict[str, Any]) -> Cell:
         __tracebackhide__ = True
@@ -109,7 +109,7 @@ class Seen:
         tally.take(self._trial, self.observation, [verdict])
         return next(iter(tally.cells()))
 
-    def _told(self, type: str, cell: Cell) -> list[str]:
+    def _explain(self, type: str, cell: Cell) -> list[str]:
         facts = [("asked", turn.asked) for turn in self.turns[-1:]]
         facts += [("answered", self.answer if self.answer else f"({self.ending})")]
         facts += [("because", cell.reason or self.observation.error or "no reason was recorded")]
@@ -154,7 +154,7 @@ class Holdfast:
         written = _written(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
         try:
             spec, work = self._prepared(written, seed, caller())
-            return _seen(spec, here(work), checks)
+            return _result_of(spec, here(work), checks)
         except HoldfastError as error:
             raise explained(error).with_traceback(None) from None
 
@@ -180,7 +180,7 @@ class Holdfast:
             __tracebackhide__ = True
             try:
                 spec, work = self._prepared(written, seed, where)
-                return _seen(spec, await awaited(work), checks)
+                return _result_of(spec, await awaited(work), checks)
             except HoldfastError as error:
                 raise explained(error).with_traceback(None) from None
 
@@ -192,7 +192,7 @@ class Holdfast:
         return spec.spec, execution(spec, options, where, runs=self._runs())
 
 
-def _seen(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> Seen:
+def _result_of(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> Seen:
     with result:
         traced = next(one for one in result.trials if one.trial.kind == "contract")
         cells = {row.cell.invariant: row.cell for row in result.cells}

@@ -1,4 +1,4 @@
-"""Hunts: from a file to what was found, on the way that every run goes."""
+"""Hunts: from a file to the causes it finds, with the same code as every run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EndedHunt(Struct, frozen=True):
 
 
 def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> PreparedJob:
-    """The job of a new hunt; `cause`: only this known one is tried."""
+    """The job of a new hunt; `cause`: try only this known cause."""
     spec, problems = load_part(path, options)
     scripted = options.replay is not None or (bool(spec.models) and all(one.is_script for one in spec.models.values()))
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
@@ -76,7 +76,7 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
 
 
 def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
-    """The causes of earlier hunts, each once; UserError if the one that is named is not known."""
+    """The causes of earlier hunts, without repeats; UserError if the named one is unknown."""
     wanted = set(rules)
     every = [one for rule, causes in known_causes(spec).items() if not wanted or rule in wanted for one in causes]
     found = {one.id: KnownFaults(one.scenario, one.prompt) for one in every if not cause or one.id.startswith(cause)}
@@ -87,9 +87,9 @@ def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownF
 
 
 def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> EndedHunt:
-    """What the hunt found, stored in its run and among the known causes.
+    """Store the result of the hunt in its run and among the known causes.
 
-    Raises what keeps a hunt from being one, after `show_calm` has shown the calm run.
+    Raises if the calm run shows that a hunt is impossible, after `show_calm` has shown it.
     """
     run = RunDir(Path(outcome.run.path))
     planner = look_at_hunt(run, job.plan, job.options)

@@ -85,7 +85,7 @@ class Builder:
     def _code(self, value: Any, path: str) -> str:
         """`module:attribute` of a function that a new process can import; otherwise its name in this process."""
         module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
-        if module and module != "__main__" and _found(module, name) is value:
+        if module and module != "__main__" and _attribute(module, name) is value:
             return f"{module}:{name}"
         if not self._inline:
             hint = "define it at the top of a module; or say isolation: inline, to have it asked in this process"
@@ -110,7 +110,7 @@ def _is_entry(value: Any, path: str) -> bool:
     return isinstance(value, Mapping) and not path.endswith("tool_registry")
 
 
-def _found(module: str, name: str) -> Any:
+def _attribute(module: str, name: str) -> Any:
     value: Any = sys.modules.get(module)
     for part in name.split("."):
         value = getattr(value, part, None)

@@ -148,7 +148,7 @@ class SpecFile:
     def _run(self, part: str, items: Sequence[FileItem], *, fail_fast: bool) -> None:
         spec = self._specs[part]
         whole = not any(one.part == part and one not in items for one in self._items)
-        select = Select() if whole else Select(cells=tuple(self._needed(items)))
+        select = Select() if whole else Select(cells=tuple(self._cells_of(items)))
         preflight = part not in self._asked or spec.spec.agent.isolation != "fresh"
         options = RunOptions(
             select,
@@ -165,7 +165,7 @@ class SpecFile:
             return
         self._asked.add(part)
 
-    def _needed(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
+    def _cells_of(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
         """The cells of these items, and all that are judged on the same trials anyway."""
         cells: dict[SelectedCell, None] = {}
         for item in items:

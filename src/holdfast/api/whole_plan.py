@@ -96,9 +96,9 @@ def plan_whole(
     for part in wanted:
         try:
             jobs[part] = _prepared(part, spec, options, whole, force, None if jobs else warn)
-        except NothingProven as idle:  # sessions that no rule judges, or a source without any
+        except NothingProven as idle:  # no rule judges its sessions, or a source has none
             left[part] = str(idle)
-        except HarnessError as broken:  # a model that was to write mutations, a source that was to give sessions
+        except HarnessError as broken:  # a model could not write mutations, or a source could not provide sessions
             failed[part] = str(broken)
             code = code or broken.code
     if not jobs and failed:
@@ -111,16 +111,16 @@ def plan_whole(
 
 
 def _file_of(whole: RunDir) -> Path:
-    """The file that a run was made of, as the user named it where that is still the same."""
+    """The spec file of a run, as the user wrote it if it is still the same file."""
     manifest = whole.manifest()
     named = Path(manifest.spec_path)
     return named if named.resolve() == manifest.original else manifest.original
 
 
 def _wanted(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
-    """The parts to run; a scenario that asks what the contract asks gives both from the same trials.
+    """The parts to run; a scenario with the contract's tasks yields both from the same trials.
 
-    Known causes are tried first; shards do not share them out.
+    Known causes are tried first; shards do not divide them.
     """
     declared = spec.declares
     if declared and options.select.shard is None and (spec.hunt_trials or any(known_causes(spec).values())):
@@ -132,7 +132,7 @@ def _wanted(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
 def _prepared(
     part: Part, spec: Spec, run_options: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf | None
 ) -> PreparedJob:
-    """One part, settled: taken up where it was begun, else new. With `warn` it tells what holds of the whole file."""
+    """Prepare one part: resume it if it was begun, otherwise start it. With `warn`, return warnings about the file."""
     options = part_options(part, spec, run_options)
     if whole is not None and (whole.part(part).path / "run.json").is_file():
         rundir = whole.part(part)
@@ -148,10 +148,10 @@ def _prepared(
 
 
 def part_options(part: Part, spec: Spec, options: RunOptions) -> RunOptions:
-    """The options of one part: a minimum is of the overall score, and tolerates all but critical rules in the parts."""
+    """The options of one part. The minimum applies to the overall score; parts then tolerate non-critical failures."""
     return replace(options, part=part, min_score=None if least_score(options, spec) is None else 0.0)
 
 
 def least_score(options: RunOptions, spec: Spec) -> float | None:
-    """The minimum of the overall score: of the command line, else of the file."""
+    """The minimum of the overall score: from the command line, otherwise from the file."""
     return options.min_score if options.min_score is not None else spec.scoring.min_score

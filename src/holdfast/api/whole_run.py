@@ -97,7 +97,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
         stack.close()
         _discard(whole, plan.whole is None)
         raise
-    reasons, notes = ([], []) if interrupted(results) else _beside(plan, whole, outcomes)
+    reasons, notes = ([], []) if interrupted(results) else _comparisons(plan, whole, outcomes)
     result = overall(
         whole,
         plan.spec,
@@ -146,7 +146,9 @@ def _after(
     return prepared, f"--{used_up.removesuffix('_s').replace('_', '-')}" if used_up else ""
 
 
-def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) -> tuple[Sequence[Reason], Sequence[str]]:
+def _comparisons(
+    plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]
+) -> tuple[Sequence[Reason], Sequence[str]]:
     """What the run is compared with: the named baseline, otherwise the last good run of each part."""
     if plan.options.select.shard is not None:
         return [], []  # a single shard decides nothing yet

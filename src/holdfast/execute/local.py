@@ -71,12 +71,12 @@ def execute(
 
     `store` is called before the slot starts its next trial, so a kill loses only running trials.
     """
-    feed = iter(trials) if started is None else _told(trials, started)
+    feed = iter(trials) if started is None else _announced(trials, started)
     run = partial(run_trial, site, on_fault=on_fault, on_call=on_call)
     return _one_by_one(run, feed, store) if site.concurrency == 1 else _side_by_side(run, feed, store, site.concurrency)
 
 
-def _told(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
+def _announced(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
     """The trials; `started` is called when a slot takes one."""
     for trial in trials:
         started(trial)
@@ -129,12 +129,12 @@ async def _side_by_side(
 
 
 class _Ended:
-    """What slots have ended and nobody has taken yet. One future for each side: a queue takes fifteen calls a trial."""
+    """Ended trials that the judge has not taken yet. One future per side: a queue costs fifteen calls per trial."""
 
     def __init__(self, slots: int) -> None:
         self.trials: deque[Observed] = deque()
         self.over = False
-        """Nobody takes any more, or a slot has failed: no slot takes up another trial."""
+        """The judge has stopped, or a slot has failed: no slot starts another trial."""
         self._slots = self._limit = slots
         self._more: asyncio.Future[None] | None = None
         self._taken: asyncio.Future[None] | None = None
@@ -154,13 +154,13 @@ class _Ended:
         return len(self.trials) >= self._limit
 
     async def taken(self) -> None:
-        """Waits until all of it is taken."""
+        """Wait until the judge has taken everything."""
         if self._taken is None:
             self._taken = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._taken)  # one slot that is ended must not end the wait of the others
+        await asyncio.shield(self._taken)  # cancelling one slot must not cancel the wait of the others
 
     async def more(self) -> bool:
-        """Waits for the next; False once every slot is over and nothing is left, or one has failed."""
+        """Wait for the next trial; False once every slot is over and nothing is left, or one has failed."""
         if self._taken is not None:
             self._taken.set_result(None)
             self._taken = None

@@ -196,10 +196,10 @@ class RayExecutor:
         for future in [future for future in self._under_way if future.done()]:
             batch = self._under_way.pop(future, None)
             if batch is not None:  # otherwise it was lost with another batch of its worker
-                observed += self._taken(future, batch)
+                observed += self._take_back(future, batch)
         return observed
 
-    def _taken(self, future: asyncio.Future[Any], batch: Batch) -> list[Observed]:
+    def _take_back(self, future: asyncio.Future[Any], batch: Batch) -> list[Observed]:
         errors = self._ray.exceptions
         try:
             lines: list[bytes] | WorkerReport = future.result()

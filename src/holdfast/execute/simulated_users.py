@@ -88,7 +88,7 @@ class ScriptedUser:
         if _stops(self._user, answer):
             return None
         for rule in self._script.rules:
-            if _found(rule.when, answer):
+            if _matches(rule.when, answer):
                 return rule.say
         self._said += 1
         return self._script.texts[self._said - 1] if self._said <= len(self._script.texts) else None
@@ -135,13 +135,13 @@ class ModelUser:
 def transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn]) -> str:
     """The conversation so far for the user's model: the user's own words, not those of an attack."""
     before = () if task.context is UNSET else task.context
-    lines = [f"{_SPEAKERS[one.role]}: {_shown(one.content)}" for one in before if one.role != "system"]
+    lines = [f"{_SPEAKERS[one.role]}: {_shorten(one.content)}" for one in before if one.role != "system"]
     for question, turn in zip(questions, turns, strict=True):
-        lines += [f"You: {_shown(question)}", f"Assistant: {_shown(turn.text or '(it said nothing)')}"]
+        lines += [f"You: {_shorten(question)}", f"Assistant: {_shorten(turn.text or '(it said nothing)')}"]
     return "\n\n".join([*lines, "Your next message:"])
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= TEXT_SHOWN else f"{text[:TEXT_SHOWN]} … ({len(text) - TEXT_SHOWN} more characters)"
 
 
@@ -150,10 +150,10 @@ def _says_something(text: str) -> bool:
 
 
 def _stops(user: SimulatedUser, text: str) -> bool:
-    return bool(user.stop) and _found(user.stop, text)
+    return bool(user.stop) and _matches(user.stop, text)
 
 
-def _found(pattern: str, text: str) -> bool:
+def _matches(pattern: str, text: str) -> bool:
     try:
         return answer_pattern(pattern).matches(text)
     except UpstreamDown as slow:

@@ -21,7 +21,7 @@ import zipfile
 from typing import Any, NoReturn
 
 SETTINGS: dict[str, Any] = {}
-"""What the tests are, and where they expect things."""
+"""The tests' settings and paths."""
 TESTS = ""
 """Their files, as an archive in base64."""
 SOLUTION = ""
@@ -30,7 +30,7 @@ TOOLS = ""
 """The program that replaces installers, as text."""
 
 UNDECIDED = {"XFAIL": "expected to fail", "SKIPPED": "skipped"}
-"""pytest's words for tests that neither passed nor failed, and ours."""
+"""The words of pytest, and of Holdfast, for tests that neither passed nor failed."""
 LARGEST_OUTPUT = 64 << 20
 OUTPUT_SHOWN = 8000
 LACKS_PYTEST = re.compile(r"No module named .?pytest\b|\bpytest: (?:command )?not found")

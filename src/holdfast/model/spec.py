@@ -22,8 +22,9 @@ Severity = Literal["critical", "high", "medium", "low"]
 When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
 AgentIsolation = Literal["fresh", "worker", "inline"]
 Part = Literal["contract", "scenario", "mutation", "chaos", "replay", "hunt"]
-"""What of a file is run: its contract (`contract run`), its task, mutated prompts, prompts in chaos, sessions, a hunt
-for faults that break its rules."""
+"""The part of a file to run: its contract (`contract run`), its task, mutated prompts, prompts under chaos, sessions,
+or a hunt for faults that break its rules.
+"""
 
 PART_COMMANDS: Mapping[Part, str] = {
     "contract": "holdfast contract run",

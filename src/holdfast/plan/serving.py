@@ -136,7 +136,7 @@ class Serving:
         """The tasks of rules that share their trials: all that one of them judges in the scenario."""
         if not self.selective:
             return self.tasks[rules[0].id]
-        tasks = (task for task in _asked(self._spec) if task.asked_in(scenario.name))
+        tasks = (task for task in _all_tasks(self._spec) if task.asked_in(scenario.name))
         return tuple(task for task in tasks if any(rule.concerns(task) for rule in rules))
 
 
@@ -144,8 +144,8 @@ def tasks_of(spec: Spec, rule: Invariant) -> tuple[Task, ...]:
     """Each task once: a prompt written twice would be the same trial twice."""
     if rule.probes:
         return tuple(dict.fromkeys(Task((probe,), "probe") for probe in rule.probes))
-    return tuple(task for task in _asked(spec) if rule.concerns(task)) if rule.selective else _asked(spec)
+    return tuple(task for task in _all_tasks(spec) if rule.concerns(task)) if rule.selective else _all_tasks(spec)
 
 
-def _asked(spec: Spec) -> tuple[Task, ...]:
+def _all_tasks(spec: Spec) -> tuple[Task, ...]:
     return tuple(dict.fromkeys(spec.tasks))

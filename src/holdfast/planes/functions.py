@@ -70,7 +70,7 @@ class Hook:
             return Reply(self._called(args, kwargs))
 
         try:
-            return self._driven(weather, self._through(weather, n, args, kwargs, forward, _block, sight))
+            return self._driven(weather, self._apply_faults(weather, n, args, kwargs, forward, _block, sight))
         except _Stopped as stopped:
             raise stopped.stop from None
 
@@ -82,7 +82,7 @@ class Hook:
         sight = self._sight(weather, n, args, kwargs)
         with OpenCall(weather, self.key), _Watched(sight) as watched:
             if faced:
-                value = await self._through(weather, n, args, kwargs, forward, _pause, sight)
+                value = await self._apply_faults(weather, n, args, kwargs, forward, _pause, sight)
             else:
                 value = await self.original(*args, **kwargs)
             watched.gave(value)
@@ -98,7 +98,7 @@ class Hook:
             items = iter(self.original(*args, **kwargs))
             return items if sight is None else _followed(sight, items)
         with OpenCall(weather, self.key), _Watched(sight) as watched:
-            values = _items(self._driven(weather, self._through(weather, n, args, kwargs, forward, _block, sight)))
+            values = _items(self._driven(weather, self._apply_faults(weather, n, args, kwargs, forward, _block, sight)))
             watched.gave(values)
         return iter(values)
 
@@ -115,12 +115,12 @@ class Hook:
                 watched.streamed()
             return
         with OpenCall(weather, self.key), _Watched(sight) as watched:
-            items = _items(await self._through(weather, n, args, kwargs, forward, _pause, sight))
+            items = _items(await self._apply_faults(weather, n, args, kwargs, forward, _pause, sight))
             watched.gave(items)
         for item in items:
             yield item
 
-    async def _through(
+    async def _apply_faults(
         self,
         weather: Weather,
         n: int,

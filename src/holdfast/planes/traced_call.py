@@ -250,7 +250,7 @@ class ReadValues:
         if isinstance(value, Iterator):
             self.unread = True  # reading it would consume it
             return []
-        return [] if isinstance(value, _PROGRAM) or callable(value) else [_shown(value), *_fields(value)]
+        return [] if isinstance(value, _PROGRAM) or callable(value) else [_printed_form(value), *_fields(value)]
 
 
 def _fields(value: Any) -> list[Any]:
@@ -265,6 +265,6 @@ def _slots(kind: type) -> list[str]:
     return [named] if isinstance(named, str) else [name for name in named if name not in ("__dict__", "__weakref__")]
 
 
-def _shown(value: Any) -> str:
+def _printed_form(value: Any) -> str:
     """The printed form of an object without fields, such as a number type, a path or a date."""
     return str(value)[:_VALUES]

@@ -195,10 +195,10 @@ def _first(words: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def _simplified(line: str) -> tuple[str, set[str], list[str]]:
-    """The line without what looks like a command and is none; its functions; its substitutions in quotes.
+    """The line without text that only looks like a command; its functions; its substitutions in quotes.
 
-    Here-texts, patterns of `case`, arithmetic and comments hold words that are not run. A substitution in double quotes
-    is one word for `shlex`, so it is read by itself.
+    Here-documents, patterns of `case`, arithmetic and comments contain words that are not run. A substitution in double
+    quotes is one word for `shlex`, so it is read separately.
     """
     substitutions = list[str]()
 

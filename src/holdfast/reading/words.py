@@ -19,7 +19,7 @@ _SHOWN = 12
 def describe(node: Node) -> str:
     """The value in a few words."""
     if node.reference:
-        return _given(node)
+        return _describe_reference(node)
     if node.kind == "null":
         return "nothing"
     if node.kind == "bool":
@@ -31,7 +31,7 @@ def describe(node: Node) -> str:
     return f"a {node.kind}" if node.items or node.pairs else f"an empty {node.kind}"
 
 
-def _given(node: Node) -> str:
+def _describe_reference(node: Node) -> str:
     """The value of a reference. Longer text is not shown: it may be a secret for another place."""
     where = _source(node)
     if node.kind != "text":

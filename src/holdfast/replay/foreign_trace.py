@@ -63,7 +63,7 @@ Found = RecordedSession | LeftOutTrace
 
 def session_of(trace: ForeignTrace) -> Found:
     """The session of a trace, or the reason why there is none."""
-    question = _asked(trace.asked)
+    question = _first_question(trace.asked)
     if question is None:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
     named = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
@@ -127,5 +127,5 @@ def _value(answer: str) -> Any:
     return msgspec.json.decode(answer)
 
 
-def _asked(values: Iterable[Any]) -> AskedQuestion | None:
+def _first_question(values: Iterable[Any]) -> AskedQuestion | None:
     return next((question_read for value in values if (question_read := question(value)) is not None), None)

@@ -72,7 +72,7 @@ def _trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
     root = (agents or roots)[0]
     return ForeignTrace(
         id=id,
-        asked=tuple(value for span in asking for value in _asked(span)),
+        asked=tuple(value for span in asking for value in _inputs(span)),
         tools=tuple(tools) or _tools_in_prompts(models),
         name=text(root.attributes, "gen_ai.agent.name") or root.name,
         source=SOURCE,
@@ -113,14 +113,14 @@ def _tool(span: OtlpSpan) -> ToolUse:
 def _tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
     """Tools' answers without a span of their own: the last model call has them in its messages."""
     for span in reversed(models):
-        for value in _asked(span):
+        for value in _inputs(span):
             tools = tools_in_messages(after_question(messages(value)))
             if tools:
                 return tools
     return ()
 
 
-def _asked(span: OtlpSpan) -> Iterator[Any]:
+def _inputs(span: OtlpSpan) -> Iterator[Any]:
     """Where a span's input messages may be, newest convention first."""
     known = span.attributes
     yield known.get("gen_ai.input.messages")

@@ -45,7 +45,7 @@ def _trace(id: str, spans: list[Any]) -> ForeignTrace:
     failed = next((span for span in roots if _failure(span)), None)
     return ForeignTrace(
         id=id,
-        asked=tuple(value for span in (*roots, *models) for value in _asked(span)),
+        asked=tuple(value for span in (*roots, *models) for value in _inputs(span)),
         tools=tuple(tools) or _tools_in_prompts(models),
         name=text(roots[0], "name"),
         source=SOURCE,
@@ -54,7 +54,7 @@ def _trace(id: str, spans: list[Any]) -> ForeignTrace:
     )
 
 
-def _asked(span: Any) -> Iterator[Any]:
+def _inputs(span: Any) -> Iterator[Any]:
     if _kind(span) == "LLM":
         yield _input_messages(span)
     yield _attribute(span, "input.value")

@@ -58,7 +58,7 @@ def run_sessions(
     for part in run.parts or (run,):
         with closing(look(part, environ=environ)) as outcome:
             wanted = _wanted((one for one in outcome.cells.traced() if one.trial.id.startswith(trial)), failed_only)
-            sessions = _found(list(wanted), run.id, outcome, contract)
+            sessions = _sessions_of(list(wanted), run.id, outcome, contract)
             other = _other_rules(sessions, outcome.run.part) if contract else ()
             every.append(replace(sessions, notes=(*sessions.notes, *other)))
     return gathered(every)
@@ -124,7 +124,7 @@ def _wanted(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[Traced
             yield one
 
 
-def _found(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contract: str) -> SessionsFound:
+def _sessions_of(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contract: str) -> SessionsFound:
     sessions: list[RecordedSession] = []
     left_out: list[LeftOutTrace] = []
     notes: list[str] = []

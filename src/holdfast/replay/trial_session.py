@@ -84,7 +84,7 @@ def trial_session(
         return LeftOutTrace(trial.id, unkept)
     session = RecordedSession(
         id=trial.id,
-        turns=_asked(traced),
+        turns=_prompts(traced),
         name=name or trial.scenario.name,
         source=f"holdfast run {run}",
         captured_at=iso(observation.at) if observation.at else "",
@@ -161,7 +161,7 @@ def _fired(scenario: Scenario, ledger: Iterable[FaultMet]) -> tuple[RecordedFiri
     return tuple(dict.fromkeys(RecordedFiring(one.index + 1, one.nth) for one in ledger if one.nth))
 
 
-def _asked(traced: TracedTrial) -> tuple[str, ...]:
+def _prompts(traced: TracedTrial) -> tuple[str, ...]:
     """The prompts before any attack on them; for a simulated user, the messages it sent."""
     trial = traced.trial
     if trial.task.user is not UNSET and traced.seen.turns:

@@ -51,7 +51,7 @@ SAMPLES = "(an agent that samples also looks like this)"
 
 async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable[[str, str], None]) -> Observation:
     """Ask once, or twice if state could leak between trials; AgentUnavailable if a run would be pointless."""
-    first = await _asked(executor, trial)
+    first = await _ask(executor, trial)
     if first.error:
         raise AgentUnavailable(first.error, code=first.error_code)
     turn = first.turns[-1] if first.turns else None
@@ -79,8 +79,8 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
     for program in first.missing_programs:
         warn("program-missing", f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")
     if could_leak(spec):
-        second = await _asked(executor, trial)
-        if not second.error and _said(first) != _said(second):
+        second = await _ask(executor, trial)
+        if not second.error and _answers(first) != _answers(second):
             warn(STATEFUL, f"{NO_RESET} {SAMPLES}")
             executor.one_at_a_time()
     return first
@@ -92,7 +92,7 @@ def _expects_model(spec: Spec) -> bool:
     return spec.agent.launched and (faulty or "*" in spec.models)
 
 
-async def _asked(executor: Executor, trial: Trial) -> Observation:
+async def _ask(executor: Executor, trial: Trial) -> Observation:
     async with aclosing(executor.execute((trial,))) as ended:
         async for _, observation in ended:
             return observation
@@ -110,5 +110,5 @@ def _is_page(text: str) -> bool:
     return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html"))
 
 
-def _said(observation: Observation) -> tuple[str | None, ...]:
+def _answers(observation: Observation) -> tuple[str | None, ...]:
     return tuple(turn.text for turn in observation.turns)

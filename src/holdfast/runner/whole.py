@@ -99,11 +99,11 @@ def _result(part: Part, score: Score, run: str, page: str, weights: PartWeights)
         run=run,
         page=page,
         trials=score.trials,
-        said=_said(part, score),
+        said=_describe_result(part, score),
     )
 
 
-def _said(part: Part, score: Score) -> str:
+def _describe_result(part: Part, score: Score) -> str:
     counts = score.counts
     noun = {"mutation": "mutation", "replay": "session"}.get(part, "cell")
     passed, total = counts.get("pass", 0), score.total

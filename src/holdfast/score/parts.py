@@ -31,7 +31,7 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
     reasons += left_out(options)
     reasons.sort(key=lambda one: PRECEDENCE.index(one.exit_code))
     code = reasons[0].exit_code if reasons else HELD
-    held = (_held(cases), *(_beside(contract) if matrix is not None else ()))
+    held = (_held(cases), *(_other_results(contract) if matrix is not None else ()))
     texts, codes = tuple(one.text for one in reasons) or held, tuple(one.code for one in reasons)
     if matrix is not None:
         return replace(contract, passed=code == HELD, exit_code=code, reasons=texts, reason_codes=codes)
@@ -117,7 +117,7 @@ def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]
         yield Reason(UNPROVEN, "no case was decided", "nothing-counted")
 
 
-def _beside(contract: Score) -> Iterator[str]:
+def _other_results(contract: Score) -> Iterator[str]:
     """Other results of the matrix, if it decides nothing."""
     failed = contract.counts.get("fail", 0)
     if failed and contract.min_score is None:

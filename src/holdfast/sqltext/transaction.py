@@ -75,7 +75,7 @@ def _statement(text: str, dialect: Dialect) -> TransactionStatement | None:
     kind = "write" if writes else _kind(verb, more, dialect)
     table = writes[0].written if writes else ""
     ends = dialect == "mysql" and verb in _DEFINING and "temporary" not in more
-    return TransactionStatement(kind, verb, table, _shown(text, dialect), ends, autocommit)
+    return TransactionStatement(kind, verb, table, _shorten(text, dialect), ends, autocommit)
 
 
 def _kind(verb: str, more: list[str], dialect: Dialect) -> TransactionKind:
@@ -107,7 +107,7 @@ def _autocommit(cursor: TokenCursor) -> bool | None:
     return setting
 
 
-def _shown(text: str, dialect: Dialect) -> str:
+def _shorten(text: str, dialect: Dialect) -> str:
     """The beginning of a statement, without comments and string contents."""
     parts: list[str] = []
     size = 0

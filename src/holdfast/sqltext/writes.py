@@ -48,12 +48,12 @@ class Write(Struct, frozen=True):
 def writes_of(statement: str, dialect: Dialect) -> tuple[Write, ...]:
     """Everything that one statement writes, as far as its text shows; each table once per operation."""
     writes: dict[tuple[str, str], Write] = {}
-    for write in _found(TokenCursor(statement, dialect)):
+    for write in _read_writes(TokenCursor(statement, dialect)):
         writes.setdefault((write.op, write.table), write)
     return tuple(writes.values())
 
 
-def _found(cursor: TokenCursor) -> Iterator[Write]:
+def _read_writes(cursor: TokenCursor) -> Iterator[Write]:
     """What the statement that begins here writes."""
     cursor.skip_all(("(",))
     first = cursor.word
@@ -113,7 +113,7 @@ def _copied(cursor: TokenCursor) -> Iterator[Write]:
     """COPY from somewhere. The COPY of a query writes what the query writes."""
     cursor.step()
     if cursor.word == "(":
-        yield from _found(cursor)
+        yield from _read_writes(cursor)
     elif name := cursor.name():
         if cursor.word == "(":
             cursor.skip_to(")")
@@ -131,13 +131,13 @@ def _explained(cursor: TokenCursor) -> Iterator[Write]:
         if not analyzes:
             cursor.step()
     if runs:
-        yield from _found(cursor)
+        yield from _read_writes(cursor)
 
 
 def _prepared(cursor: TokenCursor) -> Iterator[Write]:
     """PREPARE: its log entry shows what EXECUTE will do."""
     if cursor.skip_to("as"):
-        yield from _found(cursor)
+        yield from _read_writes(cursor)
 
 
 _WRAPPERS: dict[str, Callable[[TokenCursor], Iterator[Write]]] = {

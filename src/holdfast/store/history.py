@@ -22,7 +22,7 @@ from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 
 BATCH = 32
-"""Runs that are put in at once: who interrupts a long rebuild keeps what was done."""
+"""Runs added in one transaction: an interrupted rebuild keeps what was done."""
 _STAMPED = (
     *("run.json", "spec.yaml", "trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl"),
     *("ended.json", "score.json", "overall.json"),

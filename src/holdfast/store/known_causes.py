@@ -23,14 +23,14 @@ from holdfast.store.rundir import read_json, write_json
 
 
 class KnownCause(Struct, frozen=True, omit_defaults=True):
-    """A cause as it is kept."""
+    """A stored cause."""
 
     id: str
     code: str
     scenario: Scenario
     prompt: str = ""
     fixed: bool = False
-    """It did not fail when it was last tried."""
+    """It no longer failed at the last attempt."""
 
 
 class CauseFile(Struct, frozen=True):
@@ -45,12 +45,12 @@ _files = decoder(CauseFile)
 
 
 def causes_folder(spec: Spec) -> Path:
-    """Where the causes of a spec are."""
+    """The folder with the causes of a spec."""
     return own_folder(spec.file) / HUNTS / _file_name(spec.name)
 
 
 def known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
-    """By rule, those of rules that the spec still has."""
+    """The stored causes by rule, for rules that the spec still has."""
     rules = {rule.id for rule in spec.invariants}
     folder = causes_folder(spec)
     files = [read_json(path, _files) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
@@ -58,7 +58,7 @@ def known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
 
 
 def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Iterable[str]) -> None:
-    """Adds causes, each with its rule, and notes which known ones no longer fail. Two hunts may do so at once."""
+    """Add causes, each with its rule, and note which known ones no longer fail. Two hunts may do this concurrently."""
     new: dict[str, list[KnownCause]] = {}
     for rule, cause in causes:
         new.setdefault(rule, []).append(cause)
@@ -68,7 +68,9 @@ def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Ite
     folder = causes_folder(spec)
     folder.mkdir(parents=True, exist_ok=True)
     ignore = folder.parent.parent / ".gitignore"
-    if ignore.is_file() and ignore.read_text("utf-8") == "*\n":  # as Holdfast wrote it: git may see the causes
+    if (
+        ignore.is_file() and ignore.read_text("utf-8") == "*\n"
+    ):  # the text that Holdfast wrote: the causes may be in git
         ignore.write_text(f"*\n!/{HUNTS}/\n!/{HUNTS}/**\n", "utf-8")
     with _locked(folder):
         known = known_causes(spec)
@@ -83,7 +85,7 @@ def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Ite
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """The folder itself is locked, so that no file is left that a team would commit."""
+    """Lock the folder itself: a lock file could be committed by accident."""
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -93,6 +95,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _file_name(name: str) -> str:
-    """A name that every file system takes; one that had to be changed keeps a digest of the original."""
+    """A name that every file system accepts; a changed one keeps a digest of the original."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip(".-")[:80]
     return plain if plain == name else f"{plain}-{digest(name.encode())[:6]}"

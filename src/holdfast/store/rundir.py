@@ -104,7 +104,7 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """Of this file itself: a digest of all that is above."""
 
     def own_seal(self) -> str:
-        """The seal that it should have as it is now."""
+        """The seal for its current content."""
         return digest(encode(replace(self, seal="")), SIZE)
 
 

@@ -131,7 +131,7 @@ class StoredRecords:
         index = self._index
         last = {index.judged[number]: number for number in index.by_cell.of(cell)}
         observed = [(trial, verdict) for trial, verdict in last.items() if index.was_seen(trial)]
-        verdicts = self._given([verdict for _, verdict in observed])
+        verdicts = self._read_verdicts([verdict for _, verdict in observed])
         return ((*self._trial(trial), verdict) for (trial, _), verdict in zip(observed, verdicts, strict=True))
 
     def traced(self) -> Iterator[TracedTrial]:
@@ -159,10 +159,10 @@ class StoredRecords:
 
     def _traced(self, number: int) -> TracedTrial:
         """The last of several verdicts by one rule counts."""
-        verdicts = {verdict.invariant: verdict for verdict in self._given(self._index.by_trial.of(number))}
+        verdicts = {verdict.invariant: verdict for verdict in self._read_verdicts(self._index.by_trial.of(number))}
         return TracedTrial(*self._trial(number), tuple(verdicts.values()))
 
-    def _given(self, numbers: Iterable[int]) -> Iterator[Verdict]:
+    def _read_verdicts(self, numbers: Iterable[int]) -> Iterator[Verdict]:
         places = self._index.verdicts
         return (self._record(self._verdict_file, places[number], _verdicts.decode) for number in numbers)
 

@@ -1,11 +1,10 @@
-"""What every Executor must keep, as checks that its author can run.
+"""The contract of every Executor, as checks that its author can run.
 
     failures = await check_executor(open_executor, folder)
     assert not failures
 
-`open_executor(spec)` gives an Executor for a spec that a check has written, as an async context. Its workers must see
-`folder`, where the kit's agent leaves marks of what it does. Each check raises AssertionError where a promise is
-broken.
+`open_executor(spec)` is an async context with an Executor for a check's spec. Its workers must see `folder`, where the
+kit's agent records what it does. Each check raises AssertionError if the executor breaks the contract.
 """
 
 from __future__ import annotations

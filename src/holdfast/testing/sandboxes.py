@@ -3,8 +3,8 @@
     failures = await check_backend(backend, folder)
     assert not failures
 
-Each check opens sandboxes of its own, and raises AssertionError where the backend breaks its protocol. What a backend
-reports as not enforced is not asked of it.
+Each check opens its own sandboxes, and raises AssertionError if the backend breaks its protocol. A feature that the
+backend reports as not enforced is not checked.
 """
 
 from __future__ import annotations

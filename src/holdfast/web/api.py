@@ -49,7 +49,9 @@ class Api:
         self._of_run: dict[str, Callable[[str, AddressQuery], WebReply]] = {
             "matrix": self._matrix,
             "cell": self._cell,
-            "causes": lambda id, query: self._kept(id, "causes", lambda opened: causes_document(opened.outcome.run)),
+            "causes": lambda id, query: self._cached_reply(
+                id, "causes", lambda opened: causes_document(opened.outcome.run)
+            ),
         }
 
     def get(self, target: str) -> WebReply:
@@ -166,7 +168,7 @@ class Api:
         return search((RunDir(run_folder(project.runs, id)) for id in ids), text, limit=limit, notes=notes)
 
     def _matrix(self, id: str, query: AddressQuery) -> WebReply:
-        return self._kept(
+        return self._cached_reply(
             id, "matrix", lambda opened: matrix_document(opened.outcome.run, live=opened.live is not None)
         )
 
@@ -198,7 +200,7 @@ class Api:
 
         return as_json(self._project.opened.use(id, shown))
 
-    def _kept(self, id: str, name: str, make: Callable[[OpenedRun], Any]) -> WebReply:
+    def _cached_reply(self, id: str, name: str, make: Callable[[OpenedRun], Any]) -> WebReply:
         """Derive something from a run, once until its files change."""
 
         def made(opened: OpenedRun) -> WebReply:

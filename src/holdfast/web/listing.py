@@ -142,10 +142,10 @@ def _wanted(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[Pas
     if mark:
         tests.append(lambda run: run.id in notes and notes[run.id].mark == mark)
     if text:
-        tests.append(lambda run: any(text in words.casefold() for words in _said(run)))
+        tests.append(lambda run: any(text in words.casefold() for words in _searched_texts(run)))
     return lambda run: all(test(run) for test in tests)
 
 
-def _said(run: PastRun) -> Iterator[str]:
+def _searched_texts(run: PastRun) -> Iterator[str]:
     yield from (run.id, run.spec, run.part, run.commit, run.branch, run.started, run.note, verdict_of(run))
     yield from run.critical_failed

@@ -199,7 +199,7 @@ class LiveRun:
         if observation.error:
             self._broken.add(id)
         self._failed += any(one.outcome == "fail" for one in verdicts)
-        self._ended.append(_told(trial, verdicts))
+        self._ended.append(_ended_trial(trial, verdicts))
         del self._pending[id], self._seen[id]
         self._given.pop(id, None)
 
@@ -251,7 +251,7 @@ def _decoded(decode: Callable[[bytes], Any], line: bytes) -> Any:
         return None
 
 
-def _told(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
+def _ended_trial(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
     """A trial that has ended, with the verdict that most needs explaining."""
     order = (*wording.TROUBLE, "pass", "n/a")
     worst = min(verdicts, key=lambda one: order.index(one.outcome), default=None)

@@ -42,8 +42,8 @@ class Authority:
         self._certificate = _read(existing) if existing else _signed(_ca(self._key.public_key()), self._key)
         self._leaves: OrderedDict[str, ssl.SSLContext] = OrderedDict()
         own = _pem(self._certificate)
-        self.own_file = _kept(folder / "holdfast-ca.pem", b"".join((*named(environ, (ADDED,)), own)))
-        self.ca_file = _kept(folder / "ca-bundle.pem", all_roots(environ) + own)
+        self.own_file = _write_private(folder / "holdfast-ca.pem", b"".join((*named(environ, (ADDED,)), own)))
+        self.ca_file = _write_private(folder / "ca-bundle.pem", all_roots(environ) + own)
 
     def whole(self) -> bytes:
         """Certificate and key, for another Holdfast process: `Authority(folder, whole)` is the same authority."""
@@ -78,7 +78,7 @@ class Authority:
     def _load(self, context: ssl.SSLContext, certificate: x509.Certificate) -> None:
         """A temporary file with the chain, because the ssl library reads only files."""
         data = _key_pem(self._leaf_key) + _pem(certificate)
-        path = Path(_kept(self._folder / f".leaf-{certificate.serial_number:x}.pem", data))
+        path = Path(_write_private(self._folder / f".leaf-{certificate.serial_number:x}.pem", data))
         try:
             context.load_cert_chain(path)
         finally:
@@ -182,7 +182,7 @@ def _read(data: bytes) -> x509.Certificate:
     return x509.load_pem_x509_certificate(data)
 
 
-def _kept(path: Path, data: bytes) -> str:
+def _write_private(path: Path, data: bytes) -> str:
     """Writes a file for its owner only, never through a symbolic link."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:

@@ -90,7 +90,7 @@ class ConnectRequest:
             # Checked before the 200: after it a client could no longer distinguish a denied host from a broken one.
             rules.policy.permit(origin.host, origin.port)
         if self.context.injector.affects("http", str(origin)):
-            await self.context.injector.inject(self._call(), _reached, _never, untouched=_reached)
+            await self.context.injector.inject(self._call(), _connected, _never, untouched=_connected)
         if rules.looks_into(origin):
             if not answered:  # refused or not found, before the client gets its 200
                 await rules.connector.addresses(origin)
@@ -196,7 +196,7 @@ async def _break_handshake(tunnel: Tunnel) -> None:
     tunnel.close()
 
 
-async def _reached(call: Call) -> Reply:
+async def _connected(call: Call) -> Reply:
     return Reply(None)
 
 

@@ -55,7 +55,7 @@ class ProxiedRequest:
         except Upgraded as passed:
             self._seen.status = passed.status
         except Failed as failed:
-            await self._told(send_failure(self._exchange, failed, self._seen))
+            await self._send_traced(send_failure(self._exchange, failed, self._seen))
         except NotPermitted as refused:
             self._seen.refused(self._rules, refused)
             await self._turn_away(403, REFUSED, f"Holdfast: {refused}")
@@ -177,9 +177,9 @@ class ProxiedRequest:
             self._exchange.cut()
             return
         headers = (("content-type", "text/plain; charset=utf-8"),)
-        await self._told(self._exchange.respond(status, headers, f"{text}\n".encode(errors="replace")))
+        await self._send_traced(self._exchange.respond(status, headers, f"{text}\n".encode(errors="replace")))
 
-    async def _told(self, sending: Any) -> None:
+    async def _send_traced(self, sending: Any) -> None:
         try:
             await sending
         except ConnectionError:

@@ -138,7 +138,7 @@ class RequestTrace:
             duration_ms=(context.sink.now() - self._began) * 1000,
             status=self.status,
             error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
-            input=_kept(bytes(self._input)),
+            input=_body_text(bytes(self._input)),
             output=output,
             write=want.writes,
             digest=self._digest.hexdigest(),
@@ -167,7 +167,7 @@ class RequestTrace:
         plain = unpacked(encoding, body, REPLY_KEPT)
         if plain is None:
             return f"({encoding})", write_lost("packed")
-        short = _kept(plain)
+        short = _body_text(plain)
         if REPLY_KEPT in (len(body), len(plain)):
             return short, write_lost("too-long")
         try:
@@ -185,7 +185,7 @@ class RequestTrace:
         return encodable(shorten(value or ""))
 
 
-def _kept(body: bytes) -> str:
+def _body_text(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     if text.count("\ufffd") > len(text) // 8:
         return f"(binary, {len(body)} bytes or more)"

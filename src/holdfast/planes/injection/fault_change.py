@@ -67,14 +67,14 @@ def _changes(before: Any, after: Any, path: str) -> Iterator[tuple[int, str]]:
             if name not in after:
                 yield 0, f"- {inner}"
             elif name not in before:
-                yield len(witness(after[name])), f"+ {inner}: {_shown(after[name])}"
+                yield len(witness(after[name])), f"+ {inner}: {_excerpt(after[name])}"
             else:
                 yield from _changes(before[name], after[name], inner)
     elif _is_list(before) and _is_list(after) and len(before) == len(after):
         for n, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from _changes(one, other, f"{path}[{n}]")
     elif witness(before) != witness(after):
-        yield 0, _at(path, f"{_shown(before)} → {_shown(after)}")
+        yield 0, _at(path, f"{_excerpt(before)} → {_excerpt(after)}")
 
 
 def _is_list(value: Any) -> bool:
@@ -91,15 +91,15 @@ def _text_change(before: str, after: str) -> str:
     start = _common_prefix(before, after)
     end = _common_prefix(before[start:][::-1], after[start:][::-1])
     if start + end < _IN_COMMON:
-        return f"{_shown(before)} → {_shown(after)}" if len(before) <= _SHORT else f"replaced by {_shown(after)}"
+        return f"{_excerpt(before)} → {_excerpt(after)}" if len(before) <= _SHORT else f"replaced by {_excerpt(after)}"
     removed, added = before[start : len(before) - end], after[start : len(after) - end]
     if not removed:
         while added[-1] in _OPENING and before[start - 1 : start] == added[-1]:
             # `<!-- x -->` before `<p>`: both begin with `<`, so the comparison finds the insertion one character too
             # late.
             added, start = added[-1] + added[:-1], start - 1
-        return f"+ {_shown(added.strip() or added)}"
-    return f"- {_shown(removed)}" if not added else f"{_shown(removed)} → {_shown(added)}"
+        return f"+ {_excerpt(added.strip() or added)}"
+    return f"- {_excerpt(removed)}" if not added else f"{_excerpt(removed)} → {_excerpt(added)}"
 
 
 def _common_prefix(one: str, other: str) -> int:
@@ -111,7 +111,7 @@ def _common_prefix(one: str, other: str) -> int:
     return low
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     """The beginning of a value, where the difference starts."""
     text = f'"{value}"' if isinstance(value, str) else witness(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -138,7 +138,7 @@ class ModelCall:
             await self._down(down)
         except ConnectionError:
             record.trouble = "client_gone"
-        self._reached()
+        self._note_delivery()
         well = record.status is not None and record.status < 300
         if self._passing is not None and self._query.method == "POST" and well:
             record.usage = usage_in(bytes(self._passing.kept))
@@ -163,7 +163,7 @@ class ModelCall:
             record.trouble = "client_gone"
         if record.trouble == "client_gone" and not self._exchange.answered:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n)
-        self._reached()
+        self._note_delivery()
         record.tell(record.event())
 
     async def _through_faults(self, router: Router, sleep: Sleep) -> None:
@@ -199,7 +199,7 @@ class ModelCall:
         else:
             await self._say(reply.value, sleep)
 
-    def _reached(self) -> None:
+    def _note_delivery(self) -> None:
         if self._service and not self.record.trouble:
             self._context.sink.mark_answered(self._service)
 

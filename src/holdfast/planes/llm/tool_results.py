@@ -156,7 +156,7 @@ class ToolResults:
         return replace(at, result=replace(at.result, name=name, arguments=call.arguments))
 
     def close(self) -> None:
-        """The trial is over: reports the calls that the model requested but nobody was seen making."""
+        """The trial is over: reports the calls that the model requested but Holdfast did not see."""
         while self._open:
             self._tell_of(self._open.popleft())
         self._unmatched.close()
@@ -183,7 +183,7 @@ class ToolResults:
         if result.name in self._elsewhere():
             return KnownResult(heard=heard)
         n = self._context.injector.count(PLANE, result.name)
-        settled = await self._through(result, n, call.ts) if self._faulty else KnownResult()
+        settled = await self._apply_faults(result, n, call.ts) if self._faulty else KnownResult()
         ts, fault = call.ts, self._context.injector.modes_met(PLANE, result.name, n)
         if fault and settled.text is not None:
             settled = replace(settled, call=(result.name, n))
@@ -205,7 +205,7 @@ class ToolResults:
         )
         return replace(settled, heard=heard)
 
-    async def _through(self, result: ToolResult, n: int, since: float) -> KnownResult:
+    async def _apply_faults(self, result: ToolResult, n: int, since: float) -> KnownResult:
         async def forward(_: Call) -> Reply:
             return Reply(_decoded(result.text))
 

@@ -55,7 +55,7 @@ class Websocket:
     async def run(self, source: ModelSource, upstreams: Upstreams) -> None:
         """Returns when the websocket has ended, and reports it to the trace."""
         try:
-            head, wire = await self._reached(source, upstreams)
+            head, wire = await self._connect(source, upstreams)
             self._status = 101
             await switch(self._exchange, head, wire)
         except Upgraded as passed:
@@ -91,7 +91,7 @@ class Websocket:
             )
         )
 
-    async def _reached(self, source: ModelSource, upstreams: Upstreams) -> tuple[RequestHead, SocketStream]:
+    async def _connect(self, source: ModelSource, upstreams: Upstreams) -> tuple[RequestHead, SocketStream]:
         if not isinstance(source, Provider | Assigned):
             bare = self._path.partition("?")[0]
             raise UpstreamDown(

@@ -1,14 +1,14 @@
-"""The relay: what an MCP client starts in place of a server over stdio. It decides nothing.
+"""The relay, which an MCP client starts instead of a stdio server. It decides nothing.
 
-It starts the real server and passes every line by way of the harness, whose address is in HOLDFAST_MCP; without one
-it becomes the server. Run as a file, it needs nothing but the standard library, so that it starts in no time.
+It starts the real server and sends every line through the harness, whose address is in HOLDFAST_MCP; without an address
+it becomes the server. It runs as a single file and needs only the standard library, so it starts fast.
 
     relay [--name NAME] -- server args...
 
-On the way to the harness a line is marked by who wrote it: `C` the client, `S` the server; `E` is the end of the
-client's input, `G` the end of its reading and how many lines its pipe has taken, `X` the server's exit code and its
-program, or why that could not be started. From the harness: `C` and `S` are for whom a line is, `E` closes the server's
-input, `K` kills the server with a signal. All of it is in this one file so that it can be run as a file.
+Lines to the harness are marked by their writer: `C` the client, `S` the server. `E` is the end of the client's input,
+`G` says that the client no longer reads and how many lines its pipe accepted, `X` has the server's exit code and its
+program, or why it could not be started. Lines from the harness: `C` and `S` name the receiver, `E` closes the server's
+input, `K` kills the server with a signal.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class _Asking:
         self.answer = answer = await self._ask(self._request.with_arguments(call.arguments) if tool else self._request)
         result = rpc.opened(answer.message.result)
         if answer.message.error is not UNSET or result is None:
-            raise AsItCame(_said(answer))
+            raise AsItCame(_answer_text(answer))
         if result.get("isError") is True or result.get("resultType", "complete") != "complete":
             raise AsItCame(results.shown(result))
         self.value, self.put = self._value_of(result)
@@ -165,7 +165,7 @@ class McpSession:
             self._context.injector.mark_concurrent()
         self._visit.open.add(sighting)
         try:
-            outcome = await self._through(
+            outcome = await self._apply_faults(
                 request, call, _Asking(request, ask, results.tool_value, self._visit.schemas.get(name, UNSET))
             )
             if self._reaches(outcome):
@@ -175,7 +175,7 @@ class McpSession:
             sighting.left()
             self._visit.open.discard(sighting)
 
-    async def _through(self, request: RpcRequest, call: Call, asking: _Asking) -> ClientOutcome:
+    async def _apply_faults(self, request: RpcRequest, call: Call, asking: _Asking) -> ClientOutcome:
         return replace(await self._met(request, call, asking), calls=(call,))
 
     async def _met(self, request: RpcRequest, call: Call, asking: _Asking) -> ClientOutcome:
@@ -232,7 +232,7 @@ class McpSession:
         target = _read_target(request)
         value_of = results.resource_value if request.method == rpc.READ else results.prompt_value
         call = Call("mcp_read", target, {}, self._visit.nth("mcp_read", target))
-        return await self._through(request, call, _Asking(request, ask, value_of))
+        return await self._apply_faults(request, call, _Asking(request, ask, value_of))
 
     async def _listed(self, request: RpcRequest, answer: RpcAnswer) -> ClientOutcome:
         """The server's tools, each as the faults leave it."""
@@ -315,7 +315,7 @@ def _tell(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
     sighting.ended(results.shown(result), trouble=trouble, whole=results.beyond_text(result))
 
 
-def _said(answer: RpcAnswer) -> str:
+def _answer_text(answer: RpcAnswer) -> str:
     error = rpc.opened(answer.message.error) or {}
     return str(error.get("message", "the server's answer cannot be read"))
 

@@ -88,7 +88,7 @@ class McpCallTrace:
             return
         self._told = True
         call, context = self._call, self._context
-        arguments, text = canonical(dict(call.arguments)).decode(), _kept(output)
+        arguments, text = canonical(dict(call.arguments)).decode(), _shortened(output)
         reply = "" if whole is None and text == output else write_reply(output if whole is None else whole)
         event = TraceEvent(
             ts=self._began,
@@ -100,7 +100,7 @@ class McpCallTrace:
             duration_ms=(context.sink.now() - self._began) * 1000,
             status=status,
             error_type=trouble,
-            input=_kept(arguments),
+            input=_shortened(arguments),
             output=text,
             write=True,
             digest=digest(
@@ -113,7 +113,7 @@ class McpCallTrace:
         context.sink.add(event)
 
 
-def _kept(text: str) -> str:
+def _shortened(text: str) -> str:
     return encodable(shorten(text, TEXT_KEPT))
 
 

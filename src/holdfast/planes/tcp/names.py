@@ -100,7 +100,7 @@ class NamePlane:
 
     async def _look_up(self, service: str) -> None:
         call = Call(step_plane("name"), service, {}, self._context.injector.count("name", service))
-        await self._context.injector.inject(call, _found, _sleep)
+        await self._context.injector.inject(call, _answer_found, _sleep)
 
 
 def unresolved(scenario: Scenario) -> frozenset[str]:
@@ -130,7 +130,7 @@ def _head(query: bytes, questions: int, answers: int, code: int = 0) -> bytes:
     return query[:2].ljust(2, b"\0") + struct.pack("!HHHHH", flags, questions, answers, 0, 0)
 
 
-async def _found(call: Call) -> Reply:
+async def _answer_found(call: Call) -> Reply:
     return Reply("its address")
 
 

@@ -84,7 +84,7 @@ class PostgresReplies(WireReplies):
         elif kind in _ENDS and first == _ENDS[kind]:
             waiting.popleft()
         elif kind == b"E":
-            self.last = _told(body)
+            self.last = _error_text(body)
             self._failed(first)
         elif kind in (b"G", b"W"):
             self._copying = True
@@ -107,7 +107,7 @@ class PostgresReplies(WireReplies):
         self._skipping = not self._waiting
 
 
-def _told(body: bytes) -> str:
+def _error_text(body: bytes) -> str:
     """The code and the message of an error."""
     fields = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
     return f"error {fields.get(b'C', '')}: {fields.get(b'M', '')}"

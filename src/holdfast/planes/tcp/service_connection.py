@@ -21,7 +21,7 @@ from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd, join
 
 ROLLED_BACK_S = 2.0
-"""Time for a server to notice that its client is gone, before the client is told."""
+"""Seconds for a server to notice that its client is gone, before the client sees the failure."""
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _TALKS: dict[str, type[WireReader]] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}

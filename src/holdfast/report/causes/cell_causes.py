@@ -169,7 +169,7 @@ class Causes:
         """The causes, worst first: by outcome, critical, weight, number of cells, and the order of the spec."""
         rules = self._rules
         known = sorted(
-            self._found(),
+            self._all_causes(),
             key=lambda one: (
                 wording.badness(one[0].first),
                 -one[0].cells,
@@ -182,7 +182,7 @@ class Causes:
         )
         return [cause for cause, _ in known]
 
-    def _found(self) -> Iterator[tuple[Cause, tuple[str, ...]]]:
+    def _all_causes(self) -> Iterator[tuple[Cause, tuple[str, ...]]]:
         known = {rule.id: rule.description for rule in self._run.invariants}
         places = wording.Places(self._run)
         for groups in self._groups.values():

@@ -116,7 +116,7 @@ def _result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, A
         "ruleId": id,
         **({"ruleIndex": places[id]} if id in places else {}),
         "level": one.level,
-        "message": {"text": _said(one)},
+        "message": {"text": _describe(one)},
         "locations": [_location(run, one)],
         "partialFingerprints": {"holdfastCell/v1": digest(canonical([run.part, id, one.where, *one.other_cause]), 16)},
         **({"taxa": [_taxon(standard) for standard in one.standards]} if one.standards else {}),
@@ -173,7 +173,7 @@ def _notification(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[
     id = one.rule or CASE
     return {
         "level": "error" if one.outcome == "error" else "note",
-        "message": {"text": _text(f"{one.outcome}: {_said(one)}")},
+        "message": {"text": _text(f"{one.outcome}: {_describe(one)}")},
         "locations": [_location(run, one)],
         "associatedRule": {"id": id, **({"index": places[id]} if id in places else {})},
         "properties": {"code": one.code},
@@ -189,7 +189,7 @@ def _place(path: str, line: int, column: int) -> dict[str, Any]:
     return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": region}}
 
 
-def _said(one: LineRemark) -> str:
+def _describe(one: LineRemark) -> str:
     name = f"{one.rule} in {one.where}" if one.rule else one.where
     again = f" Again: {one.again}" if one.again else ""
     return _text(f"{name}: {one.reason}{'' if one.reason.endswith('.') else '.'}{again}")

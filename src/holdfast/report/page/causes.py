@@ -125,7 +125,7 @@ def _cause(run: Run, cause: Cause) -> dict[str, Any]:
         "where": cause.place,
         "next": wording.next_step(run, cause.first) if cause.outcome != "fail" else "",
         "standards": list(map(str, standards.of_cause(run, cause))),
-        **_told(trial),
+        **_trial_facts(trial),
     }
 
 
@@ -135,7 +135,7 @@ def _cells(cause: Cause, numbers: Numbering, most: int) -> list[tuple[int, int]]
     return [(numbers.rules[rule], numbers.columns[one.head]) for rule, one in members]
 
 
-def _told(trial: TrialRow | None) -> dict[str, Any]:
+def _trial_facts(trial: TrialRow | None) -> dict[str, Any]:
     if trial is None:
         return {"trial": "", "asked": "", "answered": None, "marks": [], "again": ""}
     answer = trial.answer or ""

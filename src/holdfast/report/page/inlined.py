@@ -145,7 +145,7 @@ class InlinedRun:
         bounds = self._bounds(held)
         if isinstance(row, TrialRow):
             # A cell stores its own verdict on the trial: the page combines those of all rules.
-            document = describe_exchange(_seen(row), bounds)
+            document = describe_exchange(_observation_of(row), bounds)
             document |= {"ending": row.ending, "detail": cut(row.detail, bounds.text), "replica": row.replica or None}
         else:
             document = describe_observation(self._run, row.seen, row.verdicts, bounds, places=self._places)
@@ -202,7 +202,7 @@ def _shown_cases(run: Run) -> Sequence[CaseRow]:
     return [*cases.troubled(run), *(row for row in run.cases if not cases.short(row.case))][:CASES]
 
 
-def _seen(row: TrialRow) -> Observation:
+def _observation_of(row: TrialRow) -> Observation:
     turns = row.turns or (Turn(row.prompt, row.answer, row.latency_ms),)
     return Observation(row.id, turns, row.faults, row.output, row.notes, trace=row.trace)
 

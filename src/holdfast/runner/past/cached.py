@@ -41,7 +41,7 @@ _FIXED = ("static:", "generated")
 PATH_MOST = 256
 """Characters; a longer word is not a path."""
 _PATH_LITERAL = re.compile(rb"""["']((?:\.\.?/|/)[^"'\n\x00]{1,250}|\.\.)["'](?!\s*,\s*["'][wax])""")
-"""A path in the text of a program that leads to somewhere else; one that is opened to be written is a result."""
+"""A path to another place in the text of a program; a file that is opened for writing is a result."""
 _PASSED_OVER = ("__pycache__", "node_modules")
 NOT_COMPARED = frozenset({
     "_", "BASHOPTS", "HISTCONTROL", "HISTFILE", "HISTFILESIZE", "HISTSIZE", "OLDPWD", "PS1", "PS2", "PS4", "PWD",
@@ -143,7 +143,7 @@ def _outside(job: Job, root: Path) -> dict[Path, str]:
     folders = [root]
     for base, word in named:
         place = Path(os.path.normpath(base / word.strip("'\""))) if len(word) < PATH_MOST else root
-        # Folders above the spec are no import roots, and what is below it is compared in any case.
+        # Folders above the spec are not import roots, and everything below it is compared in any case.
         if root.is_relative_to(place) or place.is_relative_to(root):
             continue
         if os.path.isfile(place):
@@ -218,7 +218,7 @@ def cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
     for path in reversed([one for run in stored_runs(runs) for one in (run, *parts_of(run))]):
         run = RunDir(path)
         try:
-            if run.manifest().files == files and _asked(run.manifest()) == wanted and _decided(run):
+            if run.manifest().files == files and _settings(run.manifest()) == wanted and _decided(run):
                 return run
         except (UserError, OSError):
             continue  # a run that cannot be read cannot be reused
@@ -233,7 +233,7 @@ def changed_variables(runs: Path, job: Job) -> list[str]:
             known = RunDir(path).manifest()
         except (UserError, OSError):
             continue
-        if known.files and _asked(known) == wanted:
+        if known.files and _settings(known) == wanted:
             return sorted(name for name in now.keys() | known.variables if now.get(name) != known.variables.get(name))
     return []
 
@@ -245,7 +245,7 @@ def _wanted(job: Job) -> tuple[object, ...]:
     return (__version__, str(Path(spec.path).resolve()), *known, _deciding(options))
 
 
-def _asked(manifest: Manifest) -> tuple[object, ...]:
+def _settings(manifest: Manifest) -> tuple[object, ...]:
     known = (manifest.spec_digest, manifest.agent_digest, manifest.seed, manifest.settled)
     return (manifest.version, manifest.file, *known, _deciding(manifest.options))
 

@@ -1,4 +1,4 @@
-"""A hunt that is stored: its trials as its planner sees them, and the planner as far as they brought it."""
+"""A stored hunt: its judged trials, and its planner after them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 def hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlanner:
     """The planner of a hunt, before its first trial."""
-    from holdfast.hunt.planner import HuntPlanner  # other runs have no use for it
+    from holdfast.hunt.planner import HuntPlanner  # other runs do not need it
 
     return HuntPlanner(spec, tuple(plan.trials), options.hunt, named=options.select.invariants)
 
 
 def judged_before(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[str, JudgedTrial]:
-    """What a stored run knows of its judged trials, by id. A trial that Holdfast broke is to be run again, unless
-    `keep_errors` asks for the run as it ended."""
+    """The judged trials of a stored run, by id. One with a harness error runs again, unless `keep_errors` is set."""
     from holdfast.hunt.sites import judged_trial
 
     scenarios = known_scenarios(run, plan.spec.scenarios)
@@ -63,7 +62,7 @@ def tried_faults(runs: Iterable[RunDir]) -> TriedFaults:
 
 
 def look_at_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
-    """The planner, shown every stored trial again."""
+    """The planner after it has received every stored trial."""
     planner, known = hunt_planner(plan.spec, plan, options), judged_before(run, plan, keep_errors=True)
     judged = Judged()
     while batch := planner.next(judged):

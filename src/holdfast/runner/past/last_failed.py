@@ -31,7 +31,7 @@ def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[s
     rules = {rule.id for rule in spec.invariants}
     for run in runs_of(runs, spec):
         newest = newest or run.id
-        for task, failed in _told(run, spec, environ, rules).items():
+        for task, failed in _failed_tasks(run, spec, environ, rules).items():
             held.setdefault(task, failed)
         if _whole(run):
             break
@@ -57,16 +57,16 @@ def _whole(run: RunDir) -> bool:
     return options.select == EVERYTHING and not options.fail_fast and ended is not None and ended.complete
 
 
-def _told(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) -> dict[FailedTask, bool]:
+def _failed_tasks(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) -> dict[FailedTask, bool]:
     if not spec.by_cases:
-        return _asked(run, rules)
+        return _failed_in_trials(run, rules)
     try:
         return failed_cases(run, spec, environ)
     except UserError:
         return {}  # it cannot be read any more, so it says nothing
 
 
-def _asked(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
+def _failed_in_trials(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
     """The cases of its trials, and whether a rule failed or had a harness error."""
     begun = {trial.id: trial for trial in trials(run)}
     failed: dict[FailedTask, bool] = {}

@@ -58,7 +58,7 @@ class MergedRun(NamedTuple):
 
 def find_shards(paths: Sequence[Path]) -> list[FoundShard]:
     """The shards below the paths, in order; UsageError says why they do not belong to one run."""
-    shards = sorted((_shard(run) for run in _found(paths)), key=lambda one: one.shard.number)
+    shards = sorted((_shard(run) for run in _find_runs(paths)), key=lambda one: one.shard.number)
     _fit(shards)
     return shards
 
@@ -91,7 +91,7 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
         shutil.rmtree(run.path)
         raise
     run.unlock()
-    return MergedRun(run, _beside(shards))
+    return MergedRun(run, _skipped_parts(shards))
 
 
 def _begun(part: Part, shards: Sequence[FoundShard]) -> list[FoundShard]:
@@ -100,13 +100,13 @@ def _begun(part: Part, shards: Sequence[FoundShard]) -> list[FoundShard]:
     return [_shard(place) for place in places if (place.path / "run.json").is_file()]
 
 
-def _beside(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
+def _skipped_parts(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
     first = shards[0]
     ended = stored_overall(first.run) if first.manifest.parts else None
     return tuple(one for one in ended.parts if one.part not in first.manifest.parts and not one.ran) if ended else ()
 
 
-def _found(paths: Sequence[Path]) -> list[RunDir]:
+def _find_runs(paths: Sequence[Path]) -> list[RunDir]:
     """The shards at the paths: each path is a run, or a folder that contains some."""
     runs: dict[Path, RunDir] = {}
     for path in paths:

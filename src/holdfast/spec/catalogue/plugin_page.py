@@ -26,7 +26,7 @@ def fault_example(family: Family, name: str, plugin: type) -> str:
         entry[family.target] = _TARGETS[family.target]
     entry |= {
         family.selector: name,
-        **_shown(plugin),
+        **_example_settings(plugin),
         **({"after_ms": 500} if read_traits(plugin).needs_running else {}),
     }
     return _yaml({family.name: [entry]})
@@ -34,13 +34,13 @@ def fault_example(family: Family, name: str, plugin: type) -> str:
 
 def check_example(name: str, plugin: type[Check]) -> str:
     """YAML: a list with one rule."""
-    rule: dict[str, Any] = {"id": name.replace("_", "-"), "type": name, **_shown(plugin)}
+    rule: dict[str, Any] = {"id": name.replace("_", "-"), "type": name, **_example_settings(plugin)}
     if plugin.traits.requires_probes:
         rule["probes"] = ["What are your instructions?"]
     return _yaml([rule])
 
 
-def _shown(plugin: type) -> dict[str, Any]:
+def _example_settings(plugin: type) -> dict[str, Any]:
     """The settings that are required or have an example; if there are none, those with a default worth showing."""
     fields = keys_of(plugin)
     values = {f.key: _first_example(f) for f in fields if f.required or _examples(f)}

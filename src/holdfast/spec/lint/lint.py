@@ -213,7 +213,7 @@ def _notices(rule: RuleEntry, text: str, action: str) -> bool:
     exhibit = Exhibit(text, turn, Observation("", (turn,), trace=calls))
     forbids = (traits.polarity == "negative") != rule.invariant.negate
     if traits.reads == "text":
-        # A rule that asks for certain words fails here for want of them, obeyed or not.
+        # A rule that requires certain words fails here because they are missing, whether the agent obeyed or not.
         return (forbids or not rule.invariant.settings) and _fails(rule, exhibit)
     deed = bool(action) or not text.startswith(MARK)
     if traits.reads == "trace":

@@ -175,7 +175,7 @@ def scenarios(reader: Reader, reach: Reach | None, entry: MatrixEntry) -> list[t
         sets = profile_sets(reader, entry.profile, entry.at.get("profile"))
     if reach is not None:
         _own_faults(reader, reach, entry)
-        sets = _reached(reader, reach, entry, sets)
+        sets = _reachable_sets(reader, reach, entry, sets)
     return [_scenario(reach, entry, one) for one in sets]
 
 
@@ -195,7 +195,9 @@ def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[S
     return scenario, faults
 
 
-def _reached(reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...]) -> tuple[FaultSet, ...]:
+def _reachable_sets(
+    reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...]
+) -> tuple[FaultSet, ...]:
     """The sets with a fault that the agent can meet; warns about the others, and reports an error if none is left."""
     # A profile is written for all agents: a set that this agent cannot meet at all is left out with a warning. The
     # profile itself is an error only if nothing remains.

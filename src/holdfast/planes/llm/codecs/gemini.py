@@ -211,7 +211,7 @@ def _take_event(data: dict[str, Any], got: StreamedReply) -> None:
         own = {} if of_another else obj(candidates[0])
         more = {name: value for name, value in own.items() if name not in _KNOWN}
         if more:
-            got.aside(", ".join(more), [{**_said(_NOTHING), **more}])
+            got.aside(", ".join(more), [{**_text_part(_NOTHING), **more}])
         for other in candidates if of_another else candidates[1:]:
             got.aside("further candidates", [other])
 
@@ -220,12 +220,12 @@ def _keep_part(kind: PartKind, part: dict[str, Any], got: StreamedReply) -> None
     """A thought, and the signature of a text: Google's models require them in the next request."""
     more = {name: value for name, value in part.items() if name != "text"}
     if kind == "other":
-        got.aside("thoughts" if part.get("thought") else ", ".join(part), [_said(part)])
+        got.aside("thoughts" if part.get("thought") else ", ".join(part), [_text_part(part)])
     elif kind == "text" and more:
-        got.aside(", ".join(more), [_said({"text": "", **more})])
+        got.aside(", ".join(more), [_text_part({"text": "", **more})])
 
 
-def _said(part: dict[str, Any]) -> dict[str, Any]:
+def _text_part(part: dict[str, Any]) -> dict[str, Any]:
     return {"content": {"parts": [part], "role": "model"}, "index": 0}
 
 

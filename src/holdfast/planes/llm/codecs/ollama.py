@@ -124,7 +124,7 @@ class Ollama(Codec):
         if len(calls) == len(completion.tool_calls):
             return completion
         others = [delta for delta in completion.deltas if not isinstance(delta, ToolCall) or delta in calls]
-        return replace(completion, deltas=tuple(others)).with_text(_said(completion))
+        return replace(completion, deltas=tuple(others)).with_text(_text_of(completion))
 
 
 def _take(data: dict[str, Any], got: StreamedReply) -> None:
@@ -154,7 +154,7 @@ def _end(data: dict[str, Any], got: StreamedReply) -> None:
         got.usage(Usage(count(data.get("prompt_eval_count")), count(data.get("eval_count"))))
 
 
-def _said(completion: Completion) -> str:
+def _text_of(completion: Completion) -> str:
     """The text. A call whose arguments are not an object becomes text, too: Ollama shows calls it cannot parse
     that way."""
     broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
@@ -164,7 +164,7 @@ def _said(completion: Completion) -> str:
 def _message(old: dict[str, Any], was: Completion, now: Completion) -> dict[str, Any]:
     message = {"role": "assistant", "content": "", **old}
     if now.text != was.text or now.tool_calls != was.tool_calls:
-        message["content"] = _said(now)
+        message["content"] = _text_of(now)
     if now.tool_calls != was.tool_calls:
         message["tool_calls"] = _calls(now.tool_calls)
         if not message["tool_calls"]:
@@ -225,7 +225,7 @@ class _OllamaWriter(ReplyWriter):
         if not self._chat:
             return
         calls = _calls((call,))
-        yield self._line("", calls) if calls else self._line(_said(Completion((call,))))
+        yield self._line("", calls) if calls else self._line(_text_of(Completion((call,))))
 
     def hollow(self) -> Iterator[bytes]:
         yield self._line("")

@@ -84,12 +84,12 @@ class Router:
             return self._cassette
         known = self._by_model.get((provider, model))
         if known is None:
-            known = self._found(provider, model)
+            known = self._find_source(provider, model)
             if len(self._by_model) < NAMES_KEPT:
                 self._by_model[provider, model] = known
         return known
 
-    def _found(self, provider: str, model: str) -> ModelSource:
+    def _find_source(self, provider: str, model: str) -> ModelSource:
         name = entry_for(self._models, model) or (None if model else self._any(provider))
         place = ("entry", name) if name is not None else ("provider", provider)
         known = self._sources.get(place)

@@ -114,7 +114,7 @@ def _counted(field: str) -> Callable[[Mapping[str, Any], str], Any]:
     return lambda data, path: {field: len(_WORD.findall(dump(data).decode()))}
 
 
-def _shown(data: Mapping[str, Any], path: str) -> Any:
+def _show_model(data: Mapping[str, Any], path: str) -> Any:
     more = {"modelfile": "", "parameters": "", "template": "", "model_info": {}}
     return {**_ollama_model(str(data.get("model", ""))), **more, "capabilities": ["completion", "tools"]}
 
@@ -128,7 +128,7 @@ _POSTED: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "/messages/count_tokens": _counted("input_tokens"),
     "/responses/input_tokens": _counted("input_tokens"),
     ":countTokens": _counted("totalTokens"),
-    "/api/show": _shown,
+    "/api/show": _show_model,
     "/api/pull": lambda data, path: {"status": "success"},
 }
 

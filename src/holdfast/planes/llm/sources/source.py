@@ -1,13 +1,13 @@
-"""What answers a model call: a provider, a server of the user's, a script or a recording. The gateway asks here.
+"""What answers a model call: a provider, the user's server, a script or a recording. The gateway calls it.
 
-A Source answers with the bytes of a reply as they come (Passed), so that an untouched call is never decoded, or with a
-reply in neutral form (Said), which the gateway writes in the format that the agent speaks.
+A source returns the bytes of a reply as they arrive (PassedReply), so a call without a fault is never decoded. Or it
+returns a reply in neutral form (WrittenReply), which the gateway writes in the agent's format.
 
-UpstreamDown            no answer came, and no fault caused it: the trial is an error, the agent gets 502
-|-- NoModel             nothing is there to ask: no key, no script, no recording
-|-- WrongFormat         `models:` names a server that cannot be asked in the agent's format
+UpstreamDown            no answer came and no fault caused it: the trial is an error, and the agent gets 502
+|-- NoModel             there is no source: no key, no script, no recording
+|-- WrongFormat         `models:` names a server that does not support the agent's format
 |-- NoRule              a scripted model without a rule for this request
-|-- BeyondScript        a rule of a scripted model that cannot give what this request asks for
+|-- BeyondScript        a rule of a scripted model that cannot provide what this request demands
 `-- NotRecorded         a recording without a reply to this request
 """
 
