@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from typing import Any
 
 import pytest
@@ -180,3 +183,107 @@ def test_write_appends_what_a_file_does_not_have(project: MakeProject) -> None:
         written = yaml.safe_load(made.read("causes.yaml"))["chaos_matrix"]
         assert [one["tool_faults"] for one in written] == [[{"tool": "charge", "mode": "lost_reply", "on_call": 1}]]
     assert made.cli("hunt", "--write", "agent.py", "--json").json["errors"][0]["code"] == "file-unusable"
+
+
+def test_ci_tries_known_causes_first_and_promote_takes_one(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    id = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+    whole = made.cli("ci", "--json", "--no-report")
+    part = whole.json["parts"]["hunt"]
+    assert (whole.code, part["passed"], part["weight"]) == (1, False, 0.0), whole.out
+    assert whole.json["parts"]["contract"]["score"] == 100.0
+    promoted = made.cli("promote", id)
+    assert promoted.code == 0, promoted.err
+    assert "replays" in yaml.safe_load(made.read("holdfast.yaml"))
+    assert made.cli("promote", "hunt-00000000").code == 4
+    (made.folder / "agent.py").write_text(SHOP.replace("ATTEMPTS", "1"))
+    fixed = made.cli("ci", "--json", "--no-report").json["parts"]["hunt"]
+    assert (fixed["passed"], fixed["exit_code"]) == (True, 0)
+
+
+def test_ci_may_spend_trials_on_new_causes(project: MakeProject) -> None:
+    found = shop(project, rules=[ONCE], hunt={"trials": 60}).cli("ci", "--json", "--no-report")
+    assert (found.code, found.json["parts"]["hunt"]["passed"]) == (1, False), found.out
+
+
+def test_a_sweep_tries_its_modes_at_every_write(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    found = made.cli("hunt", "--sweep", "killed,lost_reply", "--json")
+    assert [one["faults"][0]["mode"] for one in found.json["causes"]] == ["lost_reply"]
+    assert {mode for row in found.json["matrix"] for mode in row["states"]} == {"lost_reply"}
+    assert any("killed" in note for note in found.json["notes"])
+    assert made.cli("hunt", "--sweep", "slow", "--json").json["errors"][0]["code"] == "argument-invalid"
+
+
+def test_a_hunt_that_was_killed_goes_on_where_it_was(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    started = made.start("hunt", "--max-trials", "50")
+    observed = rundir(made) / "observations-0.jsonl"
+    for _ in range(600):
+        if observed.exists() and len(observed.read_bytes().splitlines()) > 10:
+            break
+        time.sleep(0.1)
+    os.killpg(started.pid, signal.SIGKILL)
+    started.communicate()
+    resumed = made.cli("hunt", "--json", "--resume", "0001", "--max-trials", "50")
+    whole = shop(lambda *a: project(*a, name="whole"), rules=[ONCE]).cli("hunt", "--json", "--max-trials", "50")
+    assert resumed.json["causes"] == whole.json["causes"]
+    assert resumed.json["coverage"] == whole.json["coverage"]
+
+
+def test_an_interrupt_stores_and_summarises(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    started = made.start("hunt", "--json")
+    observed = rundir(made) / "observations-0.jsonl"
+    for _ in range(600):
+        if observed.exists() and len(observed.read_bytes().splitlines()) > 10:
+            break
+        time.sleep(0.1)
+    started.send_signal(signal.SIGINT)
+    out, _ = started.communicate(timeout=60)
+    assert started.returncode == 2
+    assert json.loads(out)["stopped"] == "interrupted"
+
+
+def test_calls_that_differ_from_run_to_run_are_said(project: MakeProject) -> None:
+    agent = SHOP.replace("ATTEMPTS", "1") + (
+        "\n_ask = ask\n_n = [0]\n\n\ndef ask(prompt):\n    _n[0] += 1\n"
+        "    if _n[0] % 2:\n        find_order('order-7781')\n    return _ask(prompt)\n"
+    )
+    made = shop(project)
+    (made.folder / "agent.py").write_text(agent)
+    found = made.cli("hunt", "--json", "--max-trials", "8", "--no-preflight")
+    assert any("calm runs differ" in note for note in found.json["notes"])
+
+
+def test_thousands_of_calls_are_hunted_in_part_and_said_to_be(project: MakeProject) -> None:
+    agent = "def search(q):\n    return 'a source'\n\n\ndef ask(p):\n    return [search(n) for n in range(1500)][0]\n"
+    made = project(contract([rule("cites", value="source")], agent=python(isolation="inline")), agent)
+    found = made.cli("hunt", "--json", "--max-trials", "5")
+    assert (found.code, found.json["coverage"]["points"]["open"] > 10_000) == (5, True), found.out[:500] + found.err
+    assert any("more calls" in note for note in found.json["notes"])
+
+
+def test_a_fault_that_hangs_the_agent_is_a_finding(project: MakeProject) -> None:
+    agent = (
+        "import time\n\n\ndef search(q):\n    return 'a source'\n\n\ndef ask(p):\n    try:\n        return search(p)\n"
+        "    except Exception:\n        time.sleep(60)\n"
+    )
+    made = project(contract([rule("cites", value="source")], agent=python(timeout=1500)), agent)
+    found = made.cli("hunt", "--json", "--max-trials", "40")
+    assert found.code == 1, found.out + found.err
+    assert "error" in {fault["mode"] for cause in found.json["causes"] for fault in cause["faults"]}
+
+
+def test_a_file_without_rules_and_an_option_that_does_not_fit(project: MakeProject) -> None:
+    made = project(contract([rule("leaks", "contains", value="x", probes=["hi"])]))
+    assert made.cli("hunt", "--json").json["errors"][0]["code"] == "hunt-no-rules"
+    assert made.cli("hunt", "--order", "9").code == 4
+    assert shop(project).cli("hunt", "--rule", "nobody").code == 4
+
+
+def test_two_hunts_at_once_lose_no_cause(project: MakeProject) -> None:
+    made = shop(project)
+    both = [made.start("hunt", "--json", "--max-trials", "40", "--rule", name) for name in ("once", "answers")]
+    assert [one.wait(timeout=120) for one in both] != [3, 3]
+    assert [one["code"] for one in json.loads(_only_file(made))["causes"]] == ["done-twice"]

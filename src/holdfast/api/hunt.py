@@ -75,6 +75,30 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
     return prepare_hunt(config or manifest.original, replace(options, hunt=goal, seed=seed))
 
 
+def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
+    """The causes once more, without the recording: as often as `--confirm-live` says."""
+    ids = {one.id for one in found.causes}
+    known = tuple(one for one in old_causes(job.spec, ()) if one.scenario.name in ids)
+    hunt = replace(job.options.hunt, known=known, only_known=True)
+    spec, problems = load_part(Path(job.spec.path), replace(job.options, replay=None, hunt=hunt))
+    return settled_job(spec, replace(job.options, replay=None, hunt=hunt), spec_warnings(spec, problems))
+
+
+def confirmed(hunted: EndedHunt, live: HuntResult) -> EndedHunt:
+    """The hunt with how often its causes failed live; one that never did is flaky."""
+    runs = {one.id: one for one in live.causes}
+    count = hunted.planner.options.confirm_live
+    causes = [
+        replace(one, live_failed=runs[one.id].failed if one.id in runs else 0, live_runs=count)
+        for one in hunted.found.causes
+    ]
+    failing = tuple(one for one in causes if one.live_failed)
+    flaky = (*hunted.found.flaky, *(one for one in causes if not one.live_failed))
+    found = replace(hunted.found, causes=failing, flaky=flaky)
+    write_json(hunted.run.path / RESULT, found)
+    return replace(hunted, found=found)
+
+
 def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
     """The causes of earlier hunts, without repeats; UserError if the named one is unknown."""
     wanted = set(rules)

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api.config_file import find_config
-from holdfast.api.hunt import EndedHunt, conclude_hunt, hunt_options, prepare_hunt, prepare_shrink
+from holdfast.api.hunt import (
+    EndedHunt,
+    conclude_hunt,
+    confirmed,
+    hunt_options,
+    prepare_confirmation,
+    prepare_hunt,
+    prepare_shrink,
+)
 from holdfast.api.job import PreparedJob
 from holdfast.cli.options import options, show_lines
 from holdfast.cli.run_job import execute, prepare
@@ -83,6 +91,9 @@ def _hunt(prepared: PreparedJob, write: Path | None, *, as_json: bool, quiet: bo
     if write is not None:
         _read_causes(write)
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=quiet), as_json=as_json)
+    if prepared.job.options.hunt.confirm_live and hunted.found.causes:
+        live = prepare_confirmation(prepared.job, hunted.found)
+        hunted = confirmed(hunted, run_hunt(live, Screen(silent=True), as_json=as_json).found)
     show_hunt(hunted, prepared, as_json=as_json)
     if write is not None:
         write_causes(write, hunted.found)

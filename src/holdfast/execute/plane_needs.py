@@ -38,6 +38,7 @@ def plane_settings(
         read=(*rule_urls(spec), *recorded_urls(spec)),
         record=models.record,
         replay=models.replay,
+        prefix=spec.part == "hunt",
         mask=models.mask,
         tool_results=not agent.in_python or spec.tools_on_wire or replays(spec),
         network=None if spec.world is None else spec.world.network,

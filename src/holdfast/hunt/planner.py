@@ -195,7 +195,7 @@ class HuntPlanner:
                     return ()
                 hunt.plans = hunt.asks.next(outcomes)
                 if self.options.only_known:  # a few times each if the agent is not deterministic
-                    runs = KNOWN_RUNS if self.noisy else 1
+                    runs = self.options.confirm_live or (KNOWN_RUNS if self.noisy else 1)
                     hunt.plans = [plan for plan in hunt.known for _ in range(runs)] if first else []
                 if hunt.plans:
                     return self._round(hunt, hunt.plans)

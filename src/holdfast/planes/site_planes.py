@@ -58,6 +58,8 @@ class PlaneSettings(Struct, frozen=True):
     """URL globs of the requests that rules read: TLS to these hosts is intercepted, too."""
     record: Path | None = None
     replay: Path | None = None
+    prefix: bool = False
+    """Whether the recording answers only the first requests of a trial, as far as they are the recorded ones."""
     mask: Callable[[str], str] = str
     tool_results: bool = True
     """Whether faults of tools act on tool results in the model traffic. False if the agent's own functions are wrapped.
@@ -109,6 +111,7 @@ class SitePlanes:
             self.upstreams,
             record=settings.record,
             replay=settings.replay,
+            prefix=settings.prefix,
             mask=settings.mask,
             note=self._note,
             policy=self.policy,

@@ -20,7 +20,16 @@ from holdfast.model.format_numbers import RECORDING, Numbered, too_new
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.loose import parse
 from holdfast.planes.llm.codecs.refusals import Headers
-from holdfast.planes.llm.sources.source import Occurrences, PassedReply, Query, RawReply, StoredReply, UpstreamDown
+from holdfast.planes.llm.sources.source import (
+    Answered,
+    ModelSource,
+    Occurrences,
+    PassedReply,
+    Query,
+    RawReply,
+    StoredReply,
+    UpstreamDown,
+)
 
 
 class NotRecorded(UpstreamDown):
@@ -133,6 +142,39 @@ class Cassette:
         known = f"; the nearest recorded prompt is {nearest[0]!r}" if nearest and nearest[0] else ""
         what = f"{query.model or query.path.partition('?')[0]} with the prompt {prompt!r}"
         return f"{self._origin} has no reply to this request of {what}{known}"
+
+
+class PrefixReplay:
+    """Answers the first requests of a trial from a recording. From the first that the recording does not have on, the
+    trial has left what was recorded, so everything is asked of the model itself."""
+
+    def __init__(self, cassette: Cassette) -> None:
+        self._cassette = cassette
+        self._left: set[str] = set()
+        """Trials that have left the recording."""
+
+    def before(self, live: ModelSource) -> ModelSource:
+        """A source that asks `live` for what the recording does not have."""
+        return _PrefixSource(self, live)
+
+    def forget(self, trial: str) -> None:
+        self._left.discard(trial)
+
+    async def answer(self, query: Query, live: ModelSource) -> Answered:
+        if query.trial not in self._left:
+            try:
+                return await self._cassette.answer(query)
+            except NotRecorded:
+                self._left.add(query.trial)
+        return await live.answer(query)
+
+
+class _PrefixSource(Struct, frozen=True):
+    replay: PrefixReplay
+    live: ModelSource
+
+    async def answer(self, query: Query) -> Answered:
+        return await self.replay.answer(query, self.live)
 
 
 _decoder = msgspec.json.Decoder(RecordedReply)

@@ -19,6 +19,7 @@ from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.cassette import (
     Cassette,
     Mask,
+    PrefixReplay,
     RecordedReply,
     kept,
     key_of,
@@ -49,7 +50,8 @@ class Router:
     """Finds the source by provider and model name. Scripts and recordings are read at construction.
 
     `models` have their references resolved; scripts are below `root`; `mask` removes secrets from recordings; `note`
-    reports what could not be recorded; `policy` decides about hosts that the agent names.
+    reports what could not be recorded; `policy` decides about hosts that the agent names. With `prefix` a
+    recording answers a trial only as far as its requests are the recorded ones.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Router:
         *,
         record: Path | None = None,
         replay: Path | None = None,
+        prefix: bool = False,
         mask: Mask = str,
         note: Callable[[str], None] = lambda _: None,
         policy: Policy | None = None,
@@ -72,7 +75,8 @@ class Router:
         self.upstreams = upstreams
         self._policy = policy
         self._cassette = Cassette(replay, mask) if replay is not None else None
-        self._scripts = {} if self._cassette else _scripts(models, root)
+        self._prefix = PrefixReplay(self._cassette) if prefix and self._cassette else None
+        self._scripts = {} if self._cassette and not prefix else _scripts(models, root)
         self._recorder = Recorder(record, mask, note) if record is not None else None
         self._sources: dict[tuple[str, str], ModelSource] = {}
         self._by_model: dict[tuple[str, str], ModelSource] = {}
@@ -80,14 +84,14 @@ class Router:
     def source(self, provider: str, model: str) -> ModelSource:
         """The source for a model: the recording if there is one; otherwise by exact name, first matching glob or
         provider."""
-        if self._cassette is not None:
+        if self._cassette is not None and self._prefix is None:
             return self._cassette
         known = self._by_model.get((provider, model))
         if known is None:
             known = self._find_source(provider, model)
             if len(self._by_model) < NAMES_KEPT:
                 self._by_model[provider, model] = known
-        return known
+        return known if self._prefix is None else self._prefix.before(known)
 
     def _find_source(self, provider: str, model: str) -> ModelSource:
         name = entry_for(self._models, model) or (None if model else self._any(provider))
@@ -99,7 +103,7 @@ class Router:
 
     def forget(self, trial: str) -> None:
         """The trial is over: its counts are dropped."""
-        for keeper in (*self._scripts.values(), self._cassette, self._recorder):
+        for keeper in (*self._scripts.values(), self._cassette, self._prefix, self._recorder):
             if keeper is not None:
                 keeper.forget(trial)
 
