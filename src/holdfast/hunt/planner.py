@@ -25,7 +25,7 @@ from holdfast.plan import agent_json, identity, traits_of
 from holdfast.plan.options import HuntOptions
 from holdfast.plan.serving import EVERY_RULE
 
-MOST_SITES = 100
+MOST_SITES = 40
 """Call sites of one prompt whose points are tried; the points of further ones stay open."""
 KNOWN_RUNS = 3
 """How often a known cause is tried alone, if the agent is not deterministic."""
