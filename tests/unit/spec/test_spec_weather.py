@@ -198,6 +198,7 @@ resources: {disk: 10Mi}
         ),
         ("world_faults: [{mode: disk_full, after_ms: 2s}]", "*", "disk_full", {"after_ms": 2000}),
         ("world_faults: [{mode: killed, on_event: db_write}]", "*", "killed", {"on_event": "db_write"}),
+        ("world_faults: [{mode: killed, after_event: {write: 2}}]", "*", "killed", {"after_event": {"write": 2}}),
         (
             "world_faults: [{mode: jump, to: dst, zone: Europe/Berlin}]",
             "*",
@@ -226,6 +227,9 @@ def test_faults_of_services_and_the_machine_are_placed(file, entry, target, mode
         ),
         ("world_faults: [{mode: killed, on_event: http_call, after_ms: 5}]", BOXED, "conflict"),
         ("world_faults: [{mode: killed, on_event: whenever}]", BOXED, "unknown-value"),
+        ("world_faults: [{mode: killed, after_event: {read: 2}}]", BOXED, "bad-value"),
+        ("world_faults: [{mode: killed, after_event: {write: 0}}]", BOXED, "bad-value"),
+        ("world_faults: [{mode: killed, after_event: {write: 1}, after_ms: 5}]", BOXED, "conflict"),
         ("world_faults: [{mode: vanished}]", BOXED, "missing-key"),
         ("world_faults: [{mode: vanished, path: ../up}]", BOXED, "bad-setting"),
         ("world_faults: [{mode: permission, path: .}]", BOXED, "bad-setting"),

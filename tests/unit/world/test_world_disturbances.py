@@ -108,6 +108,18 @@ def test_a_fault_begins_at_its_first_event_and_once():
     assert (faults.restart(), faults.restart()) == (True, False)
 
 
+def test_a_fault_begins_after_the_write_that_it_waits_for():
+    async def during(faults, context):
+        for write in (True, False, True):
+            await asyncio.sleep(0.01)
+            assert context.ledger == []
+            faults.handle_event("http_call", write)
+        await asyncio.sleep(0.01)
+
+    _, context, _ = run(("killed", {"after_event": {"write": 2}}), during=during)
+    assert told(context) == [(0, "world", "killed", "met")]
+
+
 def test_events_after_the_end_begin_nothing():
     world, context, faults = run(("killed", {"on_event": "command"}))
     faults.handle_event("command")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from golden_words import Golden
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
-from holdfast.model.scenario import Injection
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.injection.weather import ANSWER, faces
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 from plane_weather import Own, fault, weather_of
@@ -80,10 +81,35 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Any:
         ({"times": 1, "after_calls": 3}, "...x.."),
         ({"times": 2, "every": 2}, ".x.x.."),
         ({"probability": 0.0}, "......"),
+        ({"after_event": {"write": 2}}, ".x...."),
     ],
 )
 def test_a_schedule_counts_attempts_as_they_arrive(schedule: dict[str, Any], pattern: str) -> None:
     assert Bench(fault("search", "error", **schedule)).pattern(6) == pattern
+
+
+@pytest.mark.parametrize(("count", "calls"), [("attempts", [2]), ("logical", [3, 4])])
+def test_logical_calls_leave_out_retries(count: str, calls: list[int]) -> None:
+    weather, ledger = weather_of(fault("*", "rate_limit", plane="llm", on_call=2, count=count))
+
+    async def forward(call: Call) -> Reply:
+        return Reply("fine")
+
+    async def sleep(ms: float) -> None: ...
+
+    # The first call is repeated once by its client library; so is the second.
+    for n, retry in enumerate((0, 1, 0, 1), start=1):
+        with suppress(Failed):
+            asyncio.run(weather.inject(Call("llm", "gpt", {}, n), forward, sleep, retry=retry))
+    assert [met.call for met in ledger] == calls
+
+
+def test_only_unsafe_requests_are_writes() -> None:
+    placed = Injection("tool", "*", "error", schedule=Schedule(after_event={"write": 1}), match_url="*")
+    bench = Bench(placed)
+    for method, fails in (("GET", False), ("POST", True), ("POST", False)):
+        with pytest.raises(Failed) if fails else nullcontext():
+            bench.call("http://shop.test/a", "http", method=method)
 
 
 def test_times_counts_firings_not_calls() -> None:

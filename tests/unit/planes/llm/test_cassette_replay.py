@@ -17,7 +17,7 @@ from upstream_kit import called, chat, message, query, read, script
 from golden_words import Golden
 from holdfast.errors import UserError
 from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
-from holdfast.planes.llm.sources.cassette import Cassette, NotRecorded, bytes_of, kept, key_of
+from holdfast.planes.llm.sources.cassette import Cassette, NotRecorded, PrefixReplay, bytes_of, kept, key_of
 from holdfast.planes.llm.sources.router import Recorder
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, StoredReply
 
@@ -215,3 +215,16 @@ def test_cassette_chunks_hold_every_byte(body: bytes, cuts: list[int]) -> None:
     stored = kept(asked, StoredReply(200, (), ()), chunks, mask)
     assert stored is not None
     assert b"".join(bytes_of(stored.chunks, stored.binary)) == body
+
+
+def test_a_trial_that_leaves_the_recording_is_asked_live_from_there_on(tmp_path: Path) -> None:
+    record(tmp_path / "c.jsonl", Echo("one", "two"), chat("hi"), chat("more"))
+    prefix = PrefixReplay(Cassette(tmp_path / "c.jsonl", mask))
+    source = prefix.before(Echo("live 1", "live 2"))
+
+    async def run() -> list[str]:
+        asked = (chat("hi"), chat("something else"), chat("more"))
+        replies = [await source.answer(one) for one in asked]
+        return texts([await read(one) for one in replies if isinstance(one, PassedReply)])
+
+    assert asyncio.run(run()) == ["one", "live 1", "live 2"]
