@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
-from test_report_browser import browser  # noqa: F401  # a fixture
 
 from site_build import REPO, SitePages
 from site_plugins import CHECKS, FAULTS
@@ -33,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:  # noqa: F811
+def page(browser: Any) -> Iterator[Any]:
     """A page that knows what it asked the network for."""
     opened = browser.new_page(viewport={"width": 1280, "height": 900})
     opened.asked = []
