@@ -5,6 +5,7 @@ import { cases } from "./cases.js";
 import { Causes } from "./causes.js";
 import { el, inlined, plain, visible } from "./dom.js";
 import { listen } from "./events.js";
+import { huntView } from "./hunt.js";
 import { Live } from "./live.js";
 import { Matrix } from "./matrix.js";
 import { loadNotes, noteEditor } from "./notes.js";
@@ -41,7 +42,7 @@ class RunPage {
     this.body = [this.head, this.causes.node, this.cases, this.matrixPlace, this.foot];
     if (!inlined) this.body.splice(-1, 0, el("section", { class: "noted" }, el("h2", null, "Mark and note"), noteEditor(this.id)));
     this.take(found, packed);
-    this.title = `${wordOf(found.run)} ${found.name || this.id}`;
+    this.title = `${verdictOf(found)} ${found.name || this.id}`;
   }
 
   ready() {
@@ -75,6 +76,7 @@ class RunPage {
   draw(found) {
     this.head.replaceChildren(...this.headParts(found).filter(Boolean));
     this.foot.replaceChildren(...footParts(found).filter(Boolean));
+    if (found.hunt) this.cases.replaceChildren(...huntView(this.id, found.hunt));
     if (found.failed?.length) this.cases.replaceChildren(...found.failed.map(failedPart));
     if (found.cases?.length) this.cases.replaceChildren(el("h2", null, this.casesTitle(found)), ...cases(this.id, found.cases));
   }
@@ -95,10 +97,10 @@ class RunPage {
   }
 
   headParts(found) {
-    const { run } = found, word = wordOf(run), tone = toneOf(run.state === "ended" ? run.verdict : run.state);
+    const { run } = found, word = verdictOf(found), tone = found.hunt ? toneOf(word === "HELD" ? "pass" : word) : toneOf(run.state === "ended" ? run.verdict : run.state);
     this.live ??= this.running ? new Live(this.id) : null;
     const states = { interrupted: "Interrupted. The results so far:", killed: "The run stopped unexpectedly, perhaps because it was killed. The results so far:", unreadable: run.note || found.note };
-    const reasons = [states[run.state], ...(run.state === "running" ? [] : found.reasons ?? [])].filter(Boolean);
+    const reasons = [found.hunt ? "" : states[run.state], ...(run.state === "running" ? [] : found.reasons ?? [])].filter(Boolean);
     const scored = found.number != null || (found.has_matrix && !this.running);
     return [
       el("p", { class: "eyebrow" }, plain([run.part, run.partial && "partial", `run ${run.id}`, run.branch, run.commit].filter(Boolean).join(" · ")), run.started ? " · " : "", run.started ? when(run.started) : ""),
@@ -119,7 +121,7 @@ class RunPage {
   }
 
   async loadCauses() {
-    if (this.found.weights) return;
+    if (this.found.weights || this.found.hunt) return;
     await this.causes.load(this.signal).catch((problem) => problem.name === "AbortError" || console.info(problem.message));
     this.matrix?.showCauses(this.causes.found?.causes ?? []);
   }
@@ -186,7 +188,7 @@ class RunPage {
     if (!found || this.signal.aborted) return;
     this.take(found, packed);
     if (was && !this.running && !cells) this.later(true);
-    document.title = `${wordOf(found.run)} ${visible(found.name || this.id)} · Holdfast`;
+    document.title = `${verdictOf(found)} ${visible(found.name || this.id)} · Holdfast`;
     this.loadCauses();
     if (was && !this.running) {
       this.findNeighbours();
@@ -204,6 +206,9 @@ class RunPage {
     this.matrix?.close();
   }
 }
+
+// A hunt that a budget ended has a verdict of its own.
+const verdictOf = (found) => (found.hunt ? found.verdict : wordOf(found.run));
 
 const sameHeads = (cells, found) => JSON.stringify([cells.rules, cells.columns]) === JSON.stringify([found.rules, found.columns]);
 

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from cli import MakeProject, Project, contract, python, rule, rundir
 
+from page_documents import documents
+
 SHOP = """
 BOOK = {"order-7781": {"customer": "C-40417", "total": 219.5}}
 
@@ -61,6 +63,9 @@ def test_a_hunt_finds_the_lost_reply_and_says_how_to_paste_it(project: MakeProje
     assert points["total"] == sum(points[state] for state in ("held", "failed", "infeasible", "open")) > 20
     assert (found.json["stopped"], found.json["fixed"], found.json["flaky"]) == ("done", [], [])
     assert json.loads((rundir(made) / "hunt.json").read_bytes())["causes"][0]["id"] == cause["id"]
+    page = documents((rundir(made) / "report.html").read_text())["run"]
+    assert (page["verdict"], page["hunt"]["causes"][0]["trial"]) == ("FAIL", cause["trial"])
+    assert {row["site"]: row["states"]["lost_reply"] for row in page["hunt"]["rows"]}["charge #1"] == "failed"
     shown = made.cli("show", cause["trial"], "--json")
     assert shown.code == 0, shown.err
     # The pasted scenario fails in the same way.

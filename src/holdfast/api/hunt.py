@@ -14,10 +14,12 @@ from holdfast.errors import HarnessError, NothingProven, UsageError, UserError
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import sweepable
 from holdfast.hunt.result import RESULT, SEVERITIES, HuntResult, HuntStop, found_causes, result
+from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions, KnownFaults
+from holdfast.report.formats.files import write
 from holdfast.runner.job import Job, spec_warnings
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.hunted import look_at_hunt
@@ -124,6 +126,8 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     if planner.options.map_only:
         return EndedHunt(found, planner, run)
     write_json(run.path / RESULT, found)
+    if outcome.run.page:  # the page that was written before has no causes yet
+        write(replace(outcome.run, hunt=to_builtins(found)), Path(outcome.run.page))
     known = (
         (rule, KnownCause(cause.id, cause.code, _scenario(planner, cause.id), cause.prompt))
         for cause in found.causes

@@ -139,6 +139,8 @@ class Run(Struct, frozen=True):
     cases: Sequence[CaseRow] = ()
     judged_from: str = ""
     """For a rejudged run: the id of the run and what changed."""
+    hunt: dict[str, Any] | None = None
+    """For a hunt that has ended: its `hunt.json`."""
 
     @property
     def by_cases(self) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast import plugins
+from holdfast.hunt.result import RESULT
 from holdfast.model.capabilities import lacks
-from holdfast.model.codec import canonical
+from holdfast.model.codec import canonical, decoder
 from holdfast.model.run import CellRow, Run
 from holdfast.model.run_warning import RunNote
 from holdfast.model.score import Case, Score
@@ -24,9 +26,11 @@ from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
 from holdfast.score.ruling import Reason
 from holdfast.store.git_commit import path_in_repository
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, read_json, write_json
 from holdfast.store.view import Repetition, StoredCells, command
 from holdfast.version import __version__
+
+_hunts = decoder(dict[str, Any])
 
 
 class RunOutcome(Struct, frozen=True):
@@ -184,7 +188,14 @@ def _view(
         gateway=spec.agent.gateway,
         part=spec.part,
         cell_rules=frozenset(spec.cell_rules),
+        hunt=_hunt(rundir) if spec.part == "hunt" else None,
     )
+
+
+def _hunt(rundir: RunDir) -> dict[str, Any] | None:
+    """What the hunt found; None if it has not ended."""
+    path = rundir.path / RESULT
+    return read_json(path, _hunts) if path.is_file() else None
 
 
 def _notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterator[RunNote]:

@@ -11,6 +11,7 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
 from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, mutations, overall, wording
+from holdfast.report.page.hunt import hunt_document
 from holdfast.report.safe import encodable
 from holdfast.spec.references import param_text
 
@@ -62,6 +63,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "has_matrix": wording.has_matrix(run),
         **_cases(run),
         "parts": [],
+        **(hunt_document(run.hunt, run.spec_path) if run.hunt else {}),
     }
 
 

@@ -20,7 +20,7 @@ CAUSES, OPEN, PLACES, CASES, TEXT = 100, 2, 8, 200, 600
 """Limits: causes, expanded causes, cells per cause, cases, and characters of a text."""
 ROWS = 100
 """Rules, and cases, that a notebook shows."""
-_SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
+_SIGNS = {"PASS": "✔", "HELD": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
 
 
 class Markup(str):
@@ -94,7 +94,7 @@ def _score_name(document: Mapping[str, Any]) -> str:
 def _verdict(document: Mapping[str, Any]) -> Markup:
     word = document["verdict"]
     sign = tag("span", _SIGNS.get(word, "!"), kind="sign", **{"aria-hidden": "true"})
-    unended = [] if document["complete"] else ["Interrupted. The results so far:"]
+    unended = [] if document["complete"] or document.get("hunt") else ["Interrupted. The results so far:"]
     reasons = _list("ul", (tag("bdi", reason) for reason in (*unended, *document["reasons"])), "reasons")
     return tag("div", tag("p", sign, word, kind="word"), reasons, kind=f"verdict {word.lower()}")
 

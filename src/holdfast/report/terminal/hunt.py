@@ -13,6 +13,8 @@ from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import one_line
 from holdfast.report.wording import plural
 
+VERDICTS = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}
+"""By the exit code of a hunt."""
 _STOPS = {"trials": "--max-trials", "time": "--max-time", "cost": "--max-cost", "interrupted": "an interrupt"}
 
 
@@ -34,7 +36,7 @@ def hunt_lines(result: HuntResult, spec: str, run: str) -> Iterator[str]:
         yield coverage_words(result)
     yield from (f"note: {note}" for note in result.notes)
     stop = f" · stopped by {_STOPS[result.stopped]}" if result.stopped in _STOPS else ""
-    verdict = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}[result.exit_code]
+    verdict = VERDICTS[result.exit_code]
     counted = f"{plural(len(result.causes), 'cause')} · {plural(result.trials, 'trial')}"
     yield f"{verdict}  {counted}{stop} · {run}"
 

@@ -1,0 +1,58 @@
+"""What a hunt found, for the page of its run: the causes with their stories, and call sites × faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import convert
+
+from holdfast.hunt.result import HuntedCause, HuntResult
+from holdfast.report.page.values import drop_empty
+from holdfast.report.terminal.hunt import VERDICTS, coverage_words, fault_words, scenario_yaml
+from holdfast.report.wording import plural
+
+CAUSES, STEPS, SITES = 200, 50, 500
+"""Limits: causes, steps of one story, call sites."""
+
+
+def hunt_document(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
+    """What a hunt puts into the document of its run, in place of the score of its calm trials."""
+    found = convert(stored, HuntResult)
+    counts = [plural(len(found.causes), "cause")] + ([] if found.only_known else coverage_words(found).split("; "))
+    return {
+        "verdict": VERDICTS[found.exit_code],
+        "reasons": counts,
+        "number": None,
+        "judged": "",
+        "has_matrix": False,
+        "hunt": {
+            "causes": [_cause(cause, spec) for cause in found.causes[:CAUSES]],
+            "flaky": [_cause(cause, spec) for cause in found.flaky[:CAUSES]],
+            "gave_up": [fault_words(one.faults) for one in found.gave_up[:CAUSES]],
+            "fixed": found.fixed,
+            "notes": found.notes,
+            "rows": [{"site": f"{row.target} #{row.on_call}", "states": row.states} for row in found.matrix[:SITES]],
+        },
+    }
+
+
+def _cause(cause: HuntedCause, spec: str) -> dict[str, Any]:
+    return drop_empty(
+        {
+            "rules": ", ".join(cause.rules),
+            "code": cause.code,
+            "known": cause.known,
+            "asked": cause.prompt,
+            "faults": fault_words(cause.faults),
+            "because": cause.reason,
+            "failed": f"{cause.failed} of {cause.runs} · in calm {cause.calm_failed} of {cause.calm_runs}",
+            "steps": [
+                {"faults": fault_words(step["faults"]), "failed": step["failed"], "runs": step["runs"]}
+                for step in cause.steps[:STEPS]
+            ],
+            "paste": scenario_yaml([cause.scenario]),
+            "trial": cause.trial,
+            "again": f"holdfast hunt {spec} --cause {cause.id}",
+        }
+    )
