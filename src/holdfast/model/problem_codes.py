@@ -49,7 +49,7 @@ PROBLEM_CODES = {
     "lint-temperature": "The temperature of a model is used by judges only, and there is none.",
     "lint-template-prompt": "A request template passes on neither the prompt nor the messages.",
     "lint-unescaped-pattern": "A pattern has signs that a regular expression reads as something else.",
-    "lint-unfilled-variable": "A prompt or another text has a `${VAR}`, which is not replaced there.",
+    "lint-unfilled-variable": "A prompt, a pattern or another text has a `${VAR}`, which is not replaced there.",
     "lint-unknown-tool": "A rule names a tool that the agent does not declare, but may get from a model or later.",
     "lint-unused-default": "Defaults have no effect where they are written.",
     "lint-unused-scoring": "A key of `scoring` has no effect on a contract.",

@@ -33,8 +33,7 @@ _TEXT_ONLY = (
 """Shell and SQL text has dollars of its own."""
 
 _OTHER_LANGUAGE = re.compile(
-    r"\b(command|commands|args|sql|query|content|body|response|script|text|payload|template|request_template|pattern"
-    r"|patterns|matches)\b"
+    r"\b(command|commands|args|sql|query|content|body|response|script|text|payload|template|request_template)\b"
 )
 """Keys of texts in a language of their own, or that a service or model gives to the agent: dollars are usual there."""
 _NOT_FILLED = ("chaos", "contract.chaos_matrix", "output", "replays", "mutations", "model", "advanced", "scoring")
@@ -98,8 +97,11 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
                 masked |= {node.text: None} if re.fullmatch(HIDDEN, path) else {}
                 passed_on |= {node.text: None} if re.fullmatch(_PASSED_ON, path) else {}
             _unset(reader, node, [name for name in referred.variables if name not in environ])
-        elif (referred.variables or referred.optional) and not _OTHER_LANGUAGE.search(path):
-            unfilled.append(node)
+        elif not _OTHER_LANGUAGE.search(path):
+            # In a pattern, an escaped dollar means a dollar; a bare `${VAR}` matches nothing.
+            plain = names(node.text.replace(r"\$", ""))
+            if plain.variables or plain.optional:
+                unfilled.append(node)
     _unfilled(reader, unfilled)
     for secret in file.secrets:
         name = variable_of(secret)
@@ -151,7 +153,7 @@ def _unfilled(reader: Reader, nodes: list[Node]) -> None:
     if not nodes:
         return
     first, *others = nodes
-    found = names(first.text)
+    found = names(first.text.replace(r"\$", ""))
     name = (*found.variables, *found.optional)[0]
     lines = ", ".join(str(line) for line in dict.fromkeys(node.line for node in others[:_LINES_NAMED]))
     message = f"${{{name}}} is not replaced here; the text is used as it is" + (

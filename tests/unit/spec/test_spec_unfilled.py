@@ -43,6 +43,20 @@ def test_one_warning_names_every_key(file: Any, texts: dict[str, str], keys: tup
     assert found.line > 0
 
 
+@pytest.mark.parametrize(
+    ("rule", "key"),
+    [
+        ("type: excludes_pattern, patterns: ['${NOPE}']", "patterns[0]"),
+        ("type: regex, pattern: 'costs ${NOPE}'", "pattern"),
+    ],
+)
+def test_a_pattern_with_a_reference_cannot_match_what_is_meant(file: Any, rule: str, key: str) -> None:
+    spec = written({}).replace('type: contains, value: "plain"', rule)
+    (found,) = file.warnings(spec, "lint-unfilled-variable")
+    assert found.values == (f"contract.invariants[0].{key}",)
+    assert not file.warnings(spec.replace("${N", r"\${N"), "lint-unfilled-variable")
+
+
 @pytest.mark.parametrize("text", ["$5", "$HOME", "{NOPE}", "${{ x }}", "${not a name}", "costs ${"])
 def test_other_dollars_are_text(file: Any, text: str) -> None:
     assert not file.warnings(written({"PROMPT": text}), "lint-unfilled-variable")
