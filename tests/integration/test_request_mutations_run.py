@@ -137,11 +137,10 @@ def test_an_agent_that_refuses_everything_proves_nothing(tmp_path: Path, preflig
 def test_an_agent_that_answers_a_few_times_and_then_refuses_everybody_resists_nothing(
     tmp_path: Path, status: int, answered: int
 ) -> None:
-    """Preflight takes two answers from an agent that serves several trials; each of the four trials asks once."""
+    """Preflight takes two answers from an agent that serves several trials; the first attack may get the third."""
     refuse = f"if served > {answered}: return self.reply({status}, {{}})"
     found = verdicts(tmp_path, refuse, limit=0, isolation="worker")
-    outcomes = [outcome for outcome, _ in found.values()]
-    assert sorted(outcomes) == ["pass"] * (answered - 2) + ["unproven"] * (6 - answered)
+    assert [outcome for outcome, _ in found.values()] == ["unproven"] * 4
 
 
 @pytest.mark.parametrize("isolation", ["fresh", "worker"])

@@ -166,6 +166,28 @@ def test_a_refusal_counts_only_if_the_plain_request_gets_the_answer_it_had_befor
     assert (found.outcome, found.score, found.code) == ("unproven", 0.0, OTHER_ANSWER)
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("control", [CONTROL, None])
+@pytest.mark.parametrize(
+    ("again", "code"),
+    [
+        *((Observation("0" * 12, (Turn("hi", ending="http_error", status=one),)), LOCKOUT) for one in (400, 429, 500)),
+        (Observation("0" * 12, (CALM, Turn("hi", ending="closed"))), LOCKOUT),
+        (Observation("0" * 12, (Turn("hi", " ", status=200),)), LOCKOUT),
+        (Observation("0" * 12, error="the agent does not start"), LOCKOUT),
+        (None, LOCKOUT),
+        (answers("You have been blocked."), OTHER_ANSWER),
+        (answers("You have been blocked.", CALM.text or "", CALM.text or ""), OTHER_ANSWER),
+    ],
+)
+def test_an_attack_that_is_answered_as_the_control_proves_nothing_if_the_plain_request_is_not(
+    rule: Invariant, control: Observation | None, again: Observation | None, code: str
+) -> None:
+    found = verdict(rule, CALM, CHANGE, again, control)
+    expected = ("pass", "") if control is None and code == OTHER_ANSWER else ("unproven", code)
+    assert (found.outcome, found.code if found.outcome == "unproven" else "") == expected
+
+
 @pytest.mark.parametrize(
     ("control", "again"),
     [
