@@ -66,6 +66,8 @@ def test_a_hunt_finds_the_lost_reply_and_says_how_to_paste_it(project: MakeProje
     page = documents((rundir(made) / "report.html").read_text())["run"]
     assert (page["verdict"], page["hunt"]["causes"][0]["trial"]) == ("FAIL", cause["trial"])
     assert {row["site"]: row["states"]["lost_reply"] for row in page["hunt"]["rows"]}["charge #1"] == "failed"
+    (listed,) = made.cli("runs", "--json").json["runs"]
+    assert (listed["exit_code"], listed["score"]) == (1, None)
     shown = made.cli("show", cause["trial"], "--json")
     assert shown.code == 0, shown.err
     # The pasted scenario fails in the same way.

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.hunt.result import RESULT
+from holdfast.hunt.result import RESULT, HuntResult
 from holdfast.model.capabilities import lacks
-from holdfast.model.codec import canonical, decoder
+from holdfast.model.codec import canonical, decoder, to_builtins
 from holdfast.model.run import CellRow, Run
 from holdfast.model.run_warning import RunNote
 from holdfast.model.score import Case, Score
@@ -30,7 +29,7 @@ from holdfast.store.rundir import Manifest, RunDir, RunEnd, read_json, write_jso
 from holdfast.store.view import Repetition, StoredCells, command
 from holdfast.version import __version__
 
-_hunts = decoder(dict[str, Any])
+_hunts = decoder(HuntResult)
 
 
 class RunOutcome(Struct, frozen=True):
@@ -67,13 +66,17 @@ def conclude(
     contract, deciding = beside_cases(tally, rules)
     cases = tuple(tally.cases.all()) if spec.by_cases else ()
     score = _score(spec, tally, cases, contract, deciding, rules)
+    hunt = _hunt(rundir) if spec.part == "hunt" else None
+    if hunt is not None:  # its calm trials alone say nothing about the agent
+        score = replace(score, value=None, interval=None, passed=not hunt.exit_code, exit_code=hunt.exit_code)
     manifest = rundir.manifest()
     again = _repetition(spec, options, manifest.options)
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged again by {judged_by}" if verdicts else ""
     matrix = spec.matrix or not tally.decides_cases
     run = _view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
-    run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
+    found = None if hunt is None else to_builtins(hunt)
+    run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "", hunt=found)
     if spec.by_cases:
         from holdfast.store.case_view import StoredCases
 
@@ -188,11 +191,10 @@ def _view(
         gateway=spec.agent.gateway,
         part=spec.part,
         cell_rules=frozenset(spec.cell_rules),
-        hunt=_hunt(rundir) if spec.part == "hunt" else None,
     )
 
 
-def _hunt(rundir: RunDir) -> dict[str, Any] | None:
+def _hunt(rundir: RunDir) -> HuntResult | None:
     """What the hunt found; None if it has not ended."""
     path = rundir.path / RESULT
     return read_json(path, _hunts) if path.is_file() else None
