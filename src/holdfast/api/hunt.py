@@ -14,14 +14,12 @@ from holdfast.errors import HarnessError, NothingProven, UsageError, UserError
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import sweepable
 from holdfast.hunt.result import RESULT, SEVERITIES, HuntResult, HuntStop, found_causes, result
-from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions, KnownFaults
-from holdfast.report.formats.files import write
 from holdfast.runner.job import Job, spec_warnings
-from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.outcome import RunOutcome, store_score, with_hunt
 from holdfast.runner.past.hunted import look_at_hunt
 from holdfast.runner.start import stored_spec
 from holdfast.store.known_causes import KnownCause, keep_causes, known_causes
@@ -38,6 +36,8 @@ class EndedHunt(Struct, frozen=True):
     found: HuntResult
     planner: HuntPlanner
     run: RunDir
+    outcome: RunOutcome
+    """As reports show it: by its causes."""
 
 
 def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> PreparedJob:
@@ -96,9 +96,15 @@ def confirmed(hunted: EndedHunt, live: HuntResult) -> EndedHunt:
     ]
     failing = tuple(one for one in causes if one.live_failed)
     flaky = (*hunted.found.flaky, *(one for one in causes if not one.live_failed))
-    found = replace(hunted.found, causes=failing, flaky=flaky)
-    write_json(hunted.run.path / RESULT, found)
-    return replace(hunted, found=found)
+    return _stored(replace(hunted, found=replace(hunted.found, causes=failing, flaky=flaky)))
+
+
+def _stored(hunted: EndedHunt) -> EndedHunt:
+    """Store what the hunt found, and the verdict that follows from it."""
+    write_json(hunted.run.path / RESULT, hunted.found)
+    outcome = with_hunt(hunted.outcome, hunted.run)
+    store_score(hunted.run, outcome.score)
+    return replace(hunted, outcome=outcome)
 
 
 def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
@@ -124,17 +130,15 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     if found.stopped != "interrupted":
         _refuse_calm(planner, outcome, show_calm)
     if planner.options.map_only:
-        return EndedHunt(found, planner, run)
-    write_json(run.path / RESULT, found)
-    if outcome.run.page:  # the page that was written before has no causes yet
-        write(replace(outcome.run, hunt=to_builtins(found)), Path(outcome.run.page))
+        return EndedHunt(found, planner, run, outcome)
+    hunted = _stored(EndedHunt(found, planner, run, outcome))
     known = (
         (rule, KnownCause(cause.id, cause.code, _scenario(planner, cause.id), cause.prompt))
         for cause in found.causes
         for rule in cause.rules
     )
     keep_causes(job.spec, known, found.fixed)
-    return EndedHunt(found, planner, run)
+    return hunted
 
 
 def _scenario(planner: HuntPlanner, id: str) -> Scenario:

@@ -87,9 +87,11 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
                 continue
             runner.begins(part)
             outcome = stack.enter_context(closing(runner.run(settled, whole.part(part))))
-            if part == "hunt" and (why := _conclude_hunt(settled, outcome)):
-                results.append(skipped(part, why, plan.spec.weights))
-                continue
+            if part == "hunt":
+                outcome, why = _conclude_hunt(settled, outcome)
+                if why:
+                    results.append(skipped(part, why, plan.spec.weights))
+                    continue
             outcomes[part] = outcome
             results += part_results(outcome, whole, plan.spec.weights)
             runner.ended(outcome)
@@ -113,13 +115,12 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     return WholeOutcome(result, outcomes, plan.spec, whole, stack)
 
 
-def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> str:
-    """Why there is nothing to hunt, such as a rule that fails in calm, which other parts report; empty if there is."""
+def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutcome, str]:
+    """The outcome of the hunt, and why there is nothing to hunt, such as a rule that other parts report as failing."""
     try:
-        conclude_hunt(prepared.job, outcome, lambda _: None)
+        return conclude_hunt(prepared.job, outcome, lambda _: None).outcome, ""
     except (UserError, NothingProven, HarnessError) as nothing:
-        return str(nothing)
-    return ""
+        return outcome, str(nothing)
 
 
 def _after(

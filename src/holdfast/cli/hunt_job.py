@@ -19,7 +19,7 @@ from holdfast.api.hunt import (
 )
 from holdfast.api.job import PreparedJob
 from holdfast.cli.options import options, show_lines
-from holdfast.cli.run_job import execute, prepare
+from holdfast.cli.run_job import ending, execute, prepare, report_hunt
 from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
 from holdfast.cli.stored_run import trial_place
@@ -94,10 +94,11 @@ def _hunt(prepared: PreparedJob, write: Path | None, *, as_json: bool, quiet: bo
     if prepared.job.options.hunt.confirm_live and hunted.found.causes:
         live = prepare_confirmation(prepared.job, hunted.found)
         hunted = confirmed(hunted, run_hunt(live, Screen(silent=True), as_json=as_json).found)
-    show_hunt(hunted, prepared, as_json=as_json)
-    if write is not None:
-        write_causes(write, hunted.found)
-    return hunted.found.exit_code
+    with closing(report_hunt(prepared.job, hunted.outcome)) as outcome:
+        show_hunt(hunted, prepared, as_json=as_json)
+        if write is not None:
+            write_causes(write, hunted.found)
+        return ending(outcome)
 
 
 def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: Any) -> int:
@@ -122,6 +123,7 @@ def run_hunt(prepared: PreparedJob, screen: Screen, *, as_json: bool) -> EndedHu
     """Runs the trials of a hunt."""
 
     def show_calm(outcome: RunOutcome) -> None:
+        outcome = report_hunt(prepared.job, outcome)
         if not as_json:
             screen.finish(outcome)
 

@@ -144,12 +144,19 @@ def execute(
     except BaseException:
         screen.close()
         raise
+    if job.spec.part == "hunt":
+        return outcome  # its reports are written when it is concluded
     try:
         declared = {} if at is not None else _declared(job, outcome.run)
         return with_reports(outcome, outputs, declared, step_summary=at is None)
     except BaseException:
         outcome.close()
         raise
+
+
+def report_hunt(job: Job, outcome: RunOutcome) -> RunOutcome:
+    """The outcome of a hunt that was concluded, once its reports are written."""
+    return with_reports(outcome, (), _declared(job, outcome.run), step_summary=True)
 
 
 def with_reports(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan
 from holdfast.api.whole_run import WholeOutcome, run_whole
-from holdfast.cli.run_job import execute
+from holdfast.cli.run_job import execute, with_reports
 from holdfast.cli.screen_output import Screen
 from holdfast.model.spec import Part
 from holdfast.runner.outcome import RunOutcome
@@ -44,7 +44,9 @@ class ShownParts:
         return again
 
     def ended(self, outcome: RunOutcome) -> None:
-        if outcome.run.part != "hunt":  # its causes are among the reasons of the verdict
+        if outcome.run.part == "hunt":  # its causes are among the reasons of the verdict
+            with_reports(outcome, ())
+        else:
             self._screen.part_ended(outcome)
 
 

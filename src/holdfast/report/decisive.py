@@ -19,7 +19,7 @@ class Decisive:
         """If the run held, nothing has failed, whatever its cells are."""
         self._tolerated = frozenset(contract.tolerated)
         self._beside_cases = run.by_cases and len(run.cases) > 0
-        self._matrix = wording.has_matrix(run)
+        self._matrix = wording.has_cells(run)
         self._minimum = contract.min_score is not None
         self._failed = failed
 

@@ -74,6 +74,11 @@ def has_matrix(run: Run) -> bool:
     return run.part in ("contract", "chaos") or run.contract is not None
 
 
+def has_cells(run: Run) -> bool:
+    """Whether its cells decide the run: those of a matrix, or the causes that a hunt found."""
+    return has_matrix(run) or run.part == "hunt"
+
+
 def to_come(run: Run, cell: Cell) -> bool:
     """Whether the cell is undecided because the run continues and some of its trials are missing."""
     return run.running and cell.outcome == "unproven" and cell.code == "not-run"

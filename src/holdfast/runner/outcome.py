@@ -10,9 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.hunt.result import RESULT, HuntResult
 from holdfast.model.capabilities import lacks
-from holdfast.model.codec import canonical, decoder, to_builtins
+from holdfast.model.codec import canonical
 from holdfast.model.run import CellRow, Run
 from holdfast.model.run_warning import RunNote
 from holdfast.model.score import Case, Score
@@ -25,11 +24,9 @@ from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
 from holdfast.score.ruling import Reason
 from holdfast.store.git_commit import path_in_repository
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, read_json, write_json
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import Repetition, StoredCells, command
 from holdfast.version import __version__
-
-_hunts = decoder(HuntResult)
 
 
 class RunOutcome(Struct, frozen=True):
@@ -66,22 +63,27 @@ def conclude(
     contract, deciding = beside_cases(tally, rules)
     cases = tuple(tally.cases.all()) if spec.by_cases else ()
     score = _score(spec, tally, cases, contract, deciding, rules)
-    hunt = _hunt(rundir) if spec.part == "hunt" else None
-    if hunt is not None:  # its calm trials alone say nothing about the agent
-        score = replace(score, value=None, interval=None, passed=not hunt.exit_code, exit_code=hunt.exit_code)
     manifest = rundir.manifest()
     again = _repetition(spec, options, manifest.options)
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged again by {judged_by}" if verdicts else ""
     matrix = spec.matrix or not tally.decides_cases
     run = _view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
-    found = None if hunt is None else to_builtins(hunt)
-    run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "", hunt=found)
+    run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
     if spec.by_cases:
         from holdfast.store.case_view import StoredCases
 
         run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if matrix else None)
-    return RunOutcome(run, score, cells)
+    outcome = RunOutcome(run, score, cells)
+    return with_hunt(outcome, rundir) if spec.part == "hunt" else outcome
+
+
+def with_hunt(outcome: RunOutcome, rundir: RunDir) -> RunOutcome:
+    """The outcome of a hunt, by what it found so far."""
+    from holdfast.runner.hunt_view import hunt_view  # other runs do not need it
+
+    run = hunt_view(outcome.run, rundir, outcome.cells)
+    return replace(outcome, run=run, score=run.score)
 
 
 def _score(
@@ -192,12 +194,6 @@ def _view(
         part=spec.part,
         cell_rules=frozenset(spec.cell_rules),
     )
-
-
-def _hunt(rundir: RunDir) -> HuntResult | None:
-    """What the hunt found; None if it has not ended."""
-    path = rundir.path / RESULT
-    return read_json(path, _hunts) if path.is_file() else None
 
 
 def _notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterator[RunNote]:

@@ -148,6 +148,15 @@ class Files:
         """One observed trial with its verdicts."""
         return self._records.traced_trial(id)
 
+    def row(self, id: str, rule: str) -> TrialRow | None:
+        """One observed trial as that rule judged it; None if the run does not have both."""
+        try:
+            traced = self.trial(id)
+        except KeyError:
+            return None
+        judged = {one.invariant: one for one in traced.verdicts}
+        return self._row(traced.trial, traced.seen, judged[rule], aside=False) if rule in judged else None
+
     def again(self, id: str) -> str:
         """The command that repeats a trial that serves every rule."""
         return self._repetition.trial(id)

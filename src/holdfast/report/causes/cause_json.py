@@ -13,9 +13,9 @@ from holdfast.report.causes.cell_causes import Cause, causes
 
 def entries(run: Run) -> Iterator[dict[str, Any]]:
     """The causes of all cells, worst first, then those of the cases."""
-    every_cause = causes(run)[::-1] if wording.has_matrix(run) else []
+    every_cause = causes(run)[::-1] if wording.has_cells(run) else []
     while every_cause:  # each is released once it is written, with the trials read for it
-        yield _of_cells("chaos" if run.part == "chaos" else "contract", every_cause.pop())
+        yield _of_cells(run.part if run.part in ("chaos", "hunt") else "contract", every_cause.pop())
     if run.by_cases:
         yield from (_of_cases(run, cause) for cause in case_causes(run))
 

@@ -14,7 +14,7 @@ from holdfast.report import standards
 from holdfast.report.cases import outcome, replica_outcome, reproducer
 from holdfast.report.causes.cause_json import entries
 from holdfast.report.formats.json_stream import pieces
-from holdfast.report.wording import has_matrix
+from holdfast.report.wording import has_cells
 from holdfast.score.parts import passed
 from holdfast.score.spending import spent
 
@@ -68,8 +68,8 @@ def document(run: Run) -> dict[str, Any]:
 
 
 def _parts(run: Run) -> dict[str, Any]:
-    cells = "chaos" if run.part == "chaos" else "contract"
-    parts = {cells: _contract(run, run.contract or run.score)} if has_matrix(run) else {}
+    cells = run.part if run.part in ("chaos", "hunt") else "contract"
+    parts: dict[str, Any] = {cells: _contract(run, run.contract or run.score)} if has_cells(run) else {}
     if run.part in ("mutation", "replay"):
         return parts | {run.part: _tasks(run)}
     return parts | ({"scenario": _scenario(run)} if run.part == "scenario" else {})

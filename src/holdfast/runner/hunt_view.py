@@ -1,0 +1,96 @@
+"""A hunt as every report shows it: each cause is a failed cell, and there is no score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from msgspec.structs import replace
+
+from holdfast.hunt.result import RESULT, HuntedCause, HuntResult
+from holdfast.model.codec import decoder, to_builtins
+from holdfast.model.run import CellRow, Run
+from holdfast.model.score import Cell, Score
+from holdfast.score.ruling import HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
+from holdfast.store.record import known_scenarios
+from holdfast.store.rundir import RunDir, read_json
+from holdfast.store.view import StoredCells
+
+_result = decoder(HuntResult)
+
+
+def stored_hunt(rundir: RunDir) -> HuntResult | None:
+    """What a hunt found; None if it was not concluded."""
+    path = rundir.path / RESULT
+    return read_json(path, _result) if path.is_file() else None
+
+
+def hunt_view(run: Run, rundir: RunDir, cells: StoredCells) -> Run:
+    """The run with the verdict of its hunt, and its causes next to the calm cells."""
+    found = stored_hunt(rundir)
+    plain = replace(run.score, value=None, interval=None, best=None, calm=None, chaos=None, paired=None, pass_hat={})
+    if found is None:
+        score = plain if plain.exit_code else _ruled(plain, _UNCONCLUDED)
+        return replace(run, score=score)
+    rows = tuple(row for cause in found.causes for row in _rows(run, cause, cells))
+    counts = {**plain.counts, "fail": plain.counts.get("fail", 0) + len(rows)}
+    critical = tuple(f"{row.cell.invariant} in {row.cell.scenario}" for row in rows if row.cell.critical)
+    score = replace(_ruled(plain, *_reasons(found)), trials=found.trials, counts=counts, critical_failed=critical)
+    scenarios = known_scenarios(rundir, run.scenarios)
+    hunted = tuple(scenarios[cause.id] for cause in found.causes if cause.id in scenarios)
+    return replace(
+        run,
+        score=replace(score, total=score.total + len(rows), judged=score.judged + len(rows)),
+        cells=(*cells, *rows),
+        scenarios=(*run.scenarios, *hunted),
+        hunt=to_builtins(found),
+    )
+
+
+_UNCONCLUDED = Reason(UNPROVEN, "the hunt was not concluded", "hunt-unconcluded")
+
+
+def _ruled(score: Score, *reasons: Reason) -> Score:
+    code = reasons[0].exit_code if reasons else HELD
+    return replace(
+        score,
+        passed=code == HELD,
+        exit_code=code,
+        reasons=tuple(one.text for one in reasons) or ("no set of faults that was tried breaks a rule",),
+        reason_codes=tuple(one.code for one in reasons),
+    )
+
+
+def _reasons(found: HuntResult) -> Iterator[Reason]:
+    """Why the hunt exits as it does, the deciding reason first."""
+    if found.exit_code == INTERRUPTED:
+        yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
+    for cause in found.causes:
+        yield Reason(VIOLATED, f"{cause.id} breaks {', '.join(cause.rules)}", "hunt-cause")
+    if found.exit_code == UNPROVEN:
+        points = found.coverage.points
+        why = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
+        yield Reason(UNPROVEN, why, "hunt-open")
+
+
+def _rows(run: Run, cause: HuntedCause, cells: StoredCells) -> Iterator[CellRow]:
+    """A failed cell for each rule that the cause breaks, with the trial that shows it."""
+    again = f"holdfast hunt {quote(run.spec_path)} --cause {cause.id}"
+    for rule in (one for one in run.invariants if one.id in cause.rules):
+        trial = cells.files.row(cause.trial, rule.id) if cause.trial else None
+        cell = Cell(
+            invariant=rule.id,
+            scenario=cause.id,
+            severity=rule.severity,
+            weight=0.0,
+            outcome="fail",
+            critical=rule.critical,
+            reason=trial.reason if trial else cause.reason,
+            code=trial.code if trial else cause.code,
+            key=trial.key if trial else (),
+            fails=cause.failed,
+            passes=cause.runs - cause.failed,
+            met=True,
+            chaos=True,
+        )
+        yield CellRow(cell, (replace(trial, again=again),) if trial else ())
