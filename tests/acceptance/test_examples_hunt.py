@@ -17,4 +17,4 @@ def test_the_story_is_what_happens(tmp_path: Path) -> None:
     shown = sum(len(block.commands) for block in blocks(EXAMPLE / "README.md") if block.language == "console")
     played = play(EXAMPLE / "README.md", folder, {})
     assert [f"{one.where}: {one.missing}\n{one.printed}" for one in played if one.missing is not None] == []
-    assert len(played) == shown == 8
+    assert len(played) == shown == 9
