@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from msgspec import Struct, json
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.folders import HUNTS, own_folder
@@ -78,9 +78,7 @@ def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Ite
             merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in known.get(rule, ())}
             merged |= {one.id: one for one in new.get(rule, ())}
             ordered = tuple(sorted(merged.values(), key=lambda one: one.id))
-            path = folder / f"{_file_name(rule)}.json"
-            write_json(path, CauseFile(1, rule, ordered))
-            path.write_bytes(json.format(path.read_bytes(), indent=2))
+            write_json(folder / f"{_file_name(rule)}.json", CauseFile(1, rule, ordered), indent=2)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from holdfast.errors import UserError
@@ -124,10 +124,11 @@ def make_own_folder(path: Path) -> None:
         ignore.write_text("*\n")
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Replace the file in one step."""
+def write_json(path: Path, value: Any, *, indent: int = 0) -> None:
+    """Replace the file in one step; with `indent`, for people to read."""
+    text = encode(value)
     temporary = path.with_name(path.name + ".new")
-    temporary.write_bytes(encode(value) + b"\n")
+    temporary.write_bytes((json.format(text, indent=indent) if indent else text) + b"\n")
     temporary.replace(path)
 
 
