@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from holdfast.model.score import Cell
-from holdfast.score.summary import Summary, Sums
+from holdfast.score.summary import Summary
 from holdfast.spec.references import param_text
 
 HELD, VIOLATED, INTERRUPTED, BROKEN, UNPROVEN = 0, 1, 2, 3, 5
@@ -66,8 +66,9 @@ def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options:
     tolerated = others if least is not None and not _under(sums.score, least) else []
     plain = [] if least is not None else list(_violated_others(len(others), len(critical)))
     deciding = [
-        *_violated(critical, sums, least),
-        *_broken(summary.count("error") + summary.outside_errors, sums, least, options),
+        *_violated(len(critical)),
+        *_broken(summary.count("error") + summary.outside_errors, options),
+        *(below(sums.score, sums.best, least, "score") if sums.score is not None else ()),
         *_unproven(summary, vacuous, options),
     ]
     # In order of precedence: the first decides the exit code.
@@ -102,6 +103,7 @@ def below(value: float | None, best: float | None, least: float | None, name: st
         return
     short = f"{name} {value:.2f} is below the minimum {least:g}"
     if best is not None and not _under(best, least):
+        # Harness errors may be tolerated, but not if they decide the verdict.
         yield Reason(BROKEN, f"{short}, but harness errors may be the reason", "below-minimum")
     else:
         yield Reason(VIOLATED, short, "below-minimum")
@@ -112,20 +114,14 @@ def _violated_others(others: int, critical: int) -> Iterator[Reason]:
         yield Reason(VIOLATED, f"{_cells(others, 'other' if critical else '')} failed", "cells-failed")
 
 
-def _violated(critical: Sequence[Cell], sums: Sums, least: float | None) -> Iterator[Reason]:
+def _violated(critical: int) -> Iterator[Reason]:
     if critical:
-        yield Reason(VIOLATED, f"{_cells(len(critical), 'critical')} failed", "critical-cells-failed")
-    if least is not None and _under(sums.score, least) and _under(sums.best, least):
-        yield Reason(VIOLATED, f"score {sums.score:.2f} is below the minimum {least:g}", "below-minimum")
+        yield Reason(VIOLATED, f"{_cells(critical, 'critical')} failed", "critical-cells-failed")
 
 
-def _broken(errors: int, sums: Sums, least: float | None, options: ScoreOptions) -> Iterator[Reason]:
+def _broken(errors: int, options: ScoreOptions) -> Iterator[Reason]:
     if errors > options.max_errors:
         yield Reason(BROKEN, f"{_cells(errors, 'error')}: harness error", "harness-errors")
-    if least is not None and _under(sums.score, least) and not _under(sums.best, least):
-        # Harness errors may be tolerated, but not if they decide the verdict.
-        text = f"score {sums.score:.2f} is below the minimum {least:g}, but error cells may be why"
-        yield Reason(BROKEN, text, "below-minimum")
 
 
 def _unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[Reason]:
