@@ -7,6 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.api.config_file import find_config
 from holdfast.api.hunt import (
     EndedHunt,
@@ -26,8 +28,9 @@ from holdfast.cli.stored_run import trial_place
 from holdfast.errors import UsageError
 from holdfast.folders import runs_folder
 from holdfast.hunt.fault_map import fault_map
-from holdfast.hunt.result import HuntResult
+from holdfast.hunt.result import RESULT, HuntResult
 from holdfast.model.codec import to_builtins
+from holdfast.plan import RunOptions
 from holdfast.report.safe import one_line
 from holdfast.report.terminal.hunt import hunt_lines, map_lines, scenario_yaml
 from holdfast.runner.outcome import RunOutcome, shown_path
@@ -35,6 +38,7 @@ from holdfast.runner.past.hunted import tried_faults
 from holdfast.runner.past.last_failed import runs_of
 
 MAX_TRIALS = 300
+BUDGETS = ("max_trials", "max_cost", "max_time_s")
 
 
 def hunt_and_show(
@@ -49,16 +53,15 @@ def hunt_and_show(
     order: int = 2,
     sweep: str = "",
     confirm_live: int = 0,
-    max_trials: int | None = None,
     **given: Any,
 ) -> int:
     """What `hunt` does with its command line; the exit code."""
     hunt = hunt_options(order=order, sweep=sweep, confirm_live=confirm_live)
-    asked = options(part="hunt", hunt=hunt, max_trials=max_trials or MAX_TRIALS, **given)
+    asked = options(part="hunt", hunt=hunt, **given)
     if resume is not None:
-        prepared = prepare(config, resume, force, asked, ())
+        prepared = _resumed(config, resume, force, asked)
     else:
-        prepared = prepare_hunt(find_config(config), asked, cause=cause)
+        prepared = prepare_hunt(find_config(config), _limited(asked), cause=cause)
     return _hunt(prepared, write, as_json=as_json, quiet=quiet)
 
 
@@ -71,19 +74,35 @@ def shrink_and_show(
     as_json: bool,
     quiet: bool,
     write: Path | None,
-    max_trials: int | None = None,
     **given: Any,
 ) -> int:
     """What `shrink` does with its command line; the exit code."""
-    asked = options(part="hunt", max_trials=max_trials or MAX_TRIALS, **given)
+    asked = options(part="hunt", **given)
     if resume is not None:
-        return _hunt(prepare(config, resume, force, asked, ()), write, as_json=as_json, quiet=quiet)
+        return _hunt(_resumed(config, resume, force, asked), write, as_json=as_json, quiet=quiet)
     place = trial_place(trial)
     if place is None:
         raise UsageError(
             f"no stored trial begins with {trial}", hint="holdfast runs lists the runs", code="trial-unknown"
         )
-    return _hunt(prepare_shrink(*place, asked, config), write, as_json=as_json, quiet=quiet)
+    return _hunt(prepare_shrink(*place, _limited(asked), config), write, as_json=as_json, quiet=quiet)
+
+
+def _limited(asked: RunOptions) -> RunOptions:
+    return asked if asked.max_trials else replace(asked, max_trials=MAX_TRIALS)
+
+
+def _resumed(config: Path | None, resume: str, force: bool, asked: RunOptions) -> PreparedJob:
+    """The job of a stored hunt. Its budgets stay as they were, unless they are given again."""
+    prepared = prepare(config, resume, force, asked, ())
+    run, job = prepared.rundir, prepared.job
+    assert run is not None
+    manifest = run.manifest()
+    budgets = {name: getattr(job.options, name) or getattr(manifest.options, name) for name in BUDGETS}
+    job.options = replace(job.options, **budgets)
+    run.describe(replace(manifest, options=replace(manifest.options, **budgets)))
+    (run.path / RESULT).unlink(missing_ok=True)  # nobody must mistake it for the new result
+    return prepared
 
 
 def _hunt(prepared: PreparedJob, write: Path | None, *, as_json: bool, quiet: bool) -> int:

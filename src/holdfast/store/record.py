@@ -104,8 +104,9 @@ class RunRecord:
     ) -> None:
         """`scenarios` are those of the spec, of which the run has a copy."""
         self._run = run
-        self._scenarios = {one.name: one for one in (*scenarios, CONTROL)}
-        self._invented: JsonLines | None = None
+        self._scenarios = {**known_scenarios(run, scenarios), CONTROL.name: CONTROL}
+        # A resumed run seals the file even if it invents nothing more.
+        self._invented = JsonLines(run.scenarios()) if run.scenarios().is_file() else None
         self._traces = None if inline else Traces(run)
         self._blobs = run.path / "blobs"
         self._trials = JsonLines(run.path / "trials.jsonl")
@@ -114,7 +115,7 @@ class RunRecord:
         self._held: list[Verdict] = []
         self._evidence = JsonLines(run.evidence()) if consults else None
         self._files = [self._trials, self._observations, self._verdicts]
-        self._files += [self._evidence] if self._evidence is not None else []
+        self._files += [one for one in (self._evidence, self._invented) if one is not None]
 
     def trials(self, batch: Sequence[Trial]) -> None:
         known = self._scenarios
