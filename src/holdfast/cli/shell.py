@@ -43,13 +43,13 @@ def _described(folder: Path) -> str:
     from holdfast.errors import UserError
     from holdfast.report.safe import one_line
     from holdfast.store.record import trials, verdicts
-    from holdfast.store.rundir import RunDir
+    from holdfast.store.rundir import RunDir, verdict_files
     from holdfast.world.kept_world import read
 
     try:
         run = RunDir(Path(read(folder).run))
         scenario = next((trial.scenario for trial in trials(run) if trial.id == folder.name), "")
-        found = [one for path in run.verdict_files() for one in verdicts(path) if one.trial == folder.name]
+        found = [one for path in verdict_files(run) for one in verdicts(path) if one.trial == folder.name]
     except (OSError, UserError):
         return f"{folder.name}  (its run is gone)"
     rules = [f"{one.invariant} {one.outcome}" for one in found if one.outcome not in ("pass", "n/a")]

@@ -66,18 +66,10 @@ def trial_session(
     `known` has tool results of other trials of the run, by the identity of the call.
     """
     trial, observation = traced.trial, traced.seen
-    again = "holdfast run --trial repeats it"
-    if only_obeyed(traced):
-        return LeftOutTrace(
-            trial.id, f"it failed because the agent obeyed an attack, which no contract judges: {again}"
-        )
-    if trial.task.changes_request:
-        return LeftOutTrace(trial.id, f"a mutation changed the request itself, which a session cannot store: {again}")
     task, scenario = trial.task, trial.scenario
-    if task.user is not UNSET and any(one.plane == "context" and one.target == "input" for one in scenario.injections):
-        return LeftOutTrace(
-            trial.id, f"an attack changed the messages of its simulated user, and the originals are not stored: {again}"
-        )
+    obstacle = _obstacle(traced)
+    if obstacle:
+        return LeftOutTrace(trial.id, f"{obstacle}: holdfast run --trial repeats it")
     responses = (*(one for _, one in given_replies(observation)), *_spares(observation, known))
     unkept = next((why for one in responses if (why := unkept_reply(one))), "")
     if unkept:
@@ -97,6 +89,18 @@ def trial_session(
         fired=_fired(scenario, observation.ledger),
     )
     return TrialSession(session, tuple(_notes(trial.id, observation, session)))
+
+
+def _obstacle(traced: TracedTrial) -> str:
+    """Why a session cannot hold this trial; empty if it can."""
+    task, scenario = traced.trial.task, traced.trial.scenario
+    if only_obeyed(traced):
+        return "it failed because the agent obeyed an attack, which no contract judges"
+    if task.changes_request:
+        return "a mutation changed the request itself, which a session cannot store"
+    if task.user is not UNSET and any(one.plane == "context" and one.target == "input" for one in scenario.injections):
+        return "an attack changed the messages of its simulated user, and the originals are not stored"
+    return ""
 
 
 def given_replies(observation: Observation) -> Iterator[tuple[TraceEvent, RecordedResponse]]:

@@ -12,7 +12,7 @@ from holdfast.model.run_warning import STATEFUL, RunNote, RunWarning
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
-from holdfast.store.rundir import RunDir, RunEnd
+from holdfast.store.rundir import RunDir, RunEnd, sealed_documents
 from holdfast.store.seals import Seal
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class RunLog:
         self.notes: tuple[RunNote, ...] = before.notes if before else ()
         self.background: tuple[RunNote, ...] = before.background if before else ()
         """The executor's notes about the trials' worlds."""
-        self._documents = run.sealed_documents()
+        self._documents = sealed_documents(run)
         """Copies made before an agent runs, which could change the originals."""
         self.unrun = 0
         """The number of trials that fail-fast left out."""

@@ -265,28 +265,32 @@ class RunDir:
         """Scenarios that a planner invented, each once; only if a trial ran in one."""
         return self.path / "scenarios.jsonl"
 
-    def verdict_files(self) -> list[Path]:
-        """All files of verdicts, newest last."""
-        files = (path for path in self.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
-        return sorted(files, key=number_of)
-
     def observation_files(self) -> list[Path]:
         return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())
 
-    def record_files(self) -> list[Path]:
-        """Everything that a verdict is based on: the manifest, the spec, and the records."""
-        optional = [path for path in (self.evidence(), self.scenarios()) if path.is_file()]
-        lines = [self.path / "trials.jsonl", *self.observation_files(), self.verdicts()]
-        return [*self.document_files(), *lines, *optional]
 
-    def sealed_documents(self) -> dict[str, Seal]:
-        """The current seals of the documents."""
-        return {path.name: seal for path in self.document_files() if (seal := seal_of(path)) is not None}
+def verdict_files(run: RunDir) -> list[Path]:
+    """All files of verdicts, newest last."""
+    files = (path for path in run.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
+    return sorted(files, key=number_of)
 
-    def document_files(self) -> list[Path]:
-        """What is written before the first trial."""
-        part = self.path / "part.json"
-        return [self.path / "run.json", self.path / "spec.yaml", *([part] if part.is_file() else ())]
+
+def record_files(run: RunDir) -> list[Path]:
+    """Everything that a verdict is based on: the manifest, the spec, and the records."""
+    optional = [path for path in (run.evidence(), run.scenarios()) if path.is_file()]
+    lines = [run.path / "trials.jsonl", *run.observation_files(), run.verdicts()]
+    return [*document_files(run), *lines, *optional]
+
+
+def sealed_documents(run: RunDir) -> dict[str, Seal]:
+    """The current seals of the documents."""
+    return {path.name: seal for path in document_files(run) if (seal := seal_of(path)) is not None}
+
+
+def document_files(run: RunDir) -> list[Path]:
+    """What is written before the first trial."""
+    part = run.path / "part.json"
+    return [run.path / "run.json", run.path / "spec.yaml", *([part] if part.is_file() else ())]
 
 
 def under_way(run: RunDir) -> bool:

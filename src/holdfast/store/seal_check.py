@@ -9,7 +9,7 @@ from holdfast.errors import UserError
 from holdfast.model.spec import run_command
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import name_here
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, record_files
 from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, seal_of
 
 
@@ -42,7 +42,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
 
 def _differing(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:
     """The files that are missing, and those that changed."""
-    paths = {path.name: path for path in run.record_files()}
+    paths = {path.name: path for path in record_files(run)}
     names = sorted(paths.keys() | sealed.keys())
     missing = [name for name in names if name not in paths or not paths[name].exists()]
     return missing, [name for name in names if name not in missing and seal_of(paths[name]) != sealed.get(name)]

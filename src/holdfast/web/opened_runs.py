@@ -13,7 +13,7 @@ from holdfast.errors import UserError
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.stored import look
 from holdfast.store.run_names import is_damaged, is_run, run_folder
-from holdfast.store.rundir import RunDir, under_way
+from holdfast.store.rundir import RunDir, record_files, under_way
 from holdfast.web.live_run import LiveRun
 from holdfast.web.run_id import is_run_id
 
@@ -123,7 +123,7 @@ class OpenedRuns:
 def stamp_of(run: RunDir) -> tuple[object, ...]:
     """A fingerprint of a run: the sizes and times of its files."""
     stamp: list[object] = []
-    for path in (run.path / "ended.json", *run.record_files()):
+    for path in (run.path / "ended.json", *record_files(run)):
         try:
             about = os.stat(path)
             stamp.append((path.name, about.st_ino, about.st_size, about.st_mtime_ns))

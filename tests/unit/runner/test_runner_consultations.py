@@ -12,7 +12,7 @@ from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.world import Evidence
 from holdfast.runner.consultations import Consultations, Waiting, asks_a_model
 from holdfast.store.record import Consulted, RunRecord, StoredAdvice
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, record_files
 
 JUDGE = Invariant("j", "llm_as_judge", {"model": "m", "criteria": "c"})
 PLAIN = Invariant("p", "completes")
@@ -100,12 +100,12 @@ def test_what_was_said_is_found_again_and_sealed(tmp_path: Path) -> None:
     sealed, said = record.seal()
     record.close()
     assert (sealed["evidence-0.jsonl"].lines, said) == (3, ())
-    assert run.evidence() in run.record_files()
+    assert run.evidence() in record_files(run)
     heard = StoredAdvice(run)
     assert heard.get("t", "a") == Evidence({"n": 2}), "the last counts"
     assert heard.get("t", "b") == Evidence({"n": 1})
     assert heard.get("u", "a") is None
     bare = RunDir.create(tmp_path / "runs")
     RunRecord(bare).close()
-    assert bare.evidence() not in bare.record_files()
+    assert bare.evidence() not in record_files(bare)
     assert StoredAdvice(bare).get("t", "a") is None

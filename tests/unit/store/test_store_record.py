@@ -21,7 +21,7 @@ from holdfast.store.record import (
     trials,
     verdicts,
 )
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, record_files
 from holdfast.store.seals import seal_of
 
 CALM = Scenario("calm")
@@ -64,7 +64,7 @@ def test_a_scenario_that_the_spec_does_not_have_is_stored_once(run: RunDir) -> N
     scenarios = known_scenarios(run, (CALM,))
     assert [one.trial(scenarios) for one in trials(run)] == known
     assert sealed["scenarios.jsonl"].lines == 1
-    assert run.scenarios() in run.record_files()
+    assert run.scenarios() in record_files(run)
 
 
 def test_two_scenarios_of_one_name_are_refused(run: RunDir) -> None:

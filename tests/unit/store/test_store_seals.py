@@ -17,7 +17,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import RunRecord, observations
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, record_files, sealed_documents, verdict_files, write_json
 from holdfast.store.seal_check import check
 from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, seal_of
 
@@ -137,7 +137,7 @@ def run(tmp_path):
     manifest = Manifest(RUN_DIRECTORY, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, RunOptions(part="scenario"))
     write_json(made.path / "run.json", manifest)
     (made.path / "spec.yaml").write_text("version: 1\n")
-    made.end(RunEnd(True, 1.0, sealed=sealed | made.sealed_documents()))
+    made.end(RunEnd(True, 1.0, sealed=sealed | sealed_documents(made)))
     (made.path / "score.json").write_text("{}\n")
     return made
 
@@ -184,7 +184,7 @@ def test_a_run_that_ended_is_refused_if_its_end_was_edited_or_removed(run, edit)
 
 def test_every_file_that_the_run_sealed_is_missed_and_its_edit_noticed(run):
     sealed = run.ended().sealed
-    assert set(sealed) == {path.name for path in run.record_files()}
+    assert set(sealed) == {path.name for path in record_files(run)}
     for name in sealed:
         before = (run.path / name).read_bytes()
         for change in (lambda path: path.write_bytes(path.read_bytes() + b"\n"), os.unlink):
@@ -238,4 +238,4 @@ def test_pipes_that_somebody_put_in_the_place_of_files_do_not_hold_us_up(run):
     assert run.ended() is None
     (run.path / "verdicts-x.jsonl").touch()
     (run.path / "verdicts-2.jsonl").touch()
-    assert [path.name for path in run.verdict_files()] == ["verdicts-1.jsonl", "verdicts-2.jsonl"]
+    assert [path.name for path in verdict_files(run)] == ["verdicts-1.jsonl", "verdicts-2.jsonl"]

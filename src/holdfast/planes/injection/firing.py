@@ -117,14 +117,18 @@ class Firing:
             delivery = came.delivery if reply.delivery is AS_IT_IS else reply.delivery
             reply = replace(came, value=reply.value, delivery=delivery)
         self.outcome, self._planted = reply, ctx.planted
+        self._record(reply, came, ctx.idle)
+        return reply
+
+    def _record(self, reply: Reply, came: Reply | None, idle: str) -> None:
+        """Notes in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
         resent = reply.delivery != (AS_IT_IS if came is None else came.delivery)
         unchanged = not resent and self._unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
-        why = ctx.idle if unchanged else ""
+        why = idle if unchanged else ""
         change = "" if unchanged or resent or came is None else describe_change(self._value, reply.value)
         planted = self._new_canaries(reply.value)
         self._note("no_effect" if unchanged else "met", got, canaries=planted, why=why, change=change)
-        return reply
 
     def lose(self, why: str) -> None:
         """Nothing of its effect arrived: if it had changed something, another fault erased that."""

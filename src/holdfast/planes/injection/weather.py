@@ -240,8 +240,7 @@ class Weather:
 
         In a replayed trial the recording answers. It finds the tool by one of `names`, or by the call's target. The
         modes of the faults that were met are added to `modes`, by index; `sent` is called when the call is forwarded.
-        `fits` says whether the agent's side accepts a value; `receives` converts a reply to the form in which it
-        arrives.
+        `fits` says whether the agent accepts a value; `receives` converts a reply to the form in which it arrives.
         """
         if self.recorded is not None and names != () and self.recorded.answers_for(call.plane, call.target):
             known_by = names or (call.target,)

@@ -47,6 +47,20 @@ def run_document(run: Run) -> dict[str, Any]:
         "promises": [asdict(one) for one in run.promises],
         "tolerated": score.tolerated,
         "counts": score.counts,
+        **_origin(run),
+        "noun": cases.noun(run),
+        "rules": list(rules(run)),
+        "columns": list(columns(run)),
+        "has_matrix": wording.has_matrix(run),
+        **_cases(run),
+        "parts": [],
+        **(hunt_document(run.hunt, run.spec_path) if run.hunt else {}),
+    }
+
+
+def _origin(run: Run) -> dict[str, Any]:
+    """Where the run comes from, and how far it went."""
+    return {
         "seed": str(run.seed),
         "isolation": run.isolation,
         "version": run.version,
@@ -57,13 +71,6 @@ def run_document(run: Run) -> dict[str, Any]:
         "complete": run.complete,
         "resume": "" if run.complete or run.running else wording.resume(run),
         "folder": run.path,
-        "noun": cases.noun(run),
-        "rules": list(rules(run)),
-        "columns": list(columns(run)),
-        "has_matrix": wording.has_matrix(run),
-        **_cases(run),
-        "parts": [],
-        **(hunt_document(run.hunt, run.spec_path) if run.hunt else {}),
     }
 
 

@@ -19,7 +19,7 @@ from holdfast.report.decisive import Decisive
 from holdfast.runner.past.stored import look
 from holdfast.store.record import trials, verdicts
 from holdfast.store.run_names import parts_of, stored_runs
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, verdict_files
 
 
 def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str, tuple[FailedTask, ...]]:
@@ -81,7 +81,7 @@ def _failed_in_trials(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
 def _last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
     """The last verdict of each rule on each trial. A rejudging counts, unless its rules are from another file."""
     last: dict[tuple[str, str], Verdict] = {}
-    for path in run.verdict_files():
+    for path in verdict_files(run):
         own = path == run.verdicts()
         judged = (verdict for verdict in verdicts(path) if own or verdict.invariant in rules)
         last |= {(verdict.trial, verdict.invariant): verdict for verdict in judged}

@@ -25,7 +25,7 @@ from holdfast.store.blobs import Named
 from holdfast.store.record import read_trial
 from holdfast.store.record_lines import read_lines
 from holdfast.store.run_names import PARTS
-from holdfast.store.rundir import Manifest, RunDir, RunEnd
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, record_files
 from holdfast.store.seal_check import check
 from holdfast.store.seals import seal_of
 
@@ -298,7 +298,7 @@ def _end(
             *(RunNote("merged", text) for text in notes),
             *(RunNote("unsealed", text) for text in dict.fromkeys(warnings)),
         ),
-        {path.name: seal for path in run.record_files() if (seal := seal_of(path)) is not None},
+        {path.name: seal for path in record_files(run) if (seal := seal_of(path)) is not None},
         tuple(dict.fromkeys(one for end in ends for one in end.isolation)),
         unasked=sum(end.unasked for end in ends),
         stopped_by=next((end.stopped_by for end in ends if end.stopped_by), ""),

@@ -33,7 +33,7 @@ from holdfast.runner.start import stored_spec
 from holdfast.score import Tally
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import StoredAdvice, StoredObservations, known_scenarios
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of, verdict_files
 from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
 from holdfast.store.view import command
@@ -145,7 +145,7 @@ def _what_is_asked(spec: Spec) -> bytes:
 
 def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: Iterable[_Given]) -> Path:
     """Write all verdicts or none, add them to the tally, and return the file's path."""
-    path = run.verdicts(1 + max((number_of(file) for file in run.verdict_files()), default=0))
+    path = run.verdicts(1 + max((number_of(file) for file in verdict_files(run)), default=0))
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)  # left by a rejudging that was killed
     lines = JsonLines(unfinished)
