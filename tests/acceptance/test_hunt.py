@@ -6,12 +6,16 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from cli import MakeProject, Project, contract, python, rule, rundir
 
+from holdfast.cli.hunt_job import write_causes
+from holdfast.hunt.evidence import Count, Coverage
+from holdfast.hunt.result import HuntedCause, HuntResult
 from page_documents import documents
 
 SHOP = """
@@ -190,6 +194,34 @@ def test_write_appends_what_a_file_does_not_have(project: MakeProject) -> None:
         written = yaml.safe_load(made.read("causes.yaml"))["chaos_matrix"]
         assert [one["tool_faults"] for one in written] == [[{"tool": "charge", "mode": "lost_reply", "on_call": 1}]]
     assert made.cli("hunt", "--write", "agent.py", "--json").json["errors"][0]["code"] == "file-unusable"
+
+
+MINE = {"name": "mine", "tool_faults": [{"tool": "charge", "mode": "error"}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "before"),
+    [
+        ("chaos_matrix: []\n", []),
+        ("chaos_matrix:", []),
+        ("chaos_matrix:\n  - name: mine\n    tool_faults: [{tool: charge, mode: error}]", [MINE]),
+        ("chaos_matrix:\n- name: mine\n  tool_faults: [{tool: charge, mode: error}]\n", [MINE]),
+        ("chaos_matrix: [{name: mine, tool_faults: [{tool: charge, mode: error}]}]", [MINE]),
+    ],
+)
+def test_write_keeps_what_a_file_of_any_layout_has(tmp_path: Path, text: str, before: list[Any]) -> None:
+    path = tmp_path / "causes.yaml"
+    path.write_text(text)
+    scenario = {"name": "hunt-1", "tool_faults": [{"tool": "charge", "mode": "lost_reply", "on_call": 1}]}
+    cause = HuntedCause("hunt-1", ("once",), "done-twice", (), 1, 1, 0, 1, scenario, "t", False)
+    none = Count(0, 0, 0, 0, 0)
+    found = HuntResult(1, 1, "done", (cause,), (), (), (), Coverage(none, none), ())
+    write_causes(path, found)
+    written = path.read_text()
+    assert yaml.safe_load(written) == {"chaos_matrix": [*before, scenario]}
+    assert written.count("chaos_matrix") == 1
+    write_causes(path, found)
+    assert path.read_text() == written
 
 
 def test_ci_tries_known_causes_first_and_promote_takes_one(project: MakeProject) -> None:

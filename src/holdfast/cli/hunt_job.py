@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -162,27 +162,39 @@ def show_hunt(hunted: EndedHunt, prepared: PreparedJob, *, as_json: bool) -> Non
 
 def write_causes(path: Path, found: HuntResult) -> None:
     """Adds the scenarios of the causes that the file does not have yet."""
+    import yaml
+
     there = _read_causes(path)
-    new = [cause.scenario for cause in found.causes if cause.id not in there]
+    names = {entry["name"] for entry in there}
+    new = [cause.scenario for cause in found.causes if cause.id not in names]
     if not new:
         return
-    text = "".join(f"  {line}\n" for line in scenario_yaml(new).splitlines())
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(text if there else "chaos_matrix:\n" + text)
+    before = path.read_text("utf-8").rstrip() + "\n" if there else "chaos_matrix:\n"
+    text = before + _indented(new)
+    try:
+        appended = yaml.safe_load(text) == {"chaos_matrix": [*there, *new]}
+    except yaml.YAMLError:
+        appended = False
+    # A list that is laid out differently, such as [] or {…}, is written anew.
+    path.write_text(text if appended else "chaos_matrix:\n" + _indented([*there, *new]), "utf-8")
 
 
-def _read_causes(path: Path) -> set[str]:
-    """The names of the scenarios that the file has; UsageError if more could not be added to it."""
+def _indented(scenarios: Sequence[dict[str, Any]]) -> str:
+    return "".join(f"  {line}\n" for line in scenario_yaml(scenarios).splitlines())
+
+
+def _read_causes(path: Path) -> list[dict[str, Any]]:
+    """The scenarios that the file has; UsageError if more could not be added to it."""
     import yaml
 
     if not path.exists() or not path.stat().st_size:
-        return set()
+        return []
     try:
         loaded = yaml.safe_load(path.read_text("utf-8"))
-        names = {entry["name"] for entry in loaded["chaos_matrix"]}
+        scenarios = [{**entry, "name": entry["name"]} for entry in loaded["chaos_matrix"] or ()]
     except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
-        names, loaded = set(), {}
+        scenarios, loaded = [], {}
     if list(loaded) != ["chaos_matrix"]:
         what = f"--write {one_line(str(path))}: the file exists and is not a list of scenarios"
         raise UsageError(what, hint="name a new file, or one that --write has made", code="file-unusable")
-    return names
+    return scenarios
