@@ -35,15 +35,17 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
 
 
 def _wrong_references(spec: Spec) -> list[Problem]:
-    """References to code that cannot work; the code is read, not run."""
+    """References to code that cannot work, or probably cannot; the code is read, not run."""
     found = []
     for one in source_problems(spec.agent, Path(spec.path).resolve().parent):
         at = key_position(spec, one.key) or Position(1, 1)
-        found.append(
-            Problem(
-                one.message, one.key, at.line, at.column, hint=one.hint, code="bad-reference", suggestion=one.suggestion
-            )
+        problem = Problem(
+            one.message, one.key, at.line, at.column, hint=one.hint, code="bad-reference", suggestion=one.suggestion
         )
+        if not one.certain:
+            ignored = "lint-reference" in spec.ignored_warnings
+            problem = replace(problem, code="lint-reference", severity="warning", ignored=ignored)
+        found.append(problem)
     return found
 
 

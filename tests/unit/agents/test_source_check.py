@@ -15,7 +15,7 @@ SOURCES = {
     "bound.py": "if True:\n    ask = None\nelse:\n    ask = print\na, (b, *c) = 1, (2, 3)\nfor d in (): pass\n"
     "with open('x') as e: pass\ntry:\n    import nowhere as f\nexcept ImportError as g:\n    f = None\n"
     "(h := 1)\nimport os.path\n",
-    "star.py": "from sound import *\n",
+    "star.py": "from sound import  *\n",
     "dynamic.py": "globals()['ask'] = print\n",
     "lazy.py": "def __getattr__(name): return print\n",
     "broken.py": "import sys\n\nimport no_such_library.part\n",
@@ -29,13 +29,33 @@ SOURCES = {
     "pack/inner.py": "from . import other\ndef ask(prompt): ...\n",
     "decorated.py": "import functools\n@functools.cache\ndef ask(): ...\n",
     "runs.py": "open('touched', 'w')\ndef ask(prompt): ...\n",
+    "space/inner/deep.py": "def ask(prompt): ...\n",
+    "long.py": f"x = {'+'.join(['1'] * 5000)}\ndef ask(prompt): ...\n",
+    "src/apart.py": "def ask(prompt): ...\n",
+    "extend.py": "import sys\nsys.path.insert(0, 'lib')\n",
+    "extended.py": "import extend\nimport no_such_library\ndef ask(prompt): ...\n",
+    "site_dir.py": "import site\nsite.addsitedir('lib')\nimport no_such_library\ndef ask(prompt): ...\n",
+    "hook.py": "import sys\nsys.meta_path.insert(0, None)\n",
+    "hooked.py": "import hook\nimport no_such_library\ndef ask(prompt): ...\n",
+    "wide/__init__.py": "__path__.append('more')\n",
+    "by_module.py": "import sys\nsys.modules[__name__].ask = print\n",
+    "by_class.py": "import sys\nclass M: ask = print\nsys.modules[__name__].__class__ = M\n",
+    "by_exec.py": "import builtins\nbuiltins.exec('def a' 'sk(p): ...')\n",
+    "by_match.py": "match [print]:\n    case [ask]: pass\n",
+    "by_name.py": "import registry\nregistry.fill(__name__)\n",
+    "registry.py": "def fill(name): ...\n",
+    "logs.py": "import logging\nlog = logging.getLogger(__name__)\nif __name__ == '__main__': pass\n",
+    "patched.py": "import patch\n",
+    "patch.py": "import patched\npatched.ask = print\n",
+    "itself.py": "import itself as me\nme.ask = print\n",
+    "later.py": "def ask(prompt, other): ...\nask.__defaults__ = (1,)\n",
 }
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for name, text in SOURCES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -46,7 +66,9 @@ def root(tmp_path: Path) -> Path:
         "sound:ask", "sound:later", "sound:Bot", "sound:bot", "sound:bot.answer", "value:later", "bound:ask", "bound:b",
         "bound:c", "bound:d", "bound:e", "bound:f", "bound:h", "bound:os", "star:ask", "dynamic:ask", "lazy:ask",
         "path:ask", "typed:ask", "circle:ask", "none:words", "pack.inner:ask", "pack:inner", "decorated:ask",
-        "json:loads", "os.path:join", "sys:exit", "math:sqrt", "runs:ask",
+        "json:loads", "os.path:join", "sys:exit", "math:sqrt", "runs:ask", "space.inner.deep:ask", "long:ask",
+        "extended:ask", "site_dir:ask", "hooked:ask", "wide.elsewhere:ask", "by_module:ask", "by_class:ask",
+        "by_exec:ask", "by_match:ask", "by_name:ask",
     ],
 )  # fmt: skip
 def test_what_may_work_is_not_a_problem_and_is_not_run(root: Path, endpoint: str) -> None:
@@ -55,11 +77,20 @@ def test_what_may_work_is_not_a_problem_and_is_not_run(root: Path, endpoint: str
 
 
 @pytest.mark.parametrize(
+    ("endpoint", "suggestion"),
+    [("sound:aks", "ask"), ("sound:nothing_like_it", ""), ("logs:ask", ""), ("logs:logg", "log")],
+)
+def test_a_name_that_the_module_next_to_the_spec_does_not_contain_is_an_error(
+    root: Path, endpoint: str, suggestion: str
+) -> None:
+    (found,) = source_problems(AgentSpec("python", endpoint), root)
+    assert (found.key, found.suggestion, found.certain) == ("agent.endpoint", suggestion, True)
+
+
+@pytest.mark.parametrize(
     ("endpoint", "suggestion", "place"),
     [
         ("soundd:ask", "sound", ""),
-        ("sound:aks", "ask", ""),
-        ("sound:nothing_like_it", "", ""),
         ("value:ask", "", ""),
         ("value:text", "", ""),
         ("nowhere.at.all:f", "", ""),
@@ -70,11 +101,23 @@ def test_what_may_work_is_not_a_problem_and_is_not_run(root: Path, endpoint: str
         ("none:ask", "", ""),
         ("none:two", "", ""),
         ("none:named", "", ""),
+        ("later:ask", "", ""),
+        ("patched:ask", "", ""),
+        ("itself:ask", "", ""),
+        ("sound:prompt", "", ""),
     ],
 )
-def test_what_cannot_work(root: Path, endpoint: str, suggestion: str, place: str) -> None:
+def test_what_a_run_will_try_is_a_warning(root: Path, endpoint: str, suggestion: str, place: str) -> None:
     (found,) = source_problems(AgentSpec("python", endpoint), root)
-    assert (found.key, found.suggestion, place in found.message) == ("agent.endpoint", suggestion, True)
+    assert (found.key, found.suggestion, found.certain) == ("agent.endpoint", suggestion, False)
+    assert place in found.message
+
+
+@pytest.mark.parametrize("python_path", ["src", "${NOT_KNOWN_YET}/src"])
+def test_python_path_is_relative_to_the_spec(root: Path, python_path: str) -> None:
+    agent = AgentSpec("python", "apart:ask", env={"PYTHONPATH": python_path})
+    assert list(source_problems(agent, root)) == []
+    assert len(list(source_problems(AgentSpec("python", "apart:ask"), root))) == 1
 
 
 def test_every_reference_of_the_section(root: Path) -> None:

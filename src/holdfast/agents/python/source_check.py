@@ -1,46 +1,75 @@
 """Whether the `module:attribute` references of an agent can work, read from source: nothing of the user's is run.
 
-Only what is certain to fail is a problem. A module that fills its own names (`globals()`, a star import,
-`__getattr__`) or changes `sys.path` is left to `doctor` and to the run, which import it.
+Only an import can tell for sure, so nearly every finding is a warning. An error needs the module's source next to the
+spec, no construct that could fill its names, and a name that none of the user's files involved even contains.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import re
+import symtable
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import decode_source, resolve_name
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from holdfast.model.spec import AgentSpec
 
-_FILLS_ITSELF = ("globals", "vars", "exec", "setattr", "locals")
-_DEPTH = 20
+_FILLS_NAMES = {
+    "*", "__builtins__", "__class__", "__dict__", "__getattr__", "__import__", "__loader__", "__name__", "__path__",
+    "__setattr__", "__spec__", "_getframe", "builtins", "ctypes", "currentframe", "eval", "exec", "f_globals",
+    "globals", "import_module", "importlib", "locals", "meta_path", "modules", "path_hooks", "runpy", "setattr", "vars",
+}  # fmt: skip
+"""Words of code that may set names of a module, or replace it; `*` is that of an import."""
+_HARMLESS = re.compile(r"__name__\s*==|getLogger\(__name__\)")
+_FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+_VALUE = ast.Constant | ast.List | ast.Dict | ast.Tuple | ast.Set | ast.JoinedStr
+_FILES_READ = 50
 """Modules of the user's own that import each other, at most."""
 
 
+class _File(NamedTuple):
+    """A module of the user's own."""
+
+    place: str
+    text: str
+    tree: ast.Module
+    package: str
+
+    @property
+    def words(self) -> set[str]:
+        return {word.strip() for word in re.findall(r"\w+|(?<=import)\s*\*", _HARMLESS.sub("", self.text))}
+
+
 class SourceProblem(Struct, frozen=True):
-    """Why a reference cannot work."""
+    """Why a reference cannot work, or why it probably cannot."""
 
     key: str
     message: str
     hint: str = ""
     suggestion: str = ""
+    certain: bool = False
 
 
 def source_problems(agent: AgentSpec, root: Path) -> Iterator[SourceProblem]:
-    """What is certainly wrong with the references of the section, each key once."""
-    folders = [str(root), *agent.env.get("PYTHONPATH", "").split(os.pathsep), *sys.path]
-    modules = _Modules([folder for folder in folders if folder], root)
+    """What is wrong with the references of the section, each key once."""
+    python_path = agent.env.get("PYTHONPATH", "")
+    more = [str(root / folder) for folder in python_path.split(os.pathsep) if folder]
+    modules = _Modules([str(root), *more, *filter(None, sys.path)], root)
     for key, path in references_of(agent):
-        problem = modules.problem_of(key, path)
-        if problem is not None:
-            yield problem
+        # Unusual source, such as a sum of 5,000 texts, can fail in the reading itself. Then only a run can tell.
+        with suppress(Exception):
+            problem = modules.problem_of(key, path)
+            if problem is not None and not ("${" in python_path and not problem.certain):
+                yield problem
 
 
 def references_of(agent: AgentSpec) -> Iterator[tuple[str, str]]:
@@ -64,21 +93,21 @@ class _Modules:
 
     def problem_of(self, key: str, path: str) -> SourceProblem | None:
         name, _, attribute = path.partition(":")
-        if not name or not attribute or "{{" in path or "${" in path:
-            return None
-        found = self.find(name)
-        if found is None:
-            near = _nearest(name, self._beside())
-            message = f"cannot import {name!r}: no such module is installed or next to the spec"
-            return SourceProblem(key, message, _meant(near), near)
-        source = _source(found)
-        if source is None:
+        top = name.partition(".")[0]
+        if not attribute or "{{" in path or "${" in path or top in sys.stdlib_module_names or top in sys.modules:
             return None
         try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError) as broken:
-            return self._broken_source(key, name, found, broken)
-        return self._failing_import(key, found, tree, {name}) or _wrong_attribute(key, path, attribute, found, tree)
+            files = self._own_files(name)
+        except SyntaxError as broken:
+            message = f"a run will try to import {name!r}: {broken.filename}:{broken.lineno}: {broken.msg}"
+            return SourceProblem(key, message, "fix the file")
+        if name in files:
+            return self._missing_import(key, files) or self._wrong_attribute(key, path, files)
+        if self.find(name) is not None or any(file.words & _FILLS_NAMES for file in files.values()):
+            return None
+        near = _nearest(name, [entry.removesuffix(".py") for entry in os.listdir(self._root)])
+        message = f"{name!r} is neither installed nor next to the spec; a run will try to import it"
+        return SourceProblem(key, message, _meant(near), near)
 
     def find(self, name: str) -> ModuleSpec | None:
         """The module as the import system finds it. `importlib.util.find_spec` would import the packages above it."""
@@ -100,131 +129,92 @@ class _Modules:
                 return found
         return None
 
-    def _beside(self) -> list[str]:
-        try:
-            return [entry.removesuffix(".py") for entry in os.listdir(self._root)]
-        except OSError:
-            return []
-
-    def _broken_source(self, key: str, name: str, found: ModuleSpec, broken: Exception) -> SourceProblem:
-        line, why = (broken.lineno, broken.msg) if isinstance(broken, SyntaxError) else (1, str(broken))
-        message = f"cannot import {name!r}: {self._shown(found)}:{line}: {why}"
-        return SourceProblem(key, message, "fix the file")
-
-    def _failing_import(self, key: str, found: ModuleSpec, tree: ast.Module, read: set[str]) -> SourceProblem | None:
-        """The first import that must fail, in the module or in a module next to the spec that it imports."""
-        if any(isinstance(node, ast.Attribute) and node.attr == "path" for node in ast.walk(tree)):
-            return None  # it may change sys.path
-        for line, name in _imports(tree):
-            inner = self.find(name.partition(".")[0])
-            if inner is None:
-                message = f"cannot import {name!r}: {self._shown(found)}:{line} imports it, and it is not installed"
-                return SourceProblem(key, message, f"pip install {name.partition('.')[0]}")
-            if name in read or len(read) > _DEPTH or not self._is_users(inner) or (text := _source(inner)) is None:
+    def _own_files(self, name: str) -> dict[str, _File]:
+        """The module, the packages around it, and all modules of the user's own that these import."""
+        files = dict[str, _File]()
+        waiting = [name[: dot.start()] for dot in re.finditer(r"\.|$", name)]
+        while waiting and len(files) < _FILES_READ:
+            name = waiting.pop()
+            found = None if name in files else self.find(name)
+            origin = (found and found.origin) or ""
+            place = origin.removeprefix(f"{self._root}{os.sep}")
+            if found is None or place == origin or not place.endswith(".py") or "-packages" in place:
                 continue
-            read.add(name)
-            try:
-                inner_tree = ast.parse(text)
-            except (SyntaxError, ValueError) as broken:
-                return self._broken_source(key, name, inner, broken)
-            if problem := self._failing_import(key, inner, inner_tree, read):
-                return problem
+            text = decode_source(Path(origin).read_bytes())
+            files[name] = _File(place, text, ast.parse(text, place), found.parent or "")
+            waiting += [each for node in ast.walk(files[name].tree) for each in _imports(node, files[name].package)]
+        return files
+
+    def _missing_import(self, key: str, files: Mapping[str, _File]) -> SourceProblem | None:
+        """The first absolute import at the top of a file for which there is nothing to import."""
+        if any({"path", "addsitedir", *_FILLS_NAMES} & file.words for file in files.values()):
+            return None  # it may change where modules are found
+        for file in files.values():
+            for node in file.tree.body:
+                for top in (name.partition(".")[0] for name in _imports(node, "")):
+                    if self.find(top) is None:
+                        message = (
+                            f"{file.place}:{node.lineno} imports {top!r}, which is not installed; a run will try it"
+                        )
+                        return SourceProblem(key, message, f"pip install {top}")
         return None
 
-    def _is_users(self, found: ModuleSpec) -> bool:
-        origin = found.origin or ""
-        return origin.startswith(f"{self._root}{os.sep}") and "-packages" not in origin
-
-    def _shown(self, found: ModuleSpec) -> str:
-        return (found.origin or found.name).removeprefix(f"{self._root}{os.sep}")
-
-
-def _source(found: ModuleSpec) -> bytes | None:
-    if found.origin is None or not found.origin.endswith(".py"):
-        return None
-    try:
-        return Path(found.origin).read_bytes()
-    except OSError:
-        return None
-
-
-def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The absolute imports that are always run when the module is."""
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            yield node.lineno, node.module
-
-
-def _wrong_attribute(key: str, path: str, attribute: str, found: ModuleSpec, tree: ast.Module) -> SourceProblem | None:
-    names = _top_names(tree)
-    first, _, rest = attribute.partition(".")
-    if names is None or (found.submodule_search_locations is not None and first not in names):
-        return None  # it fills its own names, or the name may be a module of the package
-    if first not in names:
+    def _wrong_attribute(self, key: str, path: str, files: Mapping[str, _File]) -> SourceProblem | None:
+        module, _, attribute = path.partition(":")
+        first, _, rest = attribute.partition(".")
+        file = files[module]
+        names = set(_bound_names(symtable.symtable(file.text, file.place, "exec")))
+        if first in names:
+            return _wrong_endpoint(key, path, first, file.tree) if key == "agent.endpoint" and not rest else None
+        if _FILLS_NAMES & file.words or (file.package == module and self.find(f"{module}.{first}")):
+            return None
         near = _nearest(first, [name for name in names if not name.startswith("__")])
-        message = f"{path!r}: module {found.name} has no attribute {first!r}"
-        return SourceProblem(key, message, _meant(near), near)
-    if key != "agent.endpoint" or rest:
-        return None
-    node = names[first]
-    if isinstance(node, ast.Constant | ast.List | ast.Dict | ast.Tuple | ast.Set | ast.JoinedStr):
-        message = f"agent.endpoint {path!r} is a value, which cannot be asked"
+        certain = len(files) < _FILES_READ and not any({first, *_FILLS_NAMES} & each.words for each in files.values())
+        message = f"{path!r}: module {module} has no attribute {first!r}" + ("" if certain else "; a run will try it")
+        return SourceProblem(key, message, _meant(near), near, certain)
+
+
+def _imports(node: ast.AST, package: str) -> list[str]:
+    """The modules that a statement may import; relative ones only if the package is known."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom) or (node.level and not package):
+        return []
+    module = resolve_name("." * node.level + (node.module or ""), package)
+    return [module, *(f"{module}.{alias.name}" for alias in node.names)]
+
+
+def _bound_names(table: symtable.SymbolTable) -> Iterator[str]:
+    """The names of the module that any statement binds, at its top or by `global`."""
+    for symbol in table.get_symbols():
+        is_bound = symbol.is_assigned() or symbol.is_imported() if table.get_type() == "module" else False
+        if is_bound or symbol.is_declared_global():
+            yield symbol.get_name()
+    for inner in table.get_children():
+        yield from _bound_names(inner)
+
+
+def _wrong_endpoint(key: str, path: str, name: str, tree: ast.Module) -> SourceProblem | None:
+    """An endpoint that looks like a value, or like a function that cannot be called with the prompt alone."""
+    bound = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+    ]
+    functions = [node for node in tree.body if isinstance(node, _FUNCTION) and node.name == name]
+    values = [node.value for node in tree.body if isinstance(node, ast.Assign) and node.targets == bound]
+    if any(isinstance(value, _VALUE) for value in values):
+        message = f"agent.endpoint {path!r} looks like a value, which cannot be asked; a run will try it"
         return SourceProblem(key, message, "name a function, or an object with invoke, ainvoke or __call__")
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
-        return _wrong_parameters(key, path, node.args)
-    return None
-
-
-def _wrong_parameters(key: str, path: str, takes: ast.arguments) -> SourceProblem | None:
-    """A function that cannot be called with the prompt alone."""
+    if len(functions) != 1 or bound or functions[0].decorator_list:
+        return None
+    takes = functions[0].args
     positional = [*takes.posonlyargs, *takes.args]
     required = len(positional) - len(takes.defaults)
     if required <= 1 and (positional or takes.vararg) and None not in takes.kw_defaults:
         return None
-    message = f"agent.endpoint {path!r} cannot be called with the prompt alone: it takes ({ast.unparse(takes)})"
+    message = f"agent.endpoint {path!r} takes ({ast.unparse(takes)}); a run will call it with the prompt alone"
     return SourceProblem(key, message, "name a function of one argument, the prompt or `messages`")
-
-
-def _top_names(tree: ast.Module) -> dict[str, ast.AST | None] | None:
-    """What the module defines at its top, with the value where there is only one; None if only running it tells."""
-    values: dict[str, ast.AST] = {}
-    bound = Counter[str]({"__doc__": 2, "__name__": 2, "__file__": 2})
-    for node in _top_nodes(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            values[node.targets[0].id] = node.value
-        for name in _bound(node):
-            bound[name] += 1
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                values[name] = node
-    for inner in ast.walk(tree):
-        if isinstance(inner, ast.Name) and inner.id in _FILLS_ITSELF:
-            return None
-        if isinstance(inner, ast.Global):
-            bound.update(dict.fromkeys(inner.names, 2))
-    if "*" in bound or "__getattr__" in bound:
-        return None
-    return {name: values.get(name) if count == 1 else None for name, count in bound.items()}
-
-
-def _top_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes whose names belong to the module: not those inside of functions and classes."""
-    for inner in ast.iter_child_nodes(node):
-        yield inner
-        if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield from _top_nodes(inner)
-
-
-def _bound(node: ast.AST) -> list[str]:
-    """The names that a node binds by itself."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [node.name]
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return [node.id]
-    return [node.name] if isinstance(node, ast.ExceptHandler) and node.name else []
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
