@@ -168,7 +168,7 @@ def _refuse_calm(planner: HuntPlanner, outcome: RunOutcome, show_calm: Callable[
         raise UserError(f"in calm, without any fault, the agent breaks {rules}", code="hunt-calm-fails", hint=hint)
     if planner.broken or any(one.error for one in planner.calm):
         show_calm(outcome)
-        raise HarnessError("Holdfast could not observe the agent's trials", code="hunt-broken")
+        raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")
     if planner.calm and not any(hunt.points.all for hunt in planner.hunts):
         raise NothingProven(
             "the agent made no call that Holdfast can see, so there is nowhere to place a fault", code="hunt-no-calls"

@@ -50,6 +50,8 @@ class PlanOutcome(Struct, frozen=True):
     """The shape of the trace and how the trial ended. Points whose own trials have the same shape are one class."""
     gave_up: bool = False
     """Whether the agent produced no answer and no write."""
+    judged: bool = True
+    """Whether the trial says something about the rules: one passed or failed, and none ended in an error."""
 
 
 class FaultCause(Struct, frozen=True):
@@ -119,13 +121,13 @@ class Trials:
         self.sites = 0
         self.enabled_by: dict[int, Plan] = {}
         """By site that was added later: the fewest faults under which the agent reached it."""
-        self._late_sites: set[int] = set()
+        self.late_sites: set[int] = set()
         self._by_shape: dict[tuple[int, str, tuple[str, ...], int], int] = {}
         self.add_points(points)
 
     def add_points(self, points: Sequence[Point]) -> None:
         if self.points:
-            self._late_sites |= {point.site for point in points} - self.at_site.keys()
+            self.late_sites |= {point.site for point in points} - self.at_site.keys()
         for number, point in enumerate(points, len(self.points)):
             self.at_site[point.site] = self.at_site.get(point.site, 0) | 1 << number
             self.ladders.setdefault(point.site, []).append(number)
@@ -145,7 +147,7 @@ class Trials:
     def add(self, outcome: PlanOutcome) -> None:
         self.outcomes.append(outcome)
         self.of_plan.setdefault(outcome.plan, []).append(outcome)
-        for site in self._late_sites:
+        for site in self.late_sites:
             enabling = self.enabled_by.get(site, -1)
             met = outcome.met & ~self.at_site[site]
             if outcome.reached >> site & 1 and (enabling < 0 or met.bit_count() < enabling.bit_count()):
@@ -158,7 +160,7 @@ class Trials:
                 self.ended_by[number] += 1
         if outcome.plan == outcome.met and outcome.plan.bit_count() == 1:
             self._classify(outcome)
-        if not outcome.failures:
+        if outcome.judged and not outcome.failures:
             self._hold(outcome.met)
 
     def _hold(self, met: int) -> None:
@@ -230,6 +232,14 @@ class Trials:
                     tried |= 1 << number
         return tried & ~met
 
+    def never_judged(self) -> int:
+        """The points whose own trials judged no rule, so that further ones are not worth their cost."""
+        silent = 0
+        for plan, runs in self.of_plan.items():
+            if plan.bit_count() == 1 and len(runs) >= len(self.held) and not any(one.judged for one in runs):
+                silent |= plan
+        return silent & ~self.held[0]
+
     def count(self, plan: Plan, failure: str) -> tuple[int, int]:
         """How often the plan itself failed like that, of how many runs."""
         runs = self.of_plan.get(plan, ())
@@ -268,6 +278,7 @@ class Closed:
         """By point: the points that fail together with it."""
         self.larger: list[Plan] = []
         self.never_met = trials.never_met()
+        self.never_judged = trials.never_judged()
         self.apart: dict[int, int] = {}
         """By point: the points that cannot be met together with it."""
         for points, _ in failing:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from holdfast.hunt.evidence import Plan, PlanOutcome
 from holdfast.hunt.points import HuntSite, Points, boundaries
-from holdfast.hunt.search import Search, Shrink
+from holdfast.hunt.search import Search, Shrink, fixed_runs
 from holdfast.model.codec import digest
 from holdfast.model.judged import CallSite, Judged, JudgedTrial
 from holdfast.model.scenario import Scenario
@@ -27,8 +27,6 @@ from holdfast.plan.serving import EVERY_RULE
 
 MOST_SITES = 40
 """Call sites of one prompt whose points are tried; the points of further ones stay open."""
-KNOWN_RUNS = 3
-"""How often a known cause is tried alone, if the agent is not deterministic."""
 LATER_CALLS = 2
 """How many calls more than in calm a target may have, for the further ones to be sites: an agent that retries for ever
 does not fill the plan."""
@@ -89,7 +87,9 @@ class HuntPlanner:
         self.done = False
         """There is nothing left to try."""
         self.broken = False
-        """Holdfast or a provider failed in every trial of a round."""
+        """Holdfast or a provider failed in every trial of a round, or no rule could be judged."""
+        self.rule_errors = Counter[str]()
+        """By rule: trials in which its check ended in an error."""
 
     def next(self, judged: Judged) -> Sequence[Trial]:
         if not self._begun:
@@ -193,9 +193,12 @@ class HuntPlanner:
                 outcomes = self._outcomes(hunt, trials if hunt.plans else ())
                 if self.broken:
                     return ()
+                if self.noisy:
+                    hunt.search.expect_noise()
                 hunt.plans = hunt.asks.next(outcomes)
-                if self.options.only_known:  # a few times each if the agent is not deterministic
-                    runs = self.options.confirm_live or (KNOWN_RUNS if self.noisy else 1)
+                self.noisy = hunt.search.trials.noisy
+                if self.options.only_known:
+                    runs = self.options.confirm_live or fixed_runs(self.noisy)
                     hunt.plans = [plan for plan in hunt.known for _ in range(runs)] if first else []
                 if hunt.plans:
                     return self._round(hunt, hunt.plans)
@@ -205,6 +208,7 @@ class HuntPlanner:
     def _outcomes(self, hunt: TaskHunt, trials: Sequence[JudgedTrial]) -> list[PlanOutcome]:
         # A plan whose trial our side broke is asked for again by the search; but not for ever.
         self.broken = bool(trials) and all(one.error for one in trials)
+        before = any(one.outcome.judged for other in self.hunts for one in other.tried if one.outcome.plan)
         calm = [] if hunt.tried or self._waiting else self._by_task()[hunt.task]
         outcomes = []
         for one in (*calm, *trials):
@@ -215,18 +219,23 @@ class HuntPlanner:
             outcome = self._outcome(hunt, plan, one)
             hunt.tried.append(Tried(one.trial, outcome, one.reasons))
             outcomes.append(outcome)
+            self.rule_errors.update(_rule_errors(one))
+        self.broken |= bool(trials) and not before and all(map(_is_broken, trials))
         self._waiting = {}
         return outcomes
 
     def _outcome(self, hunt: TaskHunt, plan: Plan, one: JudgedTrial) -> PlanOutcome:
         met, reached = hunt.points.outcome(plan, one)
         gave_up = one.ending != "answered" and hunt.points.lasting(met) and not self.writes(one, certain=True)
-        excused = {v.rule for v in one.verdicts if gave_up or v.rule in self._timed} - set(self._named)
+        left_out = self._timed - set(self._named)
         # A rule about failing tools or models says nothing where these were only late.
-        excused |= {rule for rule, planes in self._failing.items() if not hunt.points.disturbs(met, planes)}
-        failed = (v for v in one.verdicts if v.outcome == "fail" and v.rule not in excused)
+        left_out |= {rule for rule, planes in self._failing.items() if not hunt.points.disturbs(met, planes)}
+        verdicts = [v for v in one.verdicts if v.rule not in left_out]
+        failed = (v for v in verdicts if v.outcome == "fail" and (not gave_up or v.rule in self._named))
         failures = tuple(dict.fromkeys(f"{v.rule}\n{v.code}" for v in failed))
-        return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures)
+        outcomes = {v.outcome for v in verdicts}
+        judged = bool(failures) or ("pass" in outcomes and "error" not in outcomes)
+        return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, judged)
 
     def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
         """The calls that change something: of tools those that rules are about, or all if no rule names one; but none
@@ -272,6 +281,16 @@ def _unstable(trials: Sequence[JudgedTrial]) -> list[CallSite]:
         (call for call, count in counts.items() if count < len(trials)),
         key=lambda one: (one.plane, one.target, one.ordinal),
     )
+
+
+def _rule_errors(one: JudgedTrial) -> set[str]:
+    return {verdict.rule for verdict in one.verdicts if verdict.outcome == "error"}
+
+
+def _is_broken(one: JudgedTrial) -> bool:
+    """Whether Holdfast, a provider or the checks failed, so that no rule was judged."""
+    judged = any(verdict.outcome in ("pass", "fail") for verdict in one.verdicts)
+    return one.error or (bool(_rule_errors(one)) and not judged)
 
 
 def _shape(one: JudgedTrial) -> str:

@@ -71,6 +71,8 @@ class Points:
         self.sites: list[HuntSite] = []
         self.all: list[HuntPoint] = []
         self._numbers: dict[tuple[str, str, int], int] = {}
+        self._complete: set[CallSite] = set()
+        """Sites that have all the points of their ladder. Those of a known cause may have only some."""
         self._by_content: dict[bytes, int] = {}
 
     def number(self, call: CallSite) -> int | None:
@@ -78,14 +80,18 @@ class Points:
         return self._numbers.get((call.plane, call.target, call.ordinal))
 
     def add(self, site: HuntSite) -> list[Point]:
-        """Adds a site with the points of its plane's ladder; none if it is known or nothing can be tried there."""
-        key = site.call.plane, site.call.target, site.call.ordinal
-        found = [] if key in self._numbers else list(self._ladder(site))
-        if not found:
+        """Adds a site, and those points of its plane's ladder that it does not have yet."""
+        if site.call in self._complete:
             return []
-        self._numbers[key] = len(self.sites)
-        self.sites.append(site)
-        return [self._add(site, injection, how) for injection, how in found]
+        self._complete.add(site.call)
+        ladder = [one for one in self._ladder(site) if _content(one[0]) not in self._by_content]
+        if not ladder:
+            return []
+        number = self._numbers.setdefault((site.call.plane, site.call.target, site.call.ordinal), len(self.sites))
+        if number == len(self.sites):
+            self.sites.append(site)
+        self.sites[number] = site  # a known cause does not say whether its site writes
+        return [self._add(site, injection, how, number) for injection, how in ladder]
 
     def plan_of(self, scenario: Scenario) -> tuple[Plan, list[Point]]:
         """The plan of a scenario's faults, and the points that it needs and that there were not."""
@@ -143,12 +149,11 @@ class Points:
                 if not (results or functions or not traits.on_calls):
                     yield injection, how
 
-    def _add(self, site: HuntSite, injection: Injection, how: Hunted, number: int | None = None) -> Point:
-        at = len(self.sites) - 1 if number is None else number
+    def _add(self, site: HuntSite, injection: Injection, how: Hunted, number: int) -> Point:
         self._by_content[_content(injection)] = len(self.all)
-        self.all.append(HuntPoint(at, injection, how))
+        self.all.append(HuntPoint(number, injection, how))
         weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
-        return Point(at, 2 * how.rung + how.lasting, weight, separate=site.write)
+        return Point(number, 2 * how.rung + how.lasting, weight, separate=site.write)
 
 
 def placed(call: CallSite, plane: Plane, mode: str, how: Hunted) -> Injection:

@@ -76,6 +76,8 @@ class HuntResult(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     met: int = 0
     """Trials in which a fault was met."""
+    not_met: tuple[str, ...] = ()
+    """Known causes that did not fail, but whose faults were not all met, or not judged: they count as not fixed."""
     only_known: bool = False
     """Only causes of earlier hunts were tried, so the coverage says nothing."""
 
@@ -87,7 +89,7 @@ class HuntResult(Struct, frozen=True):
         if self.causes:
             return 1
         if self.only_known:
-            return 0 if self.fixed else 5
+            return 0 if self.fixed and not self.not_met else 5
         return 5 if self.coverage.points.open or not self.met else 0
 
 
@@ -99,7 +101,8 @@ def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> 
         trials=trials,
         stopped=stopped,
         causes=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, found_causes(planner, h))))),
-        fixed=tuple(_fixed(planner)),
+        fixed=tuple(hunt.known[plan] for hunt in hunts for plan in hunt.search.fixed if plan in hunt.known),
+        not_met=tuple(_not_met(planner)),
         flaky=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, h.search.flaky)))),
         gave_up=tuple(one for hunt in hunts for one in _gave_up(hunt)),
         coverage=_coverage(hunts),
@@ -124,13 +127,11 @@ def found_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
     return causes
 
 
-def _fixed(planner: HuntPlanner) -> Iterator[str]:
-    """Known causes that were tried and did not fail."""
+def _not_met(planner: HuntPlanner) -> Iterator[str]:
+    """Known causes that were tried and neither failed nor count as fixed."""
     for hunt in planner.hunts:
-        for plan, name in hunt.known.items():
-            runs = [one.outcome for one in hunt.tried if one.outcome.plan == plan]
-            if runs and not any(one.failures for one in runs):
-                yield name
+        tried = [plan for plan in hunt.search.undecided if plan in hunt.search.trials.of_plan]
+        yield from (hunt.known[plan] for plan in tried if plan in hunt.known)
 
 
 def written(scenario: Scenario) -> dict[str, Any]:
@@ -226,5 +227,12 @@ def _notes(planner: HuntPlanner) -> Iterator[str]:
     for mode in planner.options.sweep if planner.hunts else ():
         if mode not in tried:
             yield f"{mode} was not tried: no write of this agent can meet it (the agent is killed only in a sandbox)"
+    for name in _not_met(planner):
+        yield f"{name} did not fail, but its faults were not all met and judged: it does not count as fixed"
+    for rule, count in sorted(planner.rule_errors.items()):
+        yield f"the check of {rule} ended in an error in {count} trials: they prove nothing"
+    silent = sum(not one.outcome.judged and bool(one.outcome.met) for hunt in planner.hunts for one in hunt.tried)
+    if silent:
+        yield f"no rule was judged in {silent} trials with faults: faults that were met only there stay open"
     if planner.noisy:
         yield "the agent is not deterministic: every cause was confirmed against calm runs"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.hunt.evidence import Closed, Coverage, FaultCause, Plan, PlanOutcome, Point, PointState, Trials, bits
-from holdfast.hunt.shrink import Shrinks
+from holdfast.hunt.shrink import Shrinks, smaller
 
 ROUND = 8
 """The most trials of one round. Fixed, so that the plans do not depend on the number of workers."""
@@ -19,6 +19,10 @@ STALE = 0.5
 """What an open pair is worth of which a neighbour on the ladder held: neighbours are often treated alike."""
 WORTH_A_TRIAL = 0.05
 """Expected coverage below which a plan is not tried."""
+FIXED_RUNS, NOISY_FIXED_RUNS = 2, 3
+"""How often a known cause must be met without a failure before it counts as fixed."""
+AUDIT_RUNS = 3
+"""Without noise: how often a cause, and each plan with one fault less, is run before the hunt ends."""
 LARGEST_PLAN = 8
 MOST_POINTS = 400
 """Points that are weighed in one round, so that planning stays quick with thousands of call sites."""
@@ -76,7 +80,8 @@ class OpenWork:
     def _survey(self) -> int:
         """Lists what is open, except what a shrink is looking at; the open points."""
         trials, level = self.trials, self._level
-        usable = (1 << len(trials.points)) - 1 & ~self._closed.failing_alone & ~self._closed.never_met
+        usable = (1 << len(trials.points)) - 1 & ~self._closed.failing_alone
+        usable &= ~self._closed.never_met & ~self._closed.never_judged
         self.open = usable & ~trials.held[level]
         for points in self._suspects:
             if points & points - 1 == 0:
@@ -222,6 +227,7 @@ class Search:
         self.trials = Trials(points, noisy=noisy)
         self.gave_up: list[PlanOutcome] = []
         """The smallest fault sets under which the agent produced neither an answer nor a write."""
+        self._only = only
         self._shrinks = Shrinks(self.trials, only)
         self._known = list(dict.fromkeys(known))
         self._order = order
@@ -238,22 +244,39 @@ class Search:
 
     @property
     def flaky(self) -> list[FaultCause]:
-        """What failed and did not confirm."""
+        """What failed and did not confirm, or was not confirmed before the budget ended."""
         proven = self._shrinks.significant()
         doubtful = [(one.cause, one.failure) for one in self._shrinks.reported if one not in proven]
-        return [self._shrinks.counted(*one) for one in dict.fromkeys([*self._shrinks.unconfirmed, *doubtful])]
+        flaky = dict.fromkeys([*self._shrinks.unconfirmed, *doubtful, *self._shrinks.unfinished()])
+        return [self._shrinks.counted(*one) for one in flaky]
 
     @property
     def fixed(self) -> list[Plan]:
-        """Known plans that no longer fail."""
-        runs = ((plan, self.trials.of_plan.get(plan, ())) for plan in self._known)
-        return [plan for plan, tried in runs if tried and not any(outcome.failures for outcome in tried)]
+        """Known plans that no longer fail although all of their faults were met."""
+        runs = fixed_runs(self.trials.noisy)
+        return [plan for plan in self._known if not self._fails(plan) and self._met_runs(plan) >= runs]
+
+    @property
+    def undecided(self) -> list[Plan]:
+        """Known plans that did not fail, but were not met, or not judged, often enough to count as fixed."""
+        runs = fixed_runs(self.trials.noisy)
+        return [plan for plan in self._known if not self._fails(plan) and self._met_runs(plan) < runs]
+
+    def _fails(self, plan: Plan) -> bool:
+        return any(outcome.failures for outcome in self.trials.of_plan.get(plan, ()))
+
+    def _met_runs(self, plan: Plan) -> int:
+        return sum(one.judged and not plan & ~one.met for one in self.trials.of_plan.get(plan, ()))
 
     @property
     def shrink_steps(self) -> dict[tuple[Plan, str], list[tuple[Plan, int, int]]]:
         """By the points and the failure of a cause: the plans that led to it, with their failed runs and their runs."""
         return {
-            (one.cause, one.failure): [(plan, *self.trials.count(plan, one.failure)) for plan in one.plans]
+            (one.cause, one.failure): [
+                (plan, *self.trials.count(plan, one.failure))
+                for plan in [*(plan for plan in one.plans if plan != one.cause), one.cause]
+                if plan in self.trials.of_plan
+            ]
             for one in self._shrinks.reported
         }
 
@@ -284,9 +307,30 @@ class Search:
             self._shrinks.add(outcome)
             if outcome.gave_up and not any(not one.met & ~outcome.met for one in self.gave_up):
                 self.gave_up = [one for one in self.gave_up if outcome.met & ~one.met] + [outcome]
-        if known := [plan for plan in self._known if plan not in self.trials.of_plan]:
+        # Two runs of one plan that ended differently: from now on no single run proves anything.
+        if any(_result(one) != _result(self.trials.of_plan[one.plan][0]) for one in outcomes):
+            self.expect_noise()
+        most = fixed_runs(self.trials.noisy)
+        if known := [plan for plan in self.undecided if len(self.trials.of_plan.get(plan, ())) < most]:
             return known[: self._round]
-        return self._shrinks.advance()[: self._round] or self._cover()
+        return self._shrinks.advance()[: self._round] or self._cover() or self._audit()[: self._round]
+
+    def expect_noise(self) -> None:
+        """Looks at all trials so far again, as those of an agent that is not deterministic."""
+        if self.trials.noisy:
+            return
+        before, self.trials = self.trials, Trials(self.trials.points, noisy=True)
+        self.trials.late_sites = before.late_sites
+        self._shrinks = Shrinks(self.trials, self._only)
+        for outcome in before.outcomes:
+            self.trials.add(outcome)
+            self._shrinks.add(outcome)
+
+    def _audit(self) -> list[Plan]:
+        """Repeats what decides about a cause: if one of them ends differently, the agent is not deterministic."""
+        causes = [] if self.trials.noisy else [one.cause for one in self._shrinks.reported]
+        plans = [plan for cause in causes for plan in [cause, *smaller(cause)]]
+        return [plan for plan in dict.fromkeys(plans) if len(self.trials.of_plan.get(plan, ())) < AUDIT_RUNS]
 
     def _cover(self) -> list[Plan]:
         """Plans that cover what is open. In each round, one trial looks for a weaker form of a known cause."""
@@ -301,6 +345,16 @@ class Search:
             if plans:
                 return plans
         return []
+
+
+def fixed_runs(noisy: bool) -> int:
+    """How often a known cause must be met without a failure before it counts as fixed."""
+    return NOISY_FIXED_RUNS if noisy else FIXED_RUNS
+
+
+def _result(outcome: PlanOutcome) -> tuple[int, tuple[str, ...]]:
+    """What a deterministic agent repeats exactly."""
+    return outcome.met, outcome.failures
 
 
 class Shrink:

@@ -22,6 +22,8 @@ MISSES = 0.3
 """With noise: how often a cause that was met does not fail the trial."""
 LARGEST_HALVED = 10
 """Plans with more faults are halved by position: they have too many parts to weigh each."""
+PROOF_RUNS = 2
+"""Without noise: runs of a minimal plan itself. All of them must fail."""
 CONFIRM_RUNS, MOST_CONFIRM_RUNS = 5, 20
 """With noise: fresh runs of a minimal plan, at least and at most."""
 FEW_CALM_RUNS, MOST_CALM_RUNS = 10, 20
@@ -52,7 +54,7 @@ def next_step(trials: Trials, points: Plan, failure: str) -> ShrinkStep:
         failed, runs = trials.count(points, failure)
         return ShrinkStep(points, result="flaky") if runs - failed >= 2 else ShrinkStep(points, [points])
     numbers = list(bits(points))
-    rests = [points & ~(1 << number) for number in numbers] if len(numbers) > 1 else []
+    rests = smaller(points)
     open_rests = [rest for rest in rests if not trials.passed(rest, failure)]
     if not open_rests:
         return _prove(trials, points, rests, failure)
@@ -60,6 +62,11 @@ def next_step(trials: Trials, points: Plan, failure: str) -> ShrinkStep:
         return ShrinkStep(points, [_half(trials, numbers, suspects, failure)])
     # No pair is left, so the cause is larger: remove one fault at a time.
     return ShrinkStep(points, open_rests[:1])
+
+
+def smaller(points: Plan) -> list[Plan]:
+    """The plans with one fault less; a single fault has none."""
+    return [rest for number in bits(points) if (rest := points & ~(1 << number))]
 
 
 def _smallest_failing(trials: Trials, points: Plan, failure: str) -> Plan:
@@ -82,9 +89,7 @@ def _prove(trials: Trials, points: Plan, rests: list[Plan], failure: str) -> Shr
         return ShrinkStep(points, result="minimal")
     if failed < runs:
         return ShrinkStep(points, result="flaky")
-    # A second trial that met the set and failed confirms it, whatever else that trial met.
-    failures = sum(failure in one.failures and not points & ~one.met for one in trials.outcomes)
-    return ShrinkStep(points, result="minimal") if failures > 1 else ShrinkStep(points, [points])
+    return ShrinkStep(points, [points]) if runs < PROOF_RUNS else ShrinkStep(points, result="minimal")
 
 
 def _suspects(trials: Trials, numbers: list[int], failure: str) -> dict[Plan, float]:
@@ -202,7 +207,7 @@ class Shrinking(Struct, eq=False):
     runs_before: int = -1
     """With noise: the runs of the minimal plan before it was chosen; -1 before the test starts."""
     plans: dict[Plan, None] = {}
-    """The plans that were tried, in order."""
+    """The plan that failed first, and those that were tried then, in order."""
 
 
 class Shrinks:
@@ -215,7 +220,8 @@ class Shrinks:
         self.reported: list[Shrinking] = []
         self.unconfirmed: list[tuple[Plan, str]] = []
         self.under_way: list[Shrinking] = []
-        self._waiting: dict[tuple[Plan, str], None] = {}
+        self._waiting: dict[tuple[Plan, str], Plan] = {}
+        """By what a failed trial met, and its failure: the plan of the first such trial."""
         self._looked_at: set[tuple[Plan, str]] = set()
         """Sets that were shrunk, or that turned out to be flaky: another failure of them starts nothing."""
         self._tests = 0
@@ -226,8 +232,20 @@ class Shrinks:
     def add(self, outcome: PlanOutcome) -> None:
         """Remembers the failures of a trial."""
         failures = [failure for failure in outcome.failures if self._only in (None, failure)]
-        if outcome.met:
-            self._waiting.update(dict.fromkeys((outcome.met, failure) for failure in failures))
+        for failure in failures if outcome.met else ():
+            self._waiting.setdefault((outcome.met, failure), outcome.plan)
+
+    def unfinished(self) -> list[tuple[Plan, str]]:
+        """For each failure that the budget left without a cause: the smallest plan that failed like that."""
+        pending = {one.failure for one in self.under_way if not one.cause}
+        pending |= {failure for met, failure in self._waiting if (met, failure) not in self._looked_at}
+        smallest: dict[str, Plan] = {}
+        for one in self.trials.outcomes:
+            for failure in pending.intersection(one.failures) if one.met else ():
+                plan = smallest.get(failure, one.plan)
+                if one.plan.bit_count() <= plan.bit_count() and not self._is_explained(one.met, failure):
+                    smallest[failure] = one.plan
+        return [(plan, failure) for failure, plan in smallest.items()]
 
     def significant(self) -> list[Shrinking]:
         """The causes; with noise, those that fail significantly more often than calm."""
@@ -262,8 +280,8 @@ class Shrinks:
             elif failure not in busy:
                 busy.add(failure)
                 self._looked_at.add((met, failure))
-                del self._waiting[met, failure]
-                self.under_way.append(Shrinking(met, failure))
+                first = self._waiting.pop((met, failure))
+                self.under_way.append(Shrinking(met, failure, plans={first: None}))
 
     def advance(self) -> list[Plan]:
         """The trials that the shrinks need next, without those that only look for weaker faults."""
