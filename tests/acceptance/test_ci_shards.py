@@ -9,6 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from cli import AGENT, CALM, DOWN, MakeProject, Project, Result, contract, forget_end, python, rule, rundir
 
+from holdfast.runner.whole import forget_overall
+from holdfast.store.rundir import RunDir
+
 SCORED = ("score", "exit_code", "reasons", "said", "trials", "share", "skipped", "interval")
 
 
@@ -97,7 +100,7 @@ def test_a_part_that_no_share_began_is_told_where_a_part_of_the_run_is_joined(ma
     for number in (1, 2):
         ci(made, "--shard", f"{number}/2")
         shutil.rmtree(rundir(made, f"000{number}") / "parts/chaos")
-        (rundir(made, f"000{number}") / "overall.json").unlink()  # killed before that part
+        forget_overall(RunDir(rundir(made, f"000{number}")))  # killed before that part
     joined = made.cli("merge", "--json", "--partial", ".holdfast/runs")
     assert (joined.code, bool(joined.json["parts"]["chaos"]["skipped"])) == (2, True)
     assert [name for name, part in joined.json["parts"].items() if part["ran"]] == ["contract", "mutation"]

@@ -138,6 +138,47 @@ def test_the_overall_verdict_of_a_ci_run_is_sealed(tmp_path: Path) -> None:
     assert tell(tmp_path, "show", "0001").code == 0
 
 
+MUTATION = """
+invariants: [{type: completes}]
+mutations: {count: 1, types: [noise]}
+"""
+
+
+@pytest.fixture
+def ci_run(tmp_path: Path) -> Path:
+    """A run of two parts, of which the contract failed."""
+    project(tmp_path, SPEC.replace("source", "no such word") + MUTATION)
+    assert tell(tmp_path, "ci").code == 1
+    assert {path.name for path in (tmp_path / RUN / "parts").iterdir()} == {"contract", "mutation"}
+    return tmp_path
+
+
+@pytest.mark.parametrize("gone", ["parts/contract", "parts/contract/run.json"])
+def test_a_ci_run_without_its_failed_part_is_refused_everywhere(ci_run: Path, gone: str) -> None:
+    path = ci_run / RUN / gone
+    shutil.move(path, ci_run / "elsewhere")
+    for with_overall in (True, False):
+        for command in (("judge", "0001"), ("show", "0001"), ("report", "0001"), ("ci", "--resume", "0001")):
+            refused = tell(ci_run, *command)
+            assert (refused.code, "[run-tampered]" in refused.err) == (4, True), (command, refused.err)
+        if with_overall:
+            (ci_run / RUN / "overall.json").unlink()
+    forced = tell(ci_run, "ci", "--resume", "0001", "--force")
+    assert (forced.code, "[run-damaged]" in forced.err) == ((4, True) if path.name == "run.json" else (1, False))
+
+
+def test_a_ci_run_without_its_overall_verdict_is_refused_until_it_is_resumed(ci_run: Path) -> None:
+    (ci_run / RUN / "overall.json").unlink()
+    for command in (("judge", "0001"), ("show", "0001"), ("report", "0001")):
+        refused = tell(ci_run, *command)
+        assert (refused.code, "[run-tampered]" in refused.err) == (4, True), (command, refused.err)
+    rows = {one["id"]: one for one in json.loads(tell(ci_run, "runs", "--json").out)["runs"]}
+    assert not any(row["passed"] for row in rows.values())
+    assert "overall.json" in rows["0001"]["note"]
+    assert tell(ci_run, "ci", "--resume", "0001").code == 1
+    assert tell(ci_run, "show", "0001").code == 0
+
+
 def test_a_run_whose_seal_was_removed_is_refused_everywhere(tmp_path: Path) -> None:
     project(tmp_path, SPEC)
     for _ in range(2):

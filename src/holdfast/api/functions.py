@@ -117,6 +117,7 @@ def rejudge(
 
     def work(interrupts: Interrupts) -> RunResult:
         from holdfast.runner.past.rejudge import judge_again
+        from holdfast.runner.whole import single_part
 
         if not isinstance(run, str | RunResult):
             raise UsageError(
@@ -126,7 +127,7 @@ def rejudge(
             )
         name = str(run.path) if isinstance(run, RunResult) else run
         with runs_in(_folder(runs)):
-            stored = RunDir.find(runs_folder().absolute(), name).single()
+            stored = single_part(RunDir.find(runs_folder().absolute(), name))
         options = RunOptions(min_score=min_score, strict=strict, part=stored.manifest().options.part)
         other_rules = None if rules is None else loaded(rules, options, where, options.part).spec
         config = None if other_rules is None else Path(other_rules.path)

@@ -23,7 +23,7 @@ from holdfast.plan.options import HuntOptions
 from holdfast.runner.job import spec_warnings
 from holdfast.runner.past.whole_history import baseline_run
 from holdfast.runner.start import take_up
-from holdfast.runner.whole import NOT_DECLARED, ORDER, missing_for
+from holdfast.runner.whole import NOT_DECLARED, ORDER, check_parts, missing_for
 from holdfast.store.known_causes import known_causes
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
@@ -77,6 +77,8 @@ def plan_whole(
         hint = f"continue it: {command} --resume {quote(name_here(whole.path))}"
         raise UsageError(f"run {whole.id} has only one part", hint=hint, code="run-unusable")
     if whole is not None:
+        if not force:
+            check_parts(whole)
         config = config or _file_of(whole)
         other = whole.manifest().options.other(options)
         if other:
@@ -134,7 +136,7 @@ def _prepared(
 ) -> PreparedJob:
     """Prepare one part: resume it if it was begun, otherwise start it. With `warn`, return warnings about the file."""
     options = part_options(part, spec, run_options)
-    if whole is not None and (whole.part(part).path / "run.json").is_file():
+    if whole is not None and os.path.lexists(whole.part(part).path):
         rundir = whole.part(part)
         config = Path(spec.path)
         return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)

@@ -32,11 +32,12 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     from holdfast.folders import runs_folder
     from holdfast.report.formats.files import reporter
     from holdfast.runner.past.rejudge import judge_again
+    from holdfast.runner.whole import single_part
     from holdfast.store.rundir import RunDir
 
     for path in outputs:
         reporter(path)
-    found = RunDir.find(runs_folder(), run).single()
+    found = single_part(RunDir.find(runs_folder(), run))
     with closing(judge_again(found, config=config, options=shared.options(**given), environ=os.environ)) as outcome:
         shown = with_reports(outcome, outputs)
         Screen(as_json=as_json, quiet=quiet).finish(shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from holdfast.model.spec import Part, PartWeights, Spec, run_command
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import overall_score, weight_of, whole_of_shard
 from holdfast.score.ruling import Reason
-from holdfast.store.run_names import PARTS
+from holdfast.store.run_names import PARTS, name_here
 from holdfast.store.rundir import RunDir, read_json, write_json
 
 OVERALL = "overall.json"
@@ -162,31 +163,54 @@ def overall(
 
 
 def store_overall(whole: RunDir, result: Overall) -> None:
-    """Write `overall.json`, the result at the end of the run, and seal it."""
+    """Write `overall.json`, the result at the end of the run, and seal it. `run.json` names the parts that ran."""
     write_json(whole.path / OVERALL, replace(result, seal=_seal(result)))
+    whole.describe(replace(whole.manifest(), concluded=tuple(part.path.name for part in whole.parts)))
 
 
 def forget_overall(whole: RunDir) -> None:
     """Remove the earlier result of a resumed run: nobody must mistake it for the new one."""
+    whole.describe(replace(whole.manifest(), concluded=()))
     (whole.path / OVERALL).unlink(missing_ok=True)
 
 
 def stored_overall(whole: RunDir) -> Overall | None:
     """The stored result; None if the run has one part or was not concluded. UserError if it was changed since."""
+    check_parts(whole)
     path = whole.path / OVERALL
     if not path.is_file():
+        if whole.manifest().concluded:
+            raise _tampered(whole, f"{OVERALL} is missing, although the run wrote it", _COMPUTE)
         return None
     stored = read_json(path, decoder(Overall))
-    names = {part.run.rpartition("/")[2] for part in stored.parts if part.run}
-    missing = sorted(name for name in names if not (whole.path / PARTS / name / "run.json").is_file())
-    if missing or stored.seal != _seal(stored):
-        why = f"its {missing[0]} part is missing" if missing else f"{OVERALL} changed after the run wrote it"
-        raise UserError(
-            f"run {whole.id}: {why}; it may have been tampered with",
-            code="run-tampered",
-            hint=f"resume it to compute it again: {run_command('ci')} --resume {whole.id}",
-        )
+    if stored.seal != _seal(stored):
+        raise _tampered(whole, f"{OVERALL} changed after the run wrote it", _COMPUTE)
     return stored
+
+
+_COMPUTE = "resume it to compute it again: {resume}"
+_REPEAT = "restore it, or run it again: {resume} --force"
+
+
+def check_parts(whole: RunDir) -> None:
+    """Raise UserError if a part that has run is missing."""
+    for name in whole.manifest().concluded:
+        if not (whole.path / PARTS / name / "run.json").is_file():
+            raise _tampered(whole, f"its {name} part is missing", _REPEAT)
+
+
+def _tampered(whole: RunDir, why: str, hint: str) -> UserError:
+    resume = f"{run_command('ci')} --resume {quote(name_here(whole.path))}"
+    return UserError(
+        f"run {whole.id}: {why}; it may have been tampered with", code="run-tampered", hint=hint.format(resume=resume)
+    )
+
+
+def single_part(run: RunDir) -> RunDir:
+    """The run, or its only part. UsageError if it has several parts, UserError if one of them was removed."""
+    if run.manifest().parts:
+        stored_overall(run)
+    return run.single()
 
 
 def _seal(result: Overall) -> str:

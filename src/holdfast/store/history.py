@@ -152,7 +152,7 @@ def _stamp(run: Path) -> str:
     folder, parts = str(run), [__version__]  # joined as text: a project may have ten thousand runs
     names = [f"{folder}/{name}" for name in _STAMPED]
     if run.parent.name == PARTS:
-        names.append(f"{run.parent.parent}/overall.json")
+        names += (f"{run.parent.parent}/{name}" for name in ("overall.json", "run.json"))
     for name in names:
         try:
             about = os.stat(name)

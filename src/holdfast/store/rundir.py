@@ -56,6 +56,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     """The spec's file itself, following links; empty in older runs."""
     parts: tuple[Part, ...] = ()
     """For a multi-part run: its parts, each a run in `parts/`."""
+    concluded: tuple[str, ...] = ()
+    """For a multi-part run that has ended: the folders of the parts that ran; none while it is resumed."""
     commit: str = ""
     """The commit of the spec's git repository when the run began; empty if there is none."""
     dirty: bool = False

@@ -229,7 +229,7 @@ def _describe(shards: Sequence[FoundShard], run: RunDir) -> None:
     options = first.manifest.options
     whole = replace(options, select=replace(options.select, shard=None))
     started = min(one.manifest.started for one in shards)
-    run.describe(replace(first.manifest, id=run.id, options=whole, started=started))
+    run.describe(replace(first.manifest, id=run.id, options=whole, started=started, concluded=()))
 
 
 def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -> None:
