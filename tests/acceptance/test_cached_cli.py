@@ -232,3 +232,51 @@ def test_a_file_outside_the_folder_that_the_code_names_or_imports_is_compared(
     assert made.run("--cached").json["run_id"] == "0001"
     other.write_text("X = 2\n")
     assert made.run("--cached").json["run_id"] == "0002"
+
+
+@pytest.mark.parametrize("name", [".env", ".cfg/deep/x", "link/x", "alias", "node_modules/x", "node_modules/.bin/x"])
+def test_a_file_below_the_spec_is_compared_wherever_it_lies(made: Project, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "up").symlink_to(made.folder)  # a walk that follows links must end
+    (made.folder / "link").symlink_to(outside)
+    (made.folder / "alias").symlink_to(outside / "y")
+    place = made.folder / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("1")
+    assert made.run("--cached").json["run_id"] == "0001"
+    (made.folder / ".git").mkdir()
+    (made.folder / ".git" / "index").write_text("1")
+    assert made.run("--cached").json["run_id"] == "0001"
+    place.write_text("12")
+    assert made.run("--cached").json["run_id"] == "0002"
+
+
+def test_a_link_to_another_folder_is_a_change(made: Project) -> None:
+    for name in "ab":
+        (made.folder / name).mkdir()
+        (made.folder / name / "x").write_text(name)
+    link = made.folder / "link"
+    link.symlink_to("a")
+    assert made.run("--cached").json["run_id"] == "0001"
+    link.unlink()
+    link.symlink_to("b")
+    assert made.run("--cached").json["run_id"] == "0002"
+
+
+@pytest.mark.parametrize("line", ["cat {up}", "cat <{path}", 'x="{up}"; cat "$x"'])
+def test_a_file_elsewhere_that_a_shell_script_names_is_compared(
+    project: MakeProject, tmp_path: Path, line: str
+) -> None:
+    other, log = tmp_path / "prices.txt", tmp_path / "log.txt"
+    other.write_text("one source")
+    agent = {"type": "command", "command": "./a.sh"}
+    made = project(contract([rule("cites", value="source")], [CALM], agent=agent))
+    script = made.folder / "a.sh"
+    up = os.path.relpath(other, made.folder)
+    script.write_text(f"#!/bin/sh\n{line.format(up=up, path=other)}\ndate >> {log}\n")
+    script.chmod(0o755)
+    assert made.run("--cached").json["run_id"] == "0001"
+    assert made.run("--cached").json["run_id"] == "0001"
+    other.write_text("another source")
+    assert made.run("--cached").json["run_id"] == "0002"

@@ -42,7 +42,14 @@ PATH_MOST = 256
 """Characters; a longer word is not a path."""
 _PATH_LITERAL = re.compile(rb"""["']((?:\.\.?/|/)[^"'\n\x00]{1,250}|\.\.)["'](?!\s*,\s*["'][wax])""")
 """A path to another place in the text of a program; a file that is opened for writing is a result."""
-_PASSED_OVER = ("__pycache__", "node_modules")
+_PATH_WORD = re.compile(rb"""(>\s*)?["']?((?:\.\.?)?/[^\s"'`;|&<>(){}$\\\x00]{1,250})""")
+"""The same in a program that is not Python, where paths may stand without quotes; `> path` is a result."""
+_PASSED_OVER = frozenset({
+    ".git", ".hg", ".holdfast", ".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".svn", ".tox", "__pycache__",
+})  # fmt: skip
+"""Folders that tools write and no agent reads."""
+_BY_TIME = "node_modules"
+"""A folder whose files are too many to read: they are compared by size and time."""
 NOT_COMPARED = frozenset({
     "_", "BASHOPTS", "HISTCONTROL", "HISTFILE", "HISTFILESIZE", "HISTSIZE", "OLDPWD", "PS1", "PS2", "PS4", "PWD",
     "SHELL", "SHELLOPTS", "SHLVL",
@@ -106,15 +113,19 @@ def variables(job: Job) -> tuple[str, ...]:
 
 
 def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
-    """Digest every visible file next to and below the spec, the installed packages and the inherited environment."""
+    """Digest every file next to and below the spec, the installed packages and the inherited environment."""
     root = Path(job.spec.path).resolve().parent
     left_out = {path.resolve() for path in but_for}
     entries: list[list[str]] = []
     for folder in (root, *_editable()):
-        for path in _files(folder):
-            if path not in left_out and not left_out.intersection(path.parents):
-                entries.append([str(path.relative_to(folder)), file_digest(path)])
-            if len(entries) > MOST_FILES:
+        read = 0
+        for name, path in _files(folder):
+            if path in left_out or left_out.intersection(path.parents):
+                continue
+            by_time = _BY_TIME in path.parts[len(folder.parts) :]
+            entries.append([name, _mark(path) if by_time else file_digest(path)])
+            read += not by_time
+            if read > MOST_FILES:
                 hint = "put the spec into a folder with its agent, or leave --cached out"
                 raise UsageError(
                     f"--cached: there are more than {MOST_FILES} files in {folder}", code="cache-impossible", hint=hint
@@ -136,9 +147,8 @@ def _outside(job: Job, root: Path) -> dict[Path, str]:
     paths = (job.environ.get("PYTHONPATH", "") + os.pathsep + str(agent.env.get("PYTHONPATH", ""))).split(os.pathsep)
     named += [(root, path) for path in paths if path]
     for path in (root / name for name in agent_files(job.spec)):
-        text = path.read_bytes() if path.suffix == ".py" and path.stat().st_size < LARGE else b""
-        literals = [one[1].decode("utf-8", "replace") for one in _PATH_LITERAL.finditer(text)]
-        named += [(base, word) for word in literals for base in (root, path.parent)]
+        text = path.read_bytes() if path.stat().st_size < LARGE else b""
+        named += [(base, word) for word in _paths_in(text, path.suffix) for base in (root, path.parent)]
     found = ImportedFiles()
     folders = [root]
     for base, word in named:
@@ -156,6 +166,15 @@ def _outside(job: Job, root: Path) -> dict[Path, str]:
     return {path: one for path, one in found.digests.items() if not path.is_relative_to(root)}
 
 
+def _paths_in(text: bytes, suffix: str) -> list[str]:
+    """The paths that the text of a program contains."""
+    if suffix == ".py":
+        words = [one[1] for one in _PATH_LITERAL.finditer(text)]
+    else:
+        words = [] if b"\0" in text else [one[2] for one in _PATH_WORD.finditer(text) if not one[1]]
+    return sorted({word.decode("utf-8", "replace") for word in words})
+
+
 def _environment(job: Job) -> list[list[str]]:
     """The variables that an agent inherits without a sandbox; in a sandbox it gets only those that the spec names."""
     if job.spec.world is not None:
@@ -168,16 +187,30 @@ def variable_marks(job: Job) -> dict[str, str]:
     return {encodable(name): digest(encodable(value).encode(), 2) for name, value in _environment(job)}
 
 
-def _files(root: Path) -> Iterator[Path]:
-    for folder, below, names in os.walk(root):
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in _PASSED_OVER)
-        if "pyvenv.cfg" in names:  # a virtual environment: its packages are compared by name and version
+def _files(root: Path) -> Iterator[tuple[str, Path]]:
+    """Each file below a folder, also behind links: its name there and its real path. A link to a folder counts, too."""
+    visited = set()
+    for folder, below, names in os.walk(root, followlinks=True):
+        real = os.path.realpath(folder)
+        below[:] = sorted(name for name in below if name not in _PASSED_OVER)
+        # A link may lead to a folder that was walked before, or to one above, where the walk would never end.
+        is_known = real in visited or (folder != str(root) and os.path.basename(real) in _PASSED_OVER)
+        if is_known or "pyvenv.cfg" in names:  # the packages of a virtual environment are compared by name and version
             below[:] = []
             continue
+        visited.add(real)
+        for name in below:
+            if os.path.islink(f"{folder}/{name}"):
+                yield f"{os.path.relpath(folder, root)}/{name} -> {os.readlink(f'{folder}/{name}')}", Path(real, name)
         for name in sorted(names):
-            path = Path(folder, name)
-            if not name.endswith(".pyc") and os.path.isfile(path):  # reading a pipe would never end
-                yield path
+            path = Path(real, name)
+            if not name.endswith(".pyc") and name != ".git" and os.path.isfile(path):  # reading a pipe would never end
+                yield os.path.relpath(f"{folder}/{name}", root), path
+
+
+def _mark(path: Path) -> str:
+    about = path.stat()
+    return f"{about.st_size} bytes of {about.st_mtime_ns}"
 
 
 def _installed() -> list[str]:
