@@ -21,6 +21,8 @@ from files1 import (
     tell,
 )
 
+from holdfast.execute.slots import slots
+
 
 def run(folder: Path, agent: HttpAgent, more: str = "", *args: str, prompts: str = '["What is the total?"]') -> Told:
     return contract_run(folder, http_section(agent, more, prompts) + RULES + CALM, "", *args)
@@ -131,4 +133,4 @@ def test_advanced_concurrency_is_how_many_run_at_once(tmp_path: Path) -> None:
         return most
 
     assert (busiest(1), busiest(4)) == (1, 4)
-    assert spec_of(tmp_path, http_section(HttpAgent("http://h")) + RULES + CALM).concurrency == 10
+    assert slots(spec_of(tmp_path, http_section(HttpAgent("http://h")) + RULES + CALM), None) == 10

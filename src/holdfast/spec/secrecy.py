@@ -100,7 +100,7 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
         elif not _OTHER_LANGUAGE.search(path):
             # In a pattern, an escaped dollar means a dollar; a bare `${VAR}` matches nothing.
             plain = names(node.text.replace(r"\$", ""))
-            if plain.variables or plain.optional:
+            if (plain.variables or plain.optional) and not reader.failed(path):
                 unfilled.append(node)
     _unfilled(reader, unfilled)
     for secret in file.secrets:
