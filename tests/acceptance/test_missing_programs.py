@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
+import pytest
 from cli import MakeProject, Project
 
 SPEC = """
@@ -52,3 +54,34 @@ def test_a_silent_one_is_unproven_and_the_preflight_and_the_doctor_name_it(proje
     asked = {one["route"] for one in silent.cli("doctor", "--json").json["agent"]["findings"]}
     assert {"program no-such-pytest", "program no-such-jest"} <= asked
     assert not any("build/app" in route or "/workspace/x" in route for route in asked)
+
+
+UNPROVEN = {
+    "condition": "if [[ -f bad ]]; then exit 1; fi",
+    "sum": "if (( $(ls | wc -l) > 0 )); then exit 1; fi",
+    "source": "source ./x.sh; true",
+    "found": r"find . -exec no-such-jest {} \; ; true",
+    "in_any_case": "no-such-jest || true && test -d /",
+}
+PROVEN = {
+    "array": "bash -c 'a=(x y); test ${a[1]} = y'",
+    "pattern": "bash -c '[[ abc =~ (b|c) ]]'",
+    "count": "bash -c 'i=0; (( ++i )); (( i == 1 ))'",
+    "function": "bash -c 'function f { test -d /; }; f'",
+    "expression": r"find . \( -name a -o -name b \) -print",
+}
+
+
+@pytest.mark.skipif(
+    subprocess.run(["sh", "-c", "command -v [["], capture_output=True).returncode == 0, reason="this sh has [["
+)
+def test_what_sh_lacks_is_missing_and_what_bash_has_is_not(project: MakeProject) -> None:
+    rules = [
+        f"  {name}: {{description: d, gate: true, check: {{type: command_exit, command: {json.dumps(command)}}}}}"
+        for name, command in (UNPROVEN | PROVEN).items()
+    ]
+    result = project("\n".join([*SPEC.splitlines()[:-2], *rules])).cli("run", "--json", "--no-report")
+    (case,) = result.json["parts"]["scenario"]["cases"]
+    assert {(cause["rule"], cause["code"]) for cause in case["causes"]} == {
+        (name, "program-missing") for name in UNPROVEN
+    }

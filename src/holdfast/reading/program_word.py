@@ -42,8 +42,16 @@ _NO_SCRIPT = {"-c", "-m", "-e", "-p", "--eval", "--print"}
 """Options after which code or a module follows, not a file."""
 _WITH_VALUE = {"-W", "-X", "-r", "--require", "--import", "--loader", "-o", "-O", "-I"}
 _OPERATORS = "();|&\n"
-_BASH_BUILTINS = {"declare", "let", "local", "mapfile", "popd", "pushd", "shopt", "source", "time", "typeset"}
+_BASH_BUILTINS = {"[[", "declare", "let", "local", "mapfile", "popd", "pushd", "shopt", "source", "time", "typeset"}
 """Commands of bash that `sh` may lack."""
+_BASH_SYNTAX = re.compile(r"\w\+?=\(|(?<!\$)\(\(|[?*+@!]\(|\b(?:function|select|coproc)\s")
+"""Arrays, arithmetic, patterns and functions of bash, in which words are no programs."""
+_CONDITION = re.compile(r"\[\[\s.*?\s\]\]", re.DOTALL)
+_CALCULATION = re.compile(
+    r"((?:^|[;&|\n{!]|\b(?:do|then|else|if|elif|while|until)\b)\s*)\(\((?:[^();|\n]|\([^()]*\))*\)\)"
+)
+"""`(( … ))` as a command, which is `let` of bash."""
+_FIND_ACTIONS = {"-exec", "-execdir", "-ok", "-okdir"}
 _AT_START = r"(?:^|[;&|\n({]|\b(?:do|then|else)\b)\s*"
 """Where a command of a line may begin."""
 _UNREADABLE = re.compile(rf"\balias\s|{_AT_START}eval\s")
@@ -60,6 +68,8 @@ _FUNCTION = re.compile(rf"{_AT_START}(?:function\s+)?([\w-]+)\s*\(\s*\)")
 _PIECE = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|`[^`]*`|(?<![^\s;&|(])#[^\n]*""", re.DOTALL)
 """A quoted text, an escaped character, a substitution in backticks or a comment."""
 _SUBSTITUTION = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)|`([^`]*)`")
+_QUOTED_OPERATOR = re.compile(r"""(['"\\])[();|&<>\n]+['"]?""")
+_PROCESS_SUBSTITUTION = re.compile(r"[<>]\(")
 _EXPANDED = frozenset("$`*?[]{}~\\'\"")
 """Expansions that only a shell can read."""
 
@@ -116,11 +126,17 @@ def program_calls(command: str) -> list[ProgramCall]:
 
 
 def _inner_calls(program: str, args: Sequence[str]) -> list[ProgramCall]:
-    """The commands in the text that a shell is given to run."""
-    calls = program_calls(_shell_text(program, args))
-    if PurePosixPath(program).name in ("sh", "dash"):
-        return calls
-    return [call for call in calls if call.program not in _BASH_BUILTINS]
+    """The commands that a program runs: those of `find -exec`, and those in the text that a shell is given."""
+    name = PurePosixPath(program).name
+    if name == "find":
+        actions = [at + 1 for at, word in enumerate(args[:-1]) if word in _FIND_ACTIONS]
+        return [call for at in actions for call in (ProgramCall(args[at]), *_inner_calls(args[at], args[at + 1 :]))]
+    text = _shell_text(program, args)
+    if name in ("sh", "dash"):
+        return program_calls(text)
+    if _BASH_SYNTAX.search(_CONDITION.sub("[[", text)):
+        return []
+    return [call for call in program_calls(text) if call.program not in _BASH_BUILTINS]
 
 
 def path_changes(command: str) -> list[str]:
@@ -146,7 +162,8 @@ def _shell_text(program: str, args: Sequence[str]) -> str:
 
 def readable_calls(command: str) -> list[ProgramCall]:
     """Calls whose program is written literally, without shell expansion."""
-    return [call for call in program_calls(command) if call.program and not _EXPANDED.intersection(call.program)]
+    calls = program_calls(command)
+    return [call for call in calls if call.program == "[[" or (call.program and not _EXPANDED & set(call.program))]
 
 
 def module_of(call: ProgramCall) -> str:
@@ -208,9 +225,15 @@ def _simplified(line: str) -> tuple[str, set[str], list[str]]:
             substitutions.extend(match[1] or match[2] or "" for match in _SUBSTITUTION.finditer(text[1:-1]))
         if text[0] == "`":
             return f"$({text[1:-1]})"
-        return " " if text == "\\\n" else "" if text[0] == "#" else text
+        if text == "\\\n":
+            return " "
+        if _QUOTED_OPERATOR.fullmatch(text):
+            return "_"  # `shlex` would not tell it from an operator
+        return "" if text[0] == "#" else text
 
-    plain = _PIECE.sub(simplify, _HERE_TEXT.sub(r"\3\n", _ARITHMETIC.sub("0", line)))
+    plain = _CALCULATION.sub(r"\1let", _ARITHMETIC.sub("0", _CONDITION.sub("[[", line)))
+    plain = _HERE_TEXT.sub(r"\3\n", plain)
+    plain = _PROCESS_SUBSTITUTION.sub(" (", _PIECE.sub(simplify, plain))
     functions = set(_FUNCTION.findall(plain))
     return _FUNCTION.sub(";", _CASE.sub(";", plain)), functions, substitutions
 

@@ -38,6 +38,9 @@ from holdfast.reading.fields import about
 OUTPUT_KEPT = 8_000
 """Maximum number of bytes of stdout and of stderr: the last ones, where the failure is."""
 
+_BASH_WORDS = {"[[": "[[", "let": "(( or let", "function": "function", "source": "source"}
+"""Words of bash that sh may lack, as a report names them."""
+
 
 class Ended(Struct, frozen=True, omit_defaults=True):
     """How a command ended, and the end of its output."""
@@ -138,8 +141,11 @@ class CommandExit:
 def _never_ran(what: str, program: str, ended: Ended) -> str:
     """Why the result says nothing about the agent, and the output."""
     output = last_line(ended.stderr) or last_line(ended.stdout)
-    ways = "install it, or put it into the world with setup"
-    return f"{what} could not run: this world has no {program}; {ways}" + (f" ({output})" if output else "")
+    if program in _BASH_WORDS:
+        why = f"the sh of this world has no {_BASH_WORDS[program]}; write it for sh, or run it with bash -c"
+    else:
+        why = f"this world has no {program}; install it, or put it into the world with setup"
+    return f"{what} could not run: {why}" + (f" ({output})" if output else "")
 
 
 def ended(ran: Ran) -> Ended:

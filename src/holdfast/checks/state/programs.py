@@ -41,8 +41,8 @@ for name; do look_up "$name" || printf "%s\\n" "$name"; done
 """
 )
 """Finds a module or package anywhere in the workspace: a command may change its folder before it uses it."""
-_SHELLS_OWN = {".", "source", "export", "cd"}
-"""Commands that change where the others are found."""
+_SHELLS_OWN = {".", "export", "cd"}
+"""Commands of every shell that change where the others are found."""
 _NO_WORK = {"cd", "exit", "return", "true", "false", "echo", "printf", ":"}
 """Commands that decide nothing themselves."""
 _REPORT = re.compile(
@@ -61,6 +61,7 @@ _INTERPRETER = re.compile(r"#!\s*(\S+).*", re.DOTALL)
 _WORD = re.compile(r"[^\s'\"();&|<>=@`]+")
 _STARTERS = ("make", "gmake", "env", "xargs", "timeout", "nice", "nohup", "stdbuf", "setsid")
 """Programs whose "No such file" concerns a program; a shell's concerns a script or a path."""
+_GROUP = re.compile(r"\s*[({]")
 _READ_UNASKED = {"make": ("GNUmakefile", "makefile", "Makefile"), "npm": ("package.json",), "npx": ("package.json",)}
 """Files that a program reads although the command does not name them."""
 
@@ -170,10 +171,14 @@ def has_another_way(command: str, missing: Collection[str], *, passed: bool) -> 
     """
     present = [without_changes(name) for name in programs_in(command) if name not in missing]
     workers = [name for name in present if name not in _NO_WORK]
+    if not all(_is_named(without_changes(name), command) for name in missing):
+        return False  # `((` is looked up as `let`
     for statement in re.split(r"[;\n]", command):
         ways = statement.split("||")
         lacking = [at for at, way in enumerate(ways) if any(_is_named(without_changes(name), way) for name in missing)]
-        working = [at for at, way in enumerate(ways) if at not in lacking and any(_is_named(w, way) for w in workers)]
+        # What follows `&&` after the other way is run in any case, as in `pytest || true && test -d src`.
+        others = [way if _GROUP.match(way) else way.partition("&&")[0] for way in ways]
+        working = [at for at, way in enumerate(others) if at not in lacking and any(_is_named(w, way) for w in workers)]
         # A way before the missing one has decided only if it succeeded.
         if not all(any(other > at or passed for other in working) for at in lacking):
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checks.state.programs import NotRun, outcome_of, programs_in
+from holdfast.checks.state.programs import NotRun, has_another_way, outcome_of, programs_in
 from holdfast.reading.program_word import program_calls
 
 
@@ -44,6 +44,18 @@ from holdfast.reading.program_word import program_calls
         ("{ jest; } 2>/dev/null || (mocha; exit 1)", ("jest", "mocha", "exit")),
         ("(jest; mocha) 2>/dev/null 1>&2 || tap", ("jest", "mocha", "tap")),
         ("eval jest", ()),
+        ("if [[ -f a && -f b ]]; then exit 1; fi", ("[[", "exit", "fi")),
+        ("! [[ -f a ]]", ("[[",)),
+        ("if (( $(ls | wc -l) > 0 )); then exit 1; fi", ("let", "exit", "fi")),
+        ("((jest); mocha) || (( 1 ))", ("jest", "mocha", "let")),
+        ("source ./x.sh; true", ("source (after source ./x.sh)", "true (after source ./x.sh)")),
+        (r"find . \( -name a -o -name b \) -exec jest {} \; -print", ("find", "jest")),
+        ("find . -exec sh -c 'jest; mocha' ';' -print", ("find", "sh", "jest", "mocha")),
+        ("bash -c 'cat <(jest)'; true", ("bash", "jest", "cat", "true")),
+        ("bash -c 'a=(x y z); echo ${a[1]}'", ("bash",)),
+        ("bash -c '[[ abc =~ (b|c) ]] && jest'", ("bash", "jest")),
+        ("bash -c 'i=0; (( i++ )); (( i == 1 ))'", ("bash",)),
+        ("bash -c 'function f { jest; }; f'", ("bash",)),
         (". env/bin/activate && jest", ("jest (after . env/bin/activate)",)),
         ('export PATH="$PWD/bin:$PATH"; jest -q', ('jest (after PATH="$PWD/bin:$PATH")',)),
         ("PATH=$PWD/bin:$PATH jest -q", ("jest (after PATH=$PWD/bin:$PATH)",)),
@@ -82,3 +94,22 @@ def test_what_follows_a_substitution_goes_on_with_the_command_around_it(
 )
 def test_what_a_program_that_could_not_be_run_means(found: NotRun, outcome: str) -> None:
     assert outcome_of(found) == outcome
+
+
+@pytest.mark.parametrize(
+    ("command", "missing", "has_one"),
+    [
+        ("jest || ls", "jest", True),
+        ("jest || { cd x && ls; }", "jest", True),
+        ("jest || true", "jest", False),
+        ("jest || true && test -d /", "jest", False),
+        ("(jest || true) && test -d /", "jest", False),
+        ("if [[ -f a ]]; then exit 1; fi", "[[", False),
+        ("[[ -f a ]] && exit 1 || exit 0", "[[", False),
+        ("if (( 1 )); then exit 1; fi", "let", False),
+    ],
+)
+def test_another_way_is_what_runs_only_instead_of_the_missing_program(
+    command: str, missing: str, has_one: bool
+) -> None:
+    assert has_another_way(command, [missing], passed=True) is has_one
