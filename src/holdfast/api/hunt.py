@@ -43,7 +43,11 @@ class EndedHunt(Struct, frozen=True):
 def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> PreparedJob:
     """The job of a new hunt; `cause`: try only this known cause."""
     spec, problems = load_part(path, options)
-    scripted = options.replay is not None or (bool(spec.models) and all(one.is_script for one in spec.models.values()))
+    script = bool(spec.models) and all(one.is_script for one in spec.models.values())
+    if script and options.hunt.confirm_live:
+        what = "--confirm-live: a script answers for the model, so there is nothing to ask live"
+        raise UsageError(what, code="option-inapplicable", hint="leave it out: a script always answers alike")
+    scripted = options.replay is not None or script
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
     if options.hunt.shrink is None and not options.hunt.map_only:
         known = tuple(old_causes(spec, options.select.invariants, cause))
@@ -128,7 +132,7 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     count = len({observation.trial for observation in observations(run, traces=False)})
     found = result(planner, job.spec, count, _stopped(job, planner, run, outcome, count))
     if found.stopped != "interrupted":
-        _refuse_calm(planner, outcome, show_calm)
+        _refuse_calm(planner, run, outcome, show_calm)
     if planner.options.map_only:
         return EndedHunt(found, planner, run, outcome)
     hunted = _stored(EndedHunt(found, planner, run, outcome))
@@ -150,7 +154,7 @@ def _stopped(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, c
     ended, options = run.ended(), job.options
     if ended is None or not ended.complete:
         return "interrupted"
-    if planner.done:
+    if planner.done or not ended.stopped_by:
         return "done"
     if options.max_trials is not None and count >= options.max_trials:
         return "trials"
@@ -159,7 +163,9 @@ def _stopped(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, c
     return "cost" if options.max_cost is not None and used >= options.max_cost else "time"
 
 
-def _refuse_calm(planner: HuntPlanner, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> None:
+def _refuse_calm(
+    planner: HuntPlanner, run: RunDir, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]
+) -> None:
     failing = planner.failing_in_calm
     if failing and not planner.options.map_only:
         show_calm(outcome)
@@ -169,7 +175,19 @@ def _refuse_calm(planner: HuntPlanner, outcome: RunOutcome, show_calm: Callable[
     if planner.broken or any(one.error for one in planner.calm):
         show_calm(outcome)
         raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")
+    ended = run.ended()
+    if planner.broken_in_calm and ended is not None and ended.stopped_by:
+        raise NothingProven(
+            f"{ended.stopped_by} ended the hunt in its calm trials: it asks every prompt without faults first",
+            code="hunt-budget",
+        )
     if planner.calm and not any(hunt.points.all for hunt in planner.hunts):
+        if planner.options.sweep and any(one.calls for one in planner.calm):
+            raise NothingProven(
+                f"--sweep: no write of this agent can meet {' or '.join(planner.options.sweep)}"
+                " (holdfast map marks the writes; an agent is killed only in a sandbox)",
+                code="hunt-no-writes",
+            )
         raise NothingProven(
             "the agent made no call that Holdfast can see, so there is nowhere to place a fault", code="hunt-no-calls"
         )

@@ -12,9 +12,9 @@ from holdfast.cli import options as shared
 
 @click.command(name="map", cls=shared.HeadedCommand)
 @shared.config
-@shared.hunt_run_options
+@shared.map_options
 @shared.as_json
-def command(config: Path | None, as_json: bool, quiet: bool, resume: str | None, force: bool, **given: Any) -> int:
+def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> int:
     """Show the calls that the agent makes, what feeds what, and which faults were tried there.
 
     Asks every prompt once in calm. The coverage counts the faults of all stored runs of this file.

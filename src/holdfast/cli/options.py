@@ -190,8 +190,10 @@ _HOW: list[Any] = [
         metavar="T",
         help="Stop starting trials after this time: 90, 5m, 1h.",
     ),
-    click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure."),
     click.option("--no-preflight", is_flag=True, help="Skip the check that the agent answers before the run."),
+]
+_FAIL_FAST = click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure.")
+_RESUME: list[Any] = [
     click.option("--resume", metavar="RUN", help="Resume an interrupted run.", shell_complete=suggest("runs")),
     click.option("--force", is_flag=True, help="Resume even if the spec or the agent changed."),
 ]
@@ -257,29 +259,37 @@ _OUTPUT = [
 
 def run_options(command: F) -> F:
     """Everything that decides what is run, how, and what counts as held."""
-    for option in reversed([config, *_WHAT, *_HOW, *_WORLD, *_VERDICT]):
+    for option in reversed([config, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT]):
         command = option(command)
     return command
 
 
 def run_options_beside(command: F) -> F:
     """The same, of a command whose argument is something else: the spec is given by -c alone."""
-    for option in reversed([_CONFIG, *_WHAT, *_HOW, *_WORLD, *_VERDICT]):
+    for option in reversed([_CONFIG, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT]):
         command = option(command)
     return command
 
 
 def hunt_run_options(command: F) -> F:
     """How a hunt is run: nothing that selects scenarios, and no minimum."""
-    seed = [option for option in _REPEATED if option in (_REPEATED[0], _REPEATED[2])]
-    for option in reversed([*seed, *_HOW, *_WORLD, _QUIET]):
+    return _hunt_options(command, [*_HOW, *_RESUME])
+
+
+def map_options(command: F) -> F:
+    """The same for a command that runs calm trials only."""
+    return _hunt_options(command, _HOW)
+
+
+def _hunt_options(command: F, how: list[Any]) -> F:
+    for option in reversed([_REPEATED[0], _REPEATED[2], *how, *_WORLD, _QUIET]):
         command = option(command)
     return command
 
 
 def whole_options(command: F) -> F:
     """What decides a run of every part: nothing that is about one of them."""
-    for option in reversed([config, _SHARD, *_REPEATED, *_HOW, *_WORLD, *_VERDICT]):
+    for option in reversed([config, _SHARD, *_REPEATED, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT]):
         command = option(command)
     return command
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.hunt.evidence import Count, Coverage, FaultCause, Plan, PointState
 from holdfast.hunt.planner import HuntPlanner, TaskHunt, Tried
@@ -39,6 +40,8 @@ class HuntedCause(Struct, frozen=True):
     reason: str = ""
     """Why the first rule failed in that trial."""
     prompt: str = ""
+    prompts: tuple[str, ...] = ()
+    """All that were asked when these faults broke rules; the counts are those of all together."""
     steps: tuple[dict[str, Any], ...] = ()
     """How the faults of a failed trial were reduced to these: each plan that was tried."""
     live_failed: int = 0
@@ -100,10 +103,10 @@ def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> 
         format=1,
         trials=trials,
         stopped=stopped,
-        causes=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, found_causes(planner, h))))),
+        causes=tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, found_causes(planner, h))))),
         fixed=tuple(hunt.known[plan] for hunt in hunts for plan in hunt.search.fixed if plan in hunt.known),
         not_met=tuple(_not_met(planner)),
-        flaky=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, h.search.flaky)))),
+        flaky=tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, h.search.flaky)))),
         gave_up=tuple(one for hunt in hunts for one in _gave_up(hunt)),
         coverage=_coverage(hunts),
         matrix=tuple(row for hunt in hunts for row in _rows(hunt)),
@@ -162,11 +165,32 @@ def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause
             known=points in hunt.known,
             reason="" if shown is None else shown.reasons.get(worst.failure.partition("\n")[0], ""),
             prompt=hunt.task.prompt,
+            prompts=(hunt.task.prompt,),
             steps=tuple(
                 {"faults": _faults(hunt, plan), "failed": failed, "runs": runs}
                 for plan, failed, runs in hunt.search.shrink_steps.get((points, worst.failure), ())
             ),
         )
+
+
+def merged_causes(causes: Iterable[HuntedCause]) -> Iterable[HuntedCause]:
+    """One cause for each set of faults, whatever the number of prompts with which it breaks rules."""
+    by_id: dict[str, HuntedCause] = {}
+    for one in causes:
+        first = by_id.get(one.id)
+        by_id[one.id] = one if first is None else _joined(first, one)
+    return by_id.values()
+
+
+def _joined(first: HuntedCause, other: HuntedCause) -> HuntedCause:
+    counts = ("failed", "runs", "calm_failed", "calm_runs")
+    return replace(
+        first,
+        rules=tuple(dict.fromkeys((*first.rules, *other.rules))),
+        prompts=(*first.prompts, *other.prompts),
+        known=first.known or other.known,
+        **{name: getattr(first, name) + getattr(other, name) for name in counts},
+    )
 
 
 def _example(hunt: TaskHunt, points: Plan, failure: str) -> Tried | None:
@@ -179,7 +203,7 @@ def _faults(hunt: TaskHunt, plan: Plan) -> tuple[dict[str, Any], ...]:
     return tuple(described(one) for one in hunt.points.scenario(plan).injections)
 
 
-def _sorted(spec: Spec, causes: Iterator[HuntedCause]) -> list[HuntedCause]:
+def _sorted(spec: Spec, causes: Iterable[HuntedCause]) -> list[HuntedCause]:
     """The worst broken rule first, then the fewest faults."""
     severity = {rule.id: SEVERITIES.index("critical" if rule.critical else rule.severity) for rule in spec.invariants}
     return sorted(causes, key=lambda one: (min(severity.get(rule, 9) for rule in one.rules), len(one.faults)))

@@ -126,7 +126,7 @@ def _repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetiti
         backend=stored.backend if spec.world and stored.gives("backend") else None,
     )
     python = "" if spec.built is None else f"{spec.path}:{spec.built.line}"
-    return Repetition(again, python, spec.seed)
+    return Repetition(again, python, spec.seed, hunts=spec.part == "hunt")
 
 
 def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:

@@ -1,6 +1,6 @@
 """The causes that hunts found, by spec and rule: small files that a team can commit and share.
 
-They are keyed by the spec's name and the rule, never by the agent: an edited agent is when they matter most.
+They are keyed by the spec's file and the rule, never by the agent: an edited agent is when they matter most.
 """
 
 from __future__ import annotations
@@ -45,8 +45,16 @@ _files = decoder(CauseFile)
 
 
 def causes_folder(spec: Spec) -> Path:
-    """The folder with the causes of a spec."""
-    return own_folder(spec.file) / HUNTS / _file_name(spec.name)
+    """The folder with the causes of a spec: two files may contain contracts of the same name."""
+    own = own_folder(spec.file)
+    return own / HUNTS / _file_name(spec.name if spec.file is None else _path_below(own.parent, Path(spec.file)))
+
+
+def _path_below(folder: Path, file: Path) -> str:
+    """The file without its suffix, relative to the folder if it is there: the same on every machine."""
+    plain = file.resolve().with_suffix("")
+    root = folder.resolve()
+    return str(plain.relative_to(root) if plain.is_relative_to(root) else plain)
 
 
 def known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:

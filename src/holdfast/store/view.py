@@ -30,9 +30,13 @@ class Repetition(Struct, frozen=True):
     python: str = ""
     """For a spec built by Python code: its position; there is no command."""
     seed: int = 0
+    hunts: bool = False
+    """A hunt repeats its calm trials, or the trials of a cause, but no other trial alone."""
 
-    def trial(self, id: str) -> str:
-        """One trial."""
+    def trial(self, id: str, rule: str = "") -> str:
+        """One trial; `rule` judges it."""
+        if self.hunts:
+            return f"{self.command} --rule {shlex.quote(rule)}" if rule else self.command
         return self._call(f"trials=[{id!r}]") if self.python else f"{self.command} --trial {id}"
 
     def cell(self, rule: str, scenario: str) -> str:
@@ -205,7 +209,7 @@ class Files:
     def _again(self, trial: Trial, verdict: Verdict) -> str:
         """A trial made for another rule would not show this one: then the command runs the cell."""
         if trial.invariant in ("*", verdict.invariant):
-            return self.again(trial.id)
+            return self._repetition.trial(trial.id, verdict.invariant)
         return self._repetition.cell(verdict.invariant, trial.scenario.name)
 
 

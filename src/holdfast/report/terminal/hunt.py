@@ -21,7 +21,7 @@ _STOPS = {"trials": "--max-trials", "time": "--max-time", "cost": "--max-cost", 
 def hunt_lines(result: HuntResult, spec: str, run: str) -> Iterator[str]:
     """The summary. `spec` is the file, `run` where the hunt is stored."""
     for cause in result.causes:
-        yield from _cause(cause, spec)
+        yield from cause_lines(cause, spec)
         yield ""
     for flaky in result.flaky:
         counted = f"failed {flaky.failed} of {flaky.runs}, in calm {flaky.calm_failed} of {flaky.calm_runs}"
@@ -54,11 +54,12 @@ def _counted(head: str, count: Count) -> str:
     return f"{head}: " + ", ".join(f"{number} {state}" for state, number in states.items() if number or state == "held")
 
 
-def _cause(cause: HuntedCause, spec: str) -> Iterator[str]:
+def cause_lines(cause: HuntedCause, spec: str) -> Iterator[str]:
+    """The block of one cause."""
     again = " · known" if cause.known else ""
     yield f"✘ {cause.id}  breaks {_broken(cause)}{again}"
-    if cause.prompt:
-        yield f"  asked      {one_line(cause.prompt)}"
+    for number, prompt in enumerate(cause.prompts or filter(None, (cause.prompt,))):
+        yield f"  {'' if number else 'asked':<9}  {one_line(prompt)}"
     yield f"  faults     {fault_words(cause.faults)}"
     if cause.reason:
         yield f"  because    {one_line(cause.reason)}"

@@ -84,7 +84,8 @@ def header(event: RunStarted) -> str:
     settings = f" × {len(spec.params)} params" if len(spec.params) > 1 else ""
     shape = f"{wording.plural(event.rules, 'rule')} × {wording.plural(event.scenarios, 'scenario')}{settings}"
     resumed = f", {event.done} already run" if event.done else ""
-    trials = f"{wording.plural(event.trials, 'trial')}{resumed}"
+    budget = "up to " if spec.part == "hunt" else ""
+    trials = f"{budget}{wording.plural(event.trials, 'trial')}{resumed}"
     place = f"{_where(spec)}, {event.concurrency} at a time"
     return " · ".join((spec.name or spec.path, shape, trials, f"seed {event.seed}", place))
 
