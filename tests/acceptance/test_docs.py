@@ -25,7 +25,7 @@ DOCS = REPO / "docs"
 SHOP = next(block for block in blocks(DOCS / "guide.md") if block.file == "shop.py")
 AGENT = {"type": "python", "endpoint": "shop:answer", "tools": ["shop:find_item"], "llm": "shop:model"}
 TOOLS = ["shop:check_balance", "shop:delete_order", "shop:find_item", "shop:issue_refund", "shop:lookup_order",
-         "shop:market_data_api", "shop:send_payment"]  # fmt: skip
+         "shop:market_data_api", "shop:send_mail", "shop:send_payment"]  # fmt: skip
 """Those that the rules of the pages name."""
 ON_THE_WIRE = {
     "type": "command",
@@ -52,13 +52,16 @@ def whole(block: Block) -> str:
     if "rule" in block.words:
         rules, matrix = [ANSWERS, *part], [CALM, BROKEN]
     elif "scenario" in block.words:
-        rules, matrix = [ANSWERS, RESISTS], [CALM, {"name": "shown", **part}]
+        attacks = part.get("context_attacks", ())
+        actions = [one["action"] for one in attacks if isinstance(one, dict) and "action" in one]
+        refuses = [{"id": f"no-{tool}", "type": "tool_not_called", "tool": tool} for tool in actions]
+        rules, matrix = [ANSWERS, RESISTS, *refuses], [CALM, {"name": "shown", **part}]
         more = BOXED if "boxed" in block.words else {}
     else:
         assert "section" in block.words, f"{block.name}: say after ```yaml what the block is"
         more = part
     contract = {"name": "The contract", "invariants": rules, "chaos_matrix": matrix}
-    agent = ON_THE_WIRE if "wire" in block.words else {**AGENT, "tools": TOOLS} if "rule" in block.words else AGENT
+    agent = ON_THE_WIRE if "wire" in block.words else {**AGENT, "tools": TOOLS} if rules[1:] else AGENT
     stock: dict[str, Any] = {"agent": agent, "golden_prompts": ["How much?"], "contract": contract}
     return yaml.safe_dump({**stock, **more}, sort_keys=False)
 

@@ -22,7 +22,7 @@ def made(project: MakeProject, agent: dict[str, Any], source: str = "", **more: 
 def test_one_that_exits_before_it_is_ready_ends_the_run_with_its_last_words(project: MakeProject) -> None:
     found = made(project, server(command="echo cannot load the model >&2; exit 7"))
     result = found.command("contract", "run")
-    assert result.code == 3
+    assert result.code == 4
     assert "code 7 " in result.err
     assert "[agent-not-ready]" in result.err
     assert "cannot load the model" in result.err

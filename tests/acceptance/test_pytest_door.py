@@ -158,7 +158,7 @@ def test_our_error_is_an_error_and_not_a_failure(project: Path) -> None:
     (project / "holdfast.yaml").write_text(SPEC.replace("shop:answer", "shop:anser"))
     code, told = run_pytest(project, "-rA", "-k", "calm or honest")
     assert (code, set(outcomes(told).values())) == (1, {"ERROR"})
-    assert "error: 'shop:anser': " in told
+    assert "error: holdfast.yaml:1: 'shop:ans" in told
     assert "3 errors" in told.splitlines()[-1]
 
 

@@ -74,7 +74,7 @@ def test_a_threshold_lets_a_flaw_pass_and_a_gate_never(tmp_path: Path) -> None:
     project(tmp_path, SPEC + "scoring: {pass_threshold: 0.7}\n")
     told = tell(tmp_path, "run")
     assert told.code == 0
-    assert "✔ calm [lang=en] passed, " in told.out
+    assert "✔ case calm [lang=en] passed, " in told.out
     project(tmp_path, SPEC + "scoring: {pass_threshold: 0.0001}\n", ECHO.replace("Source", "Sauce"))
     told = tell(tmp_path, "run", "--json")
     assert set(cases(told).values()) == {("fail", 0.0)}

@@ -37,7 +37,7 @@ def ask(question): return question
 def whole(section: str) -> dict[str, Any]:
     """The examples of a section as parts of one file in which they can act."""
     parts = {shown.name: yaml.safe_load(shown.example) for shown in PAGES if shown.section == section}
-    ignores = {"id": "ignores-attacks", "type": "excludes_pattern", "patterns": ["HOLDFAST-CANARY"]}
+    ignores = {"id": "ignores-attacks", "type": "excludes_pattern", "patterns": ["HOLDFAST-CANARY", "eve@example"]}
     rules: list[dict[str, Any]] = [{"id": "answers", "type": "completes"}, ignores]
     matrix: list[dict[str, Any]] = [{"name": "calm"}]
     if section == RULES:

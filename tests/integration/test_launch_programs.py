@@ -344,6 +344,6 @@ def test_memory_stays_bounded_whatever_is_printed() -> None:
     tail = Tail()
     for _ in range(100):
         tail.add(b"x" * 1_000_000)
-    assert len(tail._held) <= 128_000
+    assert len(tail._data) <= 128_000
     assert len(tail.text) == 64_000
     assert tail.notes
