@@ -81,6 +81,14 @@ def test_a_hunt_finds_the_lost_reply_and_says_how_to_paste_it(project: MakeProje
     assert made.run().outcomes == {("once", cause["id"]): "fail"}
 
 
+def test_one_bug_under_an_error_and_under_stronger_faults_is_one_cause(project: MakeProject) -> None:
+    made = shop(project, attempts=1, rules=[rule("honest", "excludes_pattern", patterns=["nobody knows"])])
+    found = made.cli("hunt", "--json", "--order", "1")
+    assert [[fault["mode"] for fault in one["faults"]] for one in found.json["causes"]] == [["error"]], found.out
+    charged = next(row["states"] for row in found.json["matrix"] if row["target"] == "charge")
+    assert (charged["error"], charged["lost_reply"]) == ("failed", "failed")
+
+
 def test_an_agent_without_the_weakness_holds(project: MakeProject) -> None:
     found = shop(project, attempts=1).cli("hunt", "--json")
     assert (found.code, found.json["causes"], found.json["coverage"]["points"]["open"]) == (0, [], 0), found.out

@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.hunt.evidence import Count, Coverage, FaultCause, Plan, PointState
+from holdfast.hunt.evidence import Count, Coverage, FaultCause, Plan, PointState, bits
 from holdfast.hunt.planner import HuntPlanner, TaskHunt, Tried
 from holdfast.hunt.points import described
+from holdfast.hunt.shrink import is_stronger
 from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
@@ -119,7 +120,7 @@ def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> 
 def found_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
     """Those that the search came to; where only known ones were tried, those that failed again."""
     if not planner.options.only_known:
-        return hunt.search.causes
+        return _weakest(hunt)
     causes = []
     for plan in hunt.known:
         runs = [one.outcome for one in hunt.tried if one.outcome.plan == plan]
@@ -128,6 +129,24 @@ def found_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
             failed, calm_failed = (sum(failure in one.failures for one in some) for some in (runs, calm))
             causes.append(FaultCause(plan, failure, failed, len(runs), calm_failed, len(calm)))
     return causes
+
+
+def _weakest(hunt: TaskHunt) -> list[FaultCause]:
+    """The causes without stronger forms of others: one bug may fail under an error and under a timeout of a call."""
+    points, weakest = hunt.search.points, list[FaultCause]()
+
+    def sites(plan: Plan) -> set[int]:
+        return {points[number].site for number in bits(plan)}
+
+    def strength(one: FaultCause) -> int:
+        return sum(points[number].rung for number in bits(one.points))
+
+    for one in sorted(hunt.search.causes, key=strength):
+        alike = (other.points for other in weakest if other.failure == one.failure)
+        covered = any(sites(plan) == sites(one.points) and is_stronger(points, one.points, plan) for plan in alike)
+        if not covered or one.points in hunt.known:
+            weakest.append(one)
+    return weakest
 
 
 def _not_met(planner: HuntPlanner) -> Iterator[str]:

@@ -248,7 +248,7 @@ class Search:
         proven = self._shrinks.significant()
         doubtful = [(one.cause, one.failure) for one in self._shrinks.reported if one not in proven]
         flaky = dict.fromkeys([*self._shrinks.unconfirmed, *doubtful, *self._shrinks.unfinished()])
-        return [self._shrinks.counted(*one) for one in flaky]
+        return [self._shrinks.counted_anywhere(*one) for one in flaky]
 
     @property
     def fixed(self) -> list[Plan]:

@@ -11,6 +11,7 @@ from math import exp, log
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.hunt.evidence import STEP_RUNS, FaultCause, Plan, PlanOutcome, Point, Trials, bits
 
@@ -260,6 +261,12 @@ class Shrinks:
 
     def counted(self, points: Plan, failure: str) -> FaultCause:
         return FaultCause(points, failure, *self.trials.count(points, failure), *self.trials.count(0, failure))
+
+    def counted_anywhere(self, points: Plan, failure: str) -> FaultCause:
+        """The same; if the plan itself never failed, of all trials that met it."""
+        found = self.counted(points, failure)
+        met = [failure in one.failures for one in self.trials.outcomes if not points & ~one.met]
+        return found if found.failed else replace(found, failed=sum(met), runs=len(met))
 
     def _is_explained(self, met: int, failure: str) -> bool:
         """Whether a set that is known to fail like that, or one of the same classes, was met."""

@@ -156,7 +156,7 @@ def test_what_fails_once_is_flaky() -> None:
     search = Search(POINTS)
     hunt(search, run)
     assert search.causes == []
-    assert [one.failure for one in search.flaky] == ["rule"]
+    assert [(one.failure, one.failed) for one in search.flaky] == [("rule", 1)]
 
 
 def test_the_smallest_sets_under_which_the_agent_gave_up_are_listed() -> None:
