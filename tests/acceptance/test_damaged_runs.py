@@ -158,7 +158,8 @@ def test_a_ci_run_without_its_failed_part_is_refused_everywhere(ci_run: Path, go
     path = ci_run / RUN / gone
     shutil.move(path, ci_run / "elsewhere")
     for with_overall in (True, False):
-        for command in (("judge", "0001"), ("show", "0001"), ("report", "0001"), ("ci", "--resume", "0001")):
+        told = (("judge", "0001"), ("show", "0001"), ("report", "0001"), ("compare", "0001", "0001"))
+        for command in (*told, ("ci", "--resume", "0001")):
             refused = tell(ci_run, *command)
             assert (refused.code, "[run-tampered]" in refused.err) == (4, True), (command, refused.err)
         if with_overall:

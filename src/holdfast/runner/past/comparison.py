@@ -17,6 +17,7 @@ from holdfast.model.verdict import Judgement
 from holdfast.plan.checks import traits_of
 from holdfast.report.cases import mutation_name
 from holdfast.runner.start import stored_spec
+from holdfast.runner.whole import check_parts
 from holdfast.score.cell import needed, settle
 from holdfast.score.comparison import PairCounts, PromptPairs, compare_rules
 from holdfast.store.pairs import RESISTED, StoredPair, part_folders, stored_pairs
@@ -61,6 +62,8 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     If only one run has several parts, only the matching part is compared.
     """
     runs = (before, after)
+    for run in runs:
+        check_parts(run)
     if bool(before.parts) != bool(after.parts):
         before, after = _part_of(before, after), _part_of(after, before)
     reduced = [(whole, one) for whole, one in zip(runs, (before, after), strict=True) if whole is not one]

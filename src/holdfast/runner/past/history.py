@@ -62,8 +62,9 @@ def past_run(run: RunDir) -> PastRun:
     """The history row of a stored run; if the run cannot be shown, the row's note says why."""
     known = PastRun(run.id)
     try:
-        known = _begun(run, run.manifest())
-        if (run.path / OVERALL).is_file() or run.parts:
+        manifest = run.manifest()
+        known = _begun(run, manifest)
+        if (run.path / OVERALL).is_file() or manifest.parts:
             return _several(run, known)
         if run.ended() is None:
             check(run)
