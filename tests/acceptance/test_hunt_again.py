@@ -67,3 +67,9 @@ def test_another_file_with_the_same_contract_does_not_know_the_cause(project: Ma
     (made.folder / "other.yaml").write_text(made.read("holdfast.yaml"))
     other = made.cli("hunt", "other.yaml", "--json", "--cause", id)
     assert other.json["errors"][0]["code"] == "cause-unknown"
+
+
+def test_rules_that_calm_never_judges_leave_nothing_to_start_from(project: MakeProject) -> None:
+    made = shop(project, rules=[rule("answers", value="order", when="llm_faults_active")])
+    found = made.cli("hunt", "--json")
+    assert (found.code, found.json["errors"][0]["code"]) == (5, "hunt-no-rules"), found.out

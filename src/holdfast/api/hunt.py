@@ -175,6 +175,10 @@ def _refuse_calm(
     if planner.broken or any(one.error for one in planner.calm):
         show_calm(outcome)
         raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")
+    if not outcome.score.trials and not planner.calm and not planner.broken_in_calm:
+        raise NothingProven(
+            "every rule applies only under faults, so no calm trial shows where to place them", code="hunt-no-rules"
+        )
     ended = run.ended()
     if planner.broken_in_calm and ended is not None and ended.stopped_by:
         raise NothingProven(

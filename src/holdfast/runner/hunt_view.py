@@ -70,6 +70,7 @@ def _reasons(found: HuntResult) -> Iterator[Reason]:
     if found.exit_code == UNPROVEN:
         points = found.coverage.points
         why = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
+        why = "no known cause was met again" if found.only_known else why
         yield Reason(UNPROVEN, why, "hunt-open")
 
 
