@@ -127,13 +127,6 @@ def test_a_fault_under_which_no_rule_was_judged_is_not_held(project: MakeProject
     assert any("no rule was judged" in note for note in found.json["notes"])
 
 
-def test_rules_that_all_need_a_fault_leave_no_calm_run(project: MakeProject) -> None:
-    only = rule("honest", "excludes_pattern", patterns=["99[.]00"], when="tool_faults_active")
-    found = shop(project, rules=[only]).cli("hunt", "--json")
-    assert (found.code, found.json["trials"]) == (5, 0), found.out
-    assert any("no calm run" in note for note in found.json["notes"])
-
-
 def test_a_check_that_ends_in_an_error_proves_nothing(project: MakeProject) -> None:
     made = shop(project, attempts=1, rules=[rule("mine", "custom", script="check.py")])
     (made.folder / "check.py").write_text("raise SystemExit(3)\n")

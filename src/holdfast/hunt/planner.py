@@ -107,11 +107,6 @@ class HuntPlanner:
             return self._next_round(())
         return self._next_round(judged.trials)
 
-    @property
-    def has_calm_trials(self) -> bool:
-        """Whether a rule applies without faults: otherwise there is no calm trial, and no call site to begin with."""
-        return bool(self._calm)
-
     # -- calm ---------------------------------------------------------------------------------------------------------
     @property
     def failing_in_calm(self) -> tuple[tuple[str, JudgedTrial], ...]:
