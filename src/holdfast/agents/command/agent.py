@@ -21,7 +21,7 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
-from holdfast.processes.program import ended_after
+from holdfast.processes.program import code_and_signal, ended_after
 from holdfast.processes.startable import BEGIN, IS_THERE, NOT_RUN, SHELL, argv_of, not_run, variables
 from holdfast.processes.terminal import Terminal
 from holdfast.protocols.sandbox import Started
@@ -172,7 +172,8 @@ class CommandTurns:
 
     def _never_ran(self, ran: _RanCommand) -> bool:
         """Whether it failed silently at its first turn, as if there had been no program to run."""
-        return ran.program.status != 0 and not ran.left.data and not self.ran
+        failed = ran.program.status != 0 and not ran.program.out_of_memory
+        return failed and not ran.left.data and not self.ran
 
     async def _lacks_program(self, status: int | None, agent: AgentSpec, env: Mapping[str, str], place: Place) -> bool:
         """Whether the command's own program, script or module is missing.
@@ -190,7 +191,8 @@ class CommandTurns:
                 await program.within(_LOOK_S)
         finally:
             os.close(nothing)
-        return program.status != 0
+        code, _ = code_and_signal(program.status)  # None if the search itself was killed
+        return bool(code)
 
     def _end_turn(self, prompt: str, ran: _RanCommand, printed: Tail) -> Turn:
         self.ran = True
