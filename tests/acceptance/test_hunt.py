@@ -309,6 +309,23 @@ def test_ci_tries_known_causes_first_and_promote_takes_one(project: MakeProject)
     assert (fixed["passed"], fixed["exit_code"]) == (True, 0)
 
 
+def test_ci_proves_nothing_if_a_known_cause_was_not_tried(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    made.cli("hunt", "--json", "--max-trials", "60")
+    made.write(made.read("holdfast.yaml").replace("Charge order-7781", "Please charge order-7781"))
+    whole = made.cli("ci", "--json", "--no-report")
+    part = whole.json["parts"]["hunt"]
+    assert (whole.code, part["passed"], part["exit_code"]) == (5, False, 5), whole.out
+    # A rule that fails in calm keeps the hunt from trying it, too.
+    made = shop(project, rules=[ONCE])
+    made.cli("hunt", "--json", "--max-trials", "60")
+    (made.folder / "agent.py").write_text(
+        SHOP.replace("ATTEMPTS", "2") + "\n_ask = ask\n\n\ndef ask(p):\n    _ask(p)\n    return _ask(p)\n"
+    )
+    whole = made.cli("ci", "--json", "--no-report")
+    assert (whole.code, any(one.startswith("hunt: ") for one in whole.json["reasons"])) == (1, True), whole.out
+
+
 def test_ci_may_spend_trials_on_new_causes(project: MakeProject) -> None:
     found = shop(project, rules=[ONCE], hunt={"trials": 60}).cli("ci", "--json", "--no-report")
     assert (found.code, found.json["parts"]["hunt"]["passed"]) == (1, False), found.out

@@ -13,7 +13,7 @@ from holdfast.api.job import PreparedJob, load_part, settled_job
 from holdfast.errors import HarnessError, NothingProven, UsageError, UserError
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import sweepable
-from holdfast.hunt.result import RESULT, SEVERITIES, HuntResult, HuntStop, found_causes, result
+from holdfast.hunt.result import RESULT, SEVERITIES, HuntResult, HuntStop, found_causes, result, rules_of
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
@@ -90,16 +90,19 @@ def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
     return settled_job(spec, replace(job.options, replay=None, hunt=hunt), spec_warnings(spec, problems))
 
 
-def confirmed(hunted: EndedHunt, live: HuntResult) -> EndedHunt:
-    """The hunt with how often its causes failed live; one that never did is flaky."""
-    runs = {one.id: one for one in live.causes}
-    count = hunted.planner.options.confirm_live
+def confirmed(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
+    """The hunt with how often its causes failed live. One that was tried and never did is flaky."""
+    runs = {name: hunt.runs_of(plan) for hunt in live.hunts for plan, name in hunt.known.items()}
     causes = [
-        replace(one, live_failed=runs[one.id].failed if one.id in runs else 0, live_runs=count)
+        replace(
+            one,
+            live_failed=sum(not rules_of(run.failures).isdisjoint(one.rules) for run in runs.get(one.id, ())),
+            live_runs=len(runs.get(one.id, ())),
+        )
         for one in hunted.found.causes
     ]
-    failing = tuple(one for one in causes if one.live_failed)
-    flaky = (*hunted.found.flaky, *(one for one in causes if not one.live_failed))
+    failing = tuple(one for one in causes if one.live_failed or not one.live_runs)
+    flaky = (*hunted.found.flaky, *(one for one in causes if one.live_runs and not one.live_failed))
     return _stored(replace(hunted, found=replace(hunted.found, causes=failing, flaky=flaky)))
 
 
@@ -125,7 +128,8 @@ def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownF
 def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> EndedHunt:
     """Store the result of the hunt in its run and among the known causes.
 
-    Raises if the calm run shows that a hunt is impossible, after `show_calm` has shown it.
+    Raises if the calm run shows that a hunt is impossible, after `show_calm` has shown it; and if Holdfast failed and
+    no cause was found before, after the result is stored.
     """
     run = RunDir(Path(outcome.run.path))
     planner = look_at_hunt(run, job.plan, job.options)
@@ -133,7 +137,7 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     found = result(planner, job.spec, count, _stopped(job, planner, run, outcome, count))
     if found.stopped != "interrupted":
         _refuse_calm(planner, run, outcome, show_calm)
-    if planner.options.map_only:
+    if planner.options.map_only and found.stopped != "broken":
         return EndedHunt(found, planner, run, outcome)
     hunted = _stored(EndedHunt(found, planner, run, outcome))
     known = (
@@ -142,6 +146,9 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
         for rule in cause.rules
     )
     keep_causes(job.spec, known, found.fixed)
+    if found.stopped == "broken" and not found.causes:
+        show_calm(hunted.outcome)
+        raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")
     return hunted
 
 
@@ -154,6 +161,8 @@ def _stopped(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, c
     ended, options = run.ended(), job.options
     if ended is None or not ended.complete:
         return "interrupted"
+    if _is_broken(planner):
+        return "broken"
     if planner.done or not ended.stopped_by:
         return "done"
     if options.max_trials is not None and count >= options.max_trials:
@@ -161,6 +170,10 @@ def _stopped(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, c
     spent = outcome.score.spent
     used = (spent.cost_usd or 0.0) if spent is not None else 0.0
     return "cost" if options.max_cost is not None and used >= options.max_cost else "time"
+
+
+def _is_broken(planner: HuntPlanner) -> bool:
+    return planner.broken or any(one.error for one in planner.calm)
 
 
 def _refuse_calm(
@@ -172,9 +185,8 @@ def _refuse_calm(
         rules = ", ".join(dict.fromkeys(rule for rule, _ in failing))
         hint = "fix the agent or the rule first, or hunt for another rule: --rule ID"
         raise UserError(f"in calm, without any fault, the agent breaks {rules}", code="hunt-calm-fails", hint=hint)
-    if planner.broken or any(one.error for one in planner.calm):
-        show_calm(outcome)
-        raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")
+    if _is_broken(planner):
+        return  # what was found before is stored first
     if not outcome.score.trials and not planner.calm and not planner.broken_in_calm:
         raise NothingProven(
             "every rule applies only under faults, so no calm trial shows where to place them", code="hunt-no-rules"

@@ -26,7 +26,7 @@ from holdfast.runner.past.whole_history import compared, regressions_named
 from holdfast.runner.start import begin_whole
 from holdfast.runner.whole import forget_overall, overall, part_results, skipped, store_overall, stored_overall
 from holdfast.score.overall import interrupted
-from holdfast.score.ruling import BROKEN, INTERRUPTED, UNPROVEN, Reason
+from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, Reason
 from holdfast.store.run_locks import is_written
 from holdfast.store.rundir import RunDir
 
@@ -88,9 +88,9 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
             runner.begins(part)
             outcome = stack.enter_context(closing(runner.run(settled, whole.part(part))))
             if part == "hunt":
-                outcome, why = _conclude_hunt(settled, outcome)
+                outcome, why, code = _conclude_hunt(settled, outcome)
                 if why:
-                    results.append(skipped(part, why, plan.spec.weights))
+                    results.append(skipped(part, why, plan.spec.weights, code))
                     continue
             outcomes[part] = outcome
             results += part_results(outcome, whole, plan.spec.weights)
@@ -115,12 +115,17 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     return WholeOutcome(result, outcomes, plan.spec, whole, stack)
 
 
-def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutcome, str]:
-    """The outcome of the hunt, and why there is nothing to hunt, such as a rule that other parts report as failing."""
+def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutcome, str, int]:
+    """The outcome of the hunt, or why there is nothing to hunt, such as a rule that fails in calm, and its exit code.
+
+    Known causes that could not be tried leave the verdict open; without any, other parts report what is wrong.
+    """
     try:
-        return conclude_hunt(prepared.job, outcome, lambda _: None).outcome, ""
-    except (UserError, NothingProven, HarnessError) as nothing:
-        return outcome, str(nothing)
+        return conclude_hunt(prepared.job, outcome, lambda _: None).outcome, "", HELD
+    except HarnessError as broken:
+        return outcome, str(broken), BROKEN
+    except (UserError, NothingProven) as nothing:
+        return outcome, str(nothing), UNPROVEN if prepared.job.options.hunt.known else HELD
 
 
 def _after(

@@ -112,7 +112,7 @@ def _hunt(prepared: PreparedJob, write: Path | None, *, as_json: bool, quiet: bo
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=quiet), as_json=as_json)
     if prepared.job.options.hunt.confirm_live and hunted.found.causes:
         live = prepare_confirmation(prepared.job, hunted.found)
-        hunted = confirmed(hunted, run_hunt(live, Screen(silent=True), as_json=as_json).found)
+        hunted = confirmed(hunted, run_hunt(live, Screen(silent=True), as_json=as_json).planner)
     with closing(report_hunt(prepared.job, hunted.outcome)) as outcome:
         show_hunt(hunted, prepared, as_json=as_json)
         if write is not None:

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from holdfast.hunt.evidence import Plan, PlanOutcome
+from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS, Plan, PlanOutcome
 from holdfast.hunt.points import HuntSite, Points, boundaries
 from holdfast.hunt.search import Search, Shrink, fixed_runs
 from holdfast.model.codec import digest
@@ -27,6 +27,8 @@ from holdfast.plan.serving import EVERY_RULE
 
 MOST_SITES = 40
 """Call sites of one prompt whose points are tried; the points of further ones stay open."""
+BROKEN_ROUNDS = 3
+"""The hunt ends after so many rounds in a row in which our side broke every trial."""
 LATER_CALLS = 2
 """How many calls more than in calm a target may have, for the further ones to be sites: an agent that retries for ever
 does not fill the plan."""
@@ -59,6 +61,10 @@ class TaskHunt:
         self.known: dict[Plan, str] = {}
         """The causes of earlier hunts, with their names."""
 
+    def runs_of(self, plan: Plan) -> list[PlanOutcome]:
+        """What came of the trials of exactly this plan."""
+        return [one.outcome for one in self.tried if one.outcome.plan == plan]
+
 
 class HuntPlanner:
     """Calm first; then the task with the most call sites, then the others for what is new in them."""
@@ -87,7 +93,8 @@ class HuntPlanner:
         self.done = False
         """There is nothing left to try."""
         self.broken = False
-        """Holdfast or a provider failed in every trial of a round, or no rule could be judged."""
+        """Holdfast or a provider failed in every trial of several rounds in a row, or no rule could be judged."""
+        self._broken_rounds = 0
         self.rule_errors = Counter[str]()
         """By rule: trials in which its check ended in an error."""
 
@@ -189,7 +196,6 @@ class HuntPlanner:
     def _next_round(self, trials: Sequence[JudgedTrial]) -> Sequence[Trial]:
         for hunt in self.hunts:
             if hunt.plans or not hunt.tried:
-                first = not hunt.tried
                 outcomes = self._outcomes(hunt, trials if hunt.plans else ())
                 if self.broken:
                     return ()
@@ -198,16 +204,27 @@ class HuntPlanner:
                 hunt.plans = hunt.asks.next(outcomes)
                 self.noisy = hunt.search.trials.noisy
                 if self.options.only_known:
-                    runs = self.options.confirm_live or fixed_runs(self.noisy)
-                    hunt.plans = [plan for plan in hunt.known for _ in range(runs)] if first else []
+                    hunt.plans = self._known_plans(hunt)
                 if hunt.plans:
                     return self._round(hunt, hunt.plans)
         self.done = True
         return ()
 
+    def _known_plans(self, hunt: TaskHunt) -> list[Plan]:
+        """The known causes that need more trials: one that failed once may be flaky if the agent is."""
+        plans = []
+        for plan in hunt.known:
+            runs = hunt.runs_of(plan)
+            is_unsure = self.noisy and 0 < sum(bool(one.failures) for one in runs) < STEP_FAILS
+            wanted = self.options.confirm_live or (STEP_RUNS if is_unsure else fixed_runs(self.noisy))
+            plans += [plan] * (wanted - len(runs))
+        return plans
+
     def _outcomes(self, hunt: TaskHunt, trials: Sequence[JudgedTrial]) -> list[PlanOutcome]:
-        # A plan whose trial our side broke is asked for again by the search; but not for ever.
-        self.broken = bool(trials) and all(one.error for one in trials)
+        # A plan whose trial our side broke is asked for again; but not for ever.
+        is_broken = bool(trials) and all(one.error for one in trials)
+        self._broken_rounds = self._broken_rounds + 1 if is_broken else 0
+        self.broken = self._broken_rounds >= BROKEN_ROUNDS
         before = any(one.outcome.judged for other in self.hunts for one in other.tried if one.outcome.plan)
         calm = [] if hunt.tried or self._waiting else self._by_task()[hunt.task]
         outcomes = []
@@ -220,7 +237,7 @@ class HuntPlanner:
             hunt.tried.append(Tried(one.trial, outcome, one.reasons))
             outcomes.append(outcome)
             self.rule_errors.update(_rule_errors(one))
-        self.broken |= bool(trials) and not before and all(map(_is_broken, trials))
+        self.broken |= bool(trials) and not is_broken and not before and all(map(_is_broken, trials))
         self._waiting = {}
         return outcomes
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.hunt.evidence import Count, Coverage, FaultCause, Plan, PointState, bits
+from holdfast.hunt.evidence import STEP_FAILS, Count, Coverage, FaultCause, Plan, PointState, bits
 from holdfast.hunt.planner import HuntPlanner, TaskHunt, Tried
 from holdfast.hunt.points import described
 from holdfast.hunt.shrink import is_stronger
@@ -17,7 +17,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.spec.rules.fault_entry import written_faults
 
-HuntStop: TypeAlias = Literal["done", "trials", "time", "cost", "interrupted"]
+HuntStop: TypeAlias = Literal["done", "trials", "time", "cost", "interrupted", "broken"]
 RESULT = "hunt.json"
 """What a hunt found, in its run's folder."""
 SEVERITIES = ("critical", "high", "medium", "low")
@@ -84,6 +84,14 @@ class HuntResult(Struct, frozen=True):
     """Known causes that did not fail, but whose faults were not all met, or not judged: they count as not fixed."""
     only_known: bool = False
     """Only causes of earlier hunts were tried, so the coverage says nothing."""
+    untried: tuple[str, ...] = ()
+    """Known causes that were not tried: no prompt of the spec is theirs, or the hunt ended before them."""
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Known causes of which the hunt cannot say whether they still fail."""
+        flaky = tuple(one.id for one in self.flaky if one.known) if self.only_known else ()
+        return (*self.untried, *self.not_met, *flaky)
 
     @property
     def exit_code(self) -> int:
@@ -92,8 +100,10 @@ class HuntResult(Struct, frozen=True):
             return 2
         if self.causes:
             return 1
+        if self.stopped == "broken":
+            return 3
         if self.only_known:
-            return 0 if self.fixed and not self.not_met else 5
+            return 0 if self.fixed and not self.unproven else 5
         return 5 if self.coverage.points.open or not self.met else 0
 
 
@@ -107,13 +117,14 @@ def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> 
         causes=tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, found_causes(planner, h))))),
         fixed=tuple(hunt.known[plan] for hunt in hunts for plan in hunt.search.fixed if plan in hunt.known),
         not_met=tuple(_not_met(planner)),
-        flaky=tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, h.search.flaky)))),
+        flaky=tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, _flaky(planner, h))))),
         gave_up=tuple(one for hunt in hunts for one in _gave_up(hunt)),
         coverage=_coverage(hunts),
         matrix=tuple(row for hunt in hunts for row in _rows(hunt)),
         notes=tuple(_notes(planner)),
         met=sum(bool(tried.outcome.met) for hunt in hunts for tried in hunt.tried),
         only_known=planner.options.only_known or planner.options.shrink is not None,
+        untried=tuple(_untried(planner)),
     )
 
 
@@ -121,14 +132,36 @@ def found_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
     """Those that the search came to; where only known ones were tried, those that failed again."""
     if not planner.options.only_known:
         return _weakest(hunt)
-    causes = []
+    return [one for one in _known_failures(hunt) if _fails_again(planner, one)]
+
+
+def _flaky(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:
+    if not planner.options.only_known:
+        return hunt.search.flaky
+    again = {one.points for one in found_causes(planner, hunt)}
+    return [one for one in _known_failures(hunt) if one.points not in again]
+
+
+def _known_failures(hunt: TaskHunt) -> Iterator[FaultCause]:
+    """How often each known cause broke each rule, and how often calm did."""
+    calm = hunt.runs_of(0)
     for plan in hunt.known:
-        runs = [one.outcome for one in hunt.tried if one.outcome.plan == plan]
+        runs = hunt.runs_of(plan)
         for failure in dict.fromkeys(failure for one in runs for failure in one.failures):
-            calm = [one.outcome for one in hunt.tried if not one.outcome.plan]
             failed, calm_failed = (sum(failure in one.failures for one in some) for some in (runs, calm))
-            causes.append(FaultCause(plan, failure, failed, len(runs), calm_failed, len(calm)))
-    return causes
+            yield FaultCause(plan, failure, failed, len(runs), calm_failed, len(calm))
+
+
+def _fails_again(planner: HuntPlanner, one: FaultCause) -> bool:
+    """Whether a known cause still fails: with noise, twice and more often than calm. An earlier hunt has tested it."""
+    if not planner.noisy:
+        return True
+    return one.failed >= STEP_FAILS and one.failed * one.calm_runs > one.calm_failed * one.runs
+
+
+def _untried(planner: HuntPlanner) -> Iterator[str]:
+    tried = {name for hunt in planner.hunts for plan, name in hunt.known.items() if hunt.runs_of(plan)}
+    yield from (name for one in planner.options.known if (name := one.scenario.name) not in tried)
 
 
 def _weakest(hunt: TaskHunt) -> list[FaultCause]:
@@ -154,6 +187,11 @@ def _not_met(planner: HuntPlanner) -> Iterator[str]:
     for hunt in planner.hunts:
         tried = [plan for plan in hunt.search.undecided if plan in hunt.search.trials.of_plan]
         yield from (hunt.known[plan] for plan in tried if plan in hunt.known)
+
+
+def rules_of(failures: Iterable[str]) -> set[str]:
+    """The rules of some failures."""
+    return {failure.partition("\n")[0] for failure in failures}
 
 
 def written(scenario: Scenario) -> dict[str, Any]:
@@ -277,5 +315,9 @@ def _notes(planner: HuntPlanner) -> Iterator[str]:
     silent = sum(not one.outcome.judged and bool(one.outcome.met) for hunt in planner.hunts for one in hunt.tried)
     if silent:
         yield f"no rule was judged in {silent} trials with faults: faults that were met only there stay open"
-    if planner.noisy:
+    for name in _untried(planner):
+        yield f"{name} was not tried: its prompt is no longer in this file, or the hunt ended before"
+    if planner.noisy and planner.options.only_known:
+        yield f"the agent is not deterministic: a known cause fails again if {STEP_FAILS} trials fail, more than calm"
+    elif planner.noisy:
         yield "the agent is not deterministic: every cause was confirmed against calm runs"

@@ -17,6 +17,7 @@ REASON_CODES: Mapping[str, str] = {
     "hunt-cause": "a hunt found faults that break a rule",
     "hunt-open": "a hunt found no cause, and left faults untried or met none",
     "hunt-unconcluded": "a hunt did not come to a result",
+    "hunt-unproven": "known causes of a hunt were not tried, not met, or failed too rarely to tell",
     "interrupted": "the run was interrupted",
     "no-score": "there is no score to compare with the minimum",
     "nothing-counted": "no cell or case was decided",

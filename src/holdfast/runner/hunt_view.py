@@ -11,7 +11,7 @@ from holdfast.hunt.result import RESULT, HuntedCause, HuntResult
 from holdfast.model.codec import decoder, to_builtins
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell, Score
-from holdfast.score.ruling import HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
+from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
 from holdfast.store.record import known_scenarios
 from holdfast.store.rundir import RunDir, read_json
 from holdfast.store.view import StoredCells
@@ -35,7 +35,7 @@ def hunt_view(run: Run, rundir: RunDir, cells: StoredCells) -> Run:
     rows = tuple(row for cause in found.causes for row in _rows(run, cause, cells))
     counts = {**plain.counts, "fail": plain.counts.get("fail", 0) + len(rows)}
     critical = tuple(f"{row.cell.invariant} in {row.cell.scenario}" for row in rows if row.cell.critical)
-    score = replace(_ruled(plain, *_reasons(found)), trials=found.trials, counts=counts, critical_failed=critical)
+    score = replace(_ruled(plain, *hunt_reasons(found)), trials=found.trials, counts=counts, critical_failed=critical)
     scenarios = known_scenarios(rundir, run.scenarios)
     hunted = tuple(scenarios[cause.id] for cause in found.causes if cause.id in scenarios)
     return replace(
@@ -61,13 +61,17 @@ def _ruled(score: Score, *reasons: Reason) -> Score:
     )
 
 
-def _reasons(found: HuntResult) -> Iterator[Reason]:
+def hunt_reasons(found: HuntResult) -> Iterator[Reason]:
     """Why the hunt exits as it does, the deciding reason first."""
     if found.exit_code == INTERRUPTED:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
     for cause in found.causes:
         yield Reason(VIOLATED, f"{cause.id} breaks {', '.join(cause.rules)}", "hunt-cause")
-    if found.exit_code == UNPROVEN:
+    if found.stopped == "broken":
+        yield Reason(BROKEN, "Holdfast could not observe the agent's trials", "harness-errors")
+    if found.unproven:
+        yield Reason(UNPROVEN, f"known causes neither failed nor held: {', '.join(found.unproven)}", "hunt-unproven")
+    elif found.exit_code == UNPROVEN:
         points = found.coverage.points
         why = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
         why = "no known cause was met again" if found.only_known else why

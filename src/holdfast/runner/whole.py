@@ -16,9 +16,10 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Part, PartWeights, Spec, run_command
+from holdfast.runner.hunt_view import hunt_reasons
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import overall_score, weight_of, whole_of_shard
-from holdfast.score.ruling import Reason
+from holdfast.score.ruling import HELD, Reason
 from holdfast.store.run_names import PARTS, name_here
 from holdfast.store.rundir import RunDir, read_json, write_json
 
@@ -73,16 +74,25 @@ def part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tu
 
 
 def hunt_part(path: Path, run: str, page: str) -> PartResult:
-    """The result of a hunt: it has no score, and a cause that fails is a violation. Open points are not."""
+    """The result of a hunt: it has no score, and a cause that fails is a violation. Open points decide nothing."""
     if not (path / RESULT).is_file():
         return PartResult("hunt", skipped="it was not concluded", run=run, page=page)
     found = read_json(path / RESULT, decoder(HuntResult))
-    reasons = tuple(f"{one.id} breaks {', '.join(one.rules)}" for one in found.causes)
-    exit_code = found.exit_code if found.exit_code in (1, 2) else 0
+    reasons = [reason for reason in hunt_reasons(found) if reason.code != "hunt-open"]
+    exit_code = reasons[0].exit_code if reasons else HELD
     known = sum(one.known for one in found.causes)
     told = f"{known} known and {len(found.causes) - known} new causes fail, {len(found.fixed)} known no longer fail"
-    return PartResult("hunt", passed=not exit_code, exit_code=exit_code, reasons=reasons, run=run, page=page,
-                      trials=found.trials, said=told)  # fmt: skip
+    return PartResult(
+        "hunt",
+        passed=exit_code == HELD,
+        exit_code=exit_code,
+        reasons=tuple(one.text for one in reasons),
+        reason_codes=tuple(one.code for one in reasons),
+        run=run,
+        page=page,
+        trials=found.trials,
+        said=told,
+    )
 
 
 def _result(part: Part, score: Score, run: str, page: str, weights: PartWeights) -> PartResult:

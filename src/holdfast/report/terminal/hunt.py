@@ -13,9 +13,15 @@ from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import one_line
 from holdfast.report.wording import plural
 
-VERDICTS = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}
+VERDICTS = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 """By the exit code of a hunt."""
-_STOPS = {"trials": "--max-trials", "time": "--max-time", "cost": "--max-cost", "interrupted": "an interrupt"}
+_STOPS = {
+    "trials": "--max-trials",
+    "time": "--max-time",
+    "cost": "--max-cost",
+    "interrupted": "an interrupt",
+    "broken": "a harness error",
+}
 
 
 def hunt_lines(result: HuntResult, spec: str, run: str) -> Iterator[str]:

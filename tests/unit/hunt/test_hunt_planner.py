@@ -1,0 +1,104 @@
+"""The planner of a hunt on trials that are only described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.api.hunt import EndedHunt, confirmed
+from holdfast.hunt.planner import HuntPlanner
+from holdfast.hunt.result import HuntResult, result
+from holdfast.model.judged import CallSite, Judged, JudgedTrial, VerdictCode
+from holdfast.model.observation import FaultMet
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Invariant, Spec
+from holdfast.model.task import Task
+from holdfast.model.trial import Trial
+from holdfast.plan.options import HuntOptions, KnownFaults
+from holdfast.plan.serving import EVERY_RULE
+
+LOST = Injection("tool", "charge", "lost_reply")
+LOST = replace(LOST, schedule=replace(LOST.schedule, on_call=1, count="logical"))
+KNOWN = KnownFaults(Scenario("hunt-1", (LOST,)), "Pay")
+RULE = Invariant("once", "side_effect_once", {"tool": "charge"})
+Fails = Callable[[int], bool]
+
+
+def judged(trial: Trial, *, fails: bool = False, error: bool = False, scripted: bool = True) -> JudgedTrial:
+    ledger = tuple(FaultMet(n, one.plane, one.target, one.mode, 1) for n, one in enumerate(trial.scenario.injections))
+    verdict = VerdictCode("once", "fail" if fails else "pass", "done-twice" if fails else "")
+    calls = (CallSite("tool", "charge", 1),)
+    return JudgedTrial(
+        trial.id, "answered", () if error else (verdict,), ledger, calls, (0,), scripted=scripted, error=error
+    )
+
+
+def hunted(
+    spec: Spec, options: HuntOptions, *, fails: Fails = lambda n: False, errors: int = 0, scripted: bool = True
+) -> tuple[HuntPlanner, HuntResult]:
+    """A hunt whose trials with faults are broken first, so many, and then fail as `fails` says."""
+    calm = [Trial(f"calm-{n}", "contract", Scenario("calm"), Task(("Pay",)), n, {}, EVERY_RULE, 0) for n in range(3)]
+    planner = HuntPlanner(spec, calm, options)
+    batch: Sequence[Trial] = planner.next(Judged())
+    count = number = 0
+    while batch:
+        trials = []
+        for trial in batch:
+            faulty = not trial.scenario.calm
+            broken = faulty and errors > 0
+            errors -= broken
+            trials.append(judged(trial, fails=faulty and not broken and fails(number), error=broken, scripted=scripted))
+            number += faulty and not broken
+            count += 1
+        batch = planner.next(Judged(trials=tuple(trials)))
+    return planner, result(planner, spec, count, "done")
+
+
+@pytest.fixture
+def spec() -> Spec:
+    return Spec("spec.yaml", AgentSpec("python", "agent:ask"), tasks=(Task(("Pay",)),), invariants=(RULE,))
+
+
+def test_a_known_cause_whose_prompt_is_gone_is_not_tried(spec: Spec) -> None:
+    _, found = hunted(spec, HuntOptions(only_known=True, known=(KNOWN, replace(KNOWN, prompt="Pay now"))[1:]))
+    assert (found.untried, found.unproven, found.fixed, found.exit_code) == (("hunt-1",), ("hunt-1",), (), 5)
+
+
+def test_only_live_runs_that_happened_count(spec: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.api.hunt._stored", lambda hunted: hunted)
+    options = HuntOptions(only_known=True, known=(KNOWN,), confirm_live=4)
+    planner, found = hunted(spec, options, fails=lambda n: True)
+    cause = replace(found.causes[0], id="hunt-1")
+    before = replace(found, causes=(cause, replace(cause, id="hunt-2")))
+    for fails, live in ((lambda n: n < 3, (3, 4)), (lambda n: False, (0, 4))):
+        tried, _ = hunted(spec, options, fails=fails)
+        ended = EndedHunt(before, planner, None, None)  # type: ignore[arg-type]
+        after = confirmed(ended, tried).found
+        counts = {one.id: (one.live_failed, one.live_runs) for one in (*after.causes, *after.flaky)}
+        assert counts == {"hunt-1": live, "hunt-2": (0, 0)}
+        assert [one.id for one in after.flaky] == ([] if live[0] else ["hunt-1"])
+
+
+@pytest.mark.parametrize(("errors", "broken"), [(1, False), (2, False), (3, True)])
+def test_a_broken_trial_is_tried_again_but_not_for_ever(spec: Spec, errors: int, broken: bool) -> None:
+    options = HuntOptions(only_known=True, known=(KNOWN,), confirm_live=1)
+    planner, found = hunted(spec, options, errors=errors, fails=lambda n: True)
+    assert (planner.broken, len(found.causes), found.untried) == (broken, not broken, ("hunt-1",) if broken else ())
+
+
+@pytest.mark.parametrize(
+    ("fails", "causes", "flaky", "exit_code"),
+    [
+        (lambda n: n == 0, 0, 1, 5),
+        (lambda n: n in (0, 4), 1, 0, 1),
+        (lambda n: False, 0, 0, 0),
+    ],
+)
+def test_one_failure_of_a_noisy_agent_is_no_cause(
+    spec: Spec, fails: Fails, causes: int, flaky: int, exit_code: int
+) -> None:
+    _, found = hunted(spec, HuntOptions(only_known=True, known=(KNOWN,)), fails=fails, scripted=False)
+    assert (len(found.causes), len(found.flaky), found.exit_code) == (causes, flaky, exit_code)
+    assert not any("every cause was confirmed against calm" in note for note in found.notes)
