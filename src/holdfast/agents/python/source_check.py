@@ -156,7 +156,7 @@ class _Modules:
                         message = (
                             f"{file.place}:{node.lineno} imports {top!r}, which is not installed; a run will try it"
                         )
-                        return SourceProblem(key, message, f"pip install {top}")
+                        return SourceProblem(key, message, f"install the package that provides {top}")
         return None
 
     def _wrong_attribute(self, key: str, path: str, files: Mapping[str, _File]) -> SourceProblem | None:
