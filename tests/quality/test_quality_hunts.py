@@ -28,18 +28,15 @@ CASES = (
     ),
 )
 MAX_TRIALS = 300
-MISSED = "the search reaches archive only after an error of price_list, and so never tries this pair by itself"
 
 
-def every_case(**marks: pytest.MarkDecorator) -> pytest.MarkDecorator:
-    """All of them, some with a further mark. Faults that make the agent wait take most of the time."""
+def every_case() -> pytest.MarkDecorator:
+    """All of them. Faults that make the agent wait take most of the time."""
     long = {case.name: [pytest.mark.long] * (len(case.faults) > 1) for case in CASES}
-    more = {name: [mark] for name, mark in marks.items()}
-    cases = [pytest.param(case, id=case.name, marks=long[case.name] + more.get(case.name, [])) for case in CASES]
-    return pytest.mark.parametrize("case", cases)
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name, marks=long[case.name]) for case in CASES])
 
 
-@every_case(trusts_the_fallback=pytest.mark.xfail(reason=MISSED, strict=True))
+@every_case()
 def test_the_defect_is_found_with_no_fault_too_many(case: Hunted, tmp_path: Path) -> None:
     found = hunt_spec(lay_out(case.name, "defect", tmp_path, HUNTS), len(case.faults), MAX_TRIALS)
     assert {rule for cause in found.causes for rule in cause.rules} == {case.rule}

@@ -6,8 +6,8 @@ is one operation. A plan is such a set, with at most one point per call site.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, pairwise
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -20,6 +20,8 @@ PRIOR, NOISY_PRIOR = 0.1, 2.0
 """How many observations that assumption is worth. Without noise, one look says nearly everything."""
 STEP_FAILS, STEP_RUNS, STEP_PASSES = 2, 6, 4
 """With noise: a plan fails if 2 of at most 6 runs fail. Four passes without a failure settle it earlier."""
+MOST_WAYS = 16
+"""Fault sets that are remembered as ways to a site that calm trials do not reach."""
 LEVELS = 3
 """With noise: in how many trials a pair must hold before it is no longer worth a trial."""
 
@@ -119,39 +121,64 @@ class Trials:
         """By site: its points, from weak to strong."""
         self.at_site: dict[int, int] = {}
         self.sites = 0
-        self.enabled_by: dict[int, Plan] = {}
-        """By site that was added later: the fewest faults under which the agent reached it."""
-        self.late_sites: set[int] = set()
+        self.ways: dict[int, list[Plan]] = {}
+        """By site that calm trials do not reach: the smallest sets of faults under which the agent reached it."""
+        self.missed: list[int] = []
+        """By point: the points one of which was met and the other not, although its site was reached."""
+        self.missed_again: list[int] = []
+        """The same, in at least two trials: one of them seems to mask the other."""
+        self.late = 0
+        """The points of these sites: retries and fallbacks."""
         self._by_shape: dict[tuple[int, str, tuple[str, ...], int], int] = {}
         self.add_points(points)
 
     def add_points(self, points: Sequence[Point]) -> None:
-        if self.points:
-            self.late_sites |= {point.site for point in points} - self.at_site.keys()
+        late = {point.site for point in points} - self.at_site.keys() if self.points else ()
         for number, point in enumerate(points, len(self.points)):
             self.at_site[point.site] = self.at_site.get(point.site, 0) | 1 << number
             self.ladders.setdefault(point.site, []).append(number)
             self.sites |= 1 << point.site
             self.alike.append(1 << number)
         self.points += points
-        rows = (*self.held_with, self.held_alike, self.near, self.neighbours, self.ended_by, self.went_on)
+        rows = (
+            *self.held_with,
+            self.held_alike,
+            self.near,
+            self.neighbours,
+            self.ended_by,
+            self.went_on,
+            self.missed,
+            self.missed_again,
+        )
         for row in rows:
             row += [0] * len(points)
+        self.expect_late(late)
         for site in {point.site for point in points}:
+            if site in self.ways:
+                self.late |= self.at_site[site]
             ladder = self.ladders[site]
             ladder.sort(key=lambda number: self.points[number].rung)
             for weaker, stronger in pairwise(ladder):
                 self.neighbours[weaker] |= 1 << stronger
                 self.neighbours[stronger] |= 1 << weaker
 
+    def expect_late(self, sites: Iterable[int]) -> None:
+        """Calm trials do not reach these sites."""
+        for site in sites:
+            self.ways.setdefault(site, [])
+            self.late |= self.at_site[site]
+
     def add(self, outcome: PlanOutcome) -> None:
         self.outcomes.append(outcome)
         self.of_plan.setdefault(outcome.plan, []).append(outcome)
-        for site in self.late_sites:
-            enabling = self.enabled_by.get(site, -1)
+        if not outcome.plan:
+            self.expect_late(bits(self.sites & ~outcome.reached))
+        for site, ways in self.ways.items():
             met = outcome.met & ~self.at_site[site]
-            if outcome.reached >> site & 1 and (enabling < 0 or met.bit_count() < enabling.bit_count()):
-                self.enabled_by[site] = met
+            if outcome.reached >> site & 1 and all(way & ~met for way in ways):
+                smallest = [met, *(way for way in ways if met & ~way)]
+                self.ways[site] = sorted(smallest, key=lambda way: (way.bit_count(), way))[:MOST_WAYS]
+        self._add_missed(outcome)
         for number in bits(outcome.met):
             site = self.points[number].site
             if outcome.reached >> site + 1:
@@ -162,6 +189,22 @@ class Trials:
             self._classify(outcome)
         if outcome.judged and not outcome.failures:
             self._hold(outcome.met)
+
+    def _add_missed(self, outcome: PlanOutcome) -> None:
+        unmet = [n for n in bits(outcome.plan & ~outcome.met) if outcome.reached >> self.points[n].site & 1]
+        for number in unmet:
+            self.missed_again[number] |= self.missed[number] & outcome.met
+            self.missed[number] |= outcome.met
+            for other in bits(outcome.met):
+                self.missed_again[other] |= self.missed[other] & 1 << number
+                self.missed[other] |= 1 << number
+
+    def masked(self, plan: Plan) -> int:
+        """The points that seem to mask one of the plan, or to be masked by one."""
+        masked = 0
+        for number in bits(plan):
+            masked |= self.missed_again[number] & ~self.held_with[0][number]
+        return masked
 
     def _hold(self, met: int) -> None:
         """Crosses off the points and pairs that were met; what held before moves up a level."""
@@ -215,11 +258,56 @@ class Trials:
         reached = 0
         for outcome in alone:
             reached |= outcome.reached
-        return sum(self.at_site[site] for site in bits(self.sites & ~reached))
+        cut = sum(self.at_site[site] for site in bits(self.sites & ~reached))
+        # To a retry or a fallback, another fault may lead: unless it is at the same site, or cut off itself.
+        blocked = self.at_site[self.points[number].site] & ~(1 << number) | cut & ~self.late
+        for site in bits(self.sites & ~reached):
+            if site in self.ways and not all(way & blocked for way in self.ways[site]):
+                cut &= ~self.at_site[site]
+        return cut
 
-    def own_plan(self, number: int) -> Plan:
-        """The smallest plan that is expected to meet the point."""
-        return 1 << number | self.enabled_by.get(self.points[number].site, 0)
+    def own_plan(self, points: Plan, avoid: int = 0) -> Plan:
+        """The smallest plan that is expected to meet the points: with the faults that lead to their sites."""
+        return self.with_ways(points, avoid) or points
+
+    def with_ways(self, plan: Plan, avoid: int = 0) -> Plan:
+        """The plan with the faults that lead to its sites; 0 if none do that fit in. Those to avoid come last."""
+        waiting = plan & self.late
+        while waiting:
+            number = waiting.bit_length() - 1
+            waiting ^= 1 << number
+            ways = self.ways[self.points[number].site]
+            if any(not way & ~plan for way in ways):
+                continue
+            taken = self._same_sites(plan) & ~plan
+            fitting = [way for way in ways if not way & taken]
+            if not fitting:
+                return 0
+            way = min(fitting, key=lambda way: bool(way & avoid))
+            waiting |= way & ~plan & self.late
+            plan |= way
+        return plan
+
+    def _same_sites(self, plan: Plan) -> int:
+        sites = 0
+        for number in bits(plan):
+            sites |= self.at_site[self.points[number].site]
+        return sites
+
+    def not_met_together(self) -> Iterator[tuple[int, int]]:
+        """Pairs that were tried by themselves, with the faults that lead to their sites, and were not met."""
+        for plan, runs in self.of_plan.items():
+            numbers = list(bits(plan)) if plan & self.late or plan.bit_count() == 2 else []
+            for one, other in combinations(numbers, 2):
+                pair = 1 << one | 1 << other
+                if all(pair & ~outcome.met for outcome in runs) and self._is_own(pair, plan):
+                    yield one, other
+
+    def _is_own(self, pair: Plan, plan: Plan) -> bool:
+        """Whether the plan has nothing but the pair and a way to its sites."""
+        leads = plan & ~pair
+        late = (self.points[number].site for number in bits(pair & self.late))
+        return self.own_plan(pair) == plan or (leads > 0 and any(leads in self.ways[site] for site in late))
 
     def never_met(self) -> int:
         """The points that were not met in any trial, not even in one of their own."""
@@ -228,7 +316,7 @@ class Trials:
             for outcome in runs:
                 met |= outcome.met
             for number in bits(plan):
-                if plan == self.own_plan(number):
+                if plan == self.own_plan(1 << number):
                     tried |= 1 << number
         return tried & ~met
 
@@ -288,6 +376,9 @@ class Closed:
             self.apart[number] = self.apart.get(number, 0) | cut
             for other in bits(cut):
                 self.apart[other] = self.apart.get(other, 0) | 1 << number
+        for one, other in trials.not_met_together():
+            self.apart[one] = self.apart.get(one, 0) | 1 << other
+            self.apart[other] = self.apart.get(other, 0) | 1 << one
 
     def _forbid(self, points: Plan) -> None:
         """No plan may contain a set that is known to fail, or one of the same classes."""
@@ -301,6 +392,13 @@ class Closed:
                     self.fails_with[number] = self.fails_with.get(number, 0) | alike[other]
         else:
             self.larger.append(points)
+
+    def fails_next_to(self, plan: Plan) -> int:
+        """The points that fail by themselves, or with a point of the plan."""
+        failing = self.failing_alone
+        for number in bits(plan):
+            failing |= self.fails_with.get(number, 0)
+        return failing
 
     def point_state(self, number: int) -> PointState:
         if self.failing_alone >> number & 1:

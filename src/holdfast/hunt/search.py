@@ -52,11 +52,13 @@ class OpenWork:
         plan, and the search learns from every trial which points are cutters.
         """
         self._survey()
-        plans: list[Plan] = []
+        self._set_masked_aside()
+        plans = self._singles_to_learn()[:count]
         while len(plans) < count:
             plan, value = self._best_plan()
             if value <= WORTH_A_TRIAL:
                 break
+            plan = self.trials.own_plan(plan, self._avoid(plan))
             if len(self.trials.of_plan.get(plan, ())) < len(self.trials.held):
                 plans.append(plan)
             self.open &= ~plan
@@ -64,17 +66,30 @@ class OpenWork:
                 self.pairs[number] = self.pairs.get(number, 0) & ~plan
         return plans or list(self._settle())[:count]
 
+    def _avoid(self, plan: Plan) -> int:
+        return self._closed.fails_next_to(plan) | self.trials.masked(plan)
+
+    def _singles_to_learn(self) -> list[Plan]:
+        """Single faults, where only several together are known to lead to a retry, or that others seem to mask."""
+        ways = [ways[0] for ways in self.trials.ways.values() if ways and ways[0].bit_count() > 1]
+        singles = dict.fromkeys(1 << number for way in ways for number in bits(way))
+        masked = [1 << number for number in bits(self.open) if self.trials.missed_again[number]]
+        plans = [*singles, *(self.trials.own_plan(point, self._avoid(point)) for point in masked)]
+        return [plan for plan in dict.fromkeys(plans) if plan not in self.trials.of_plan]
+
     def _settle(self) -> Iterator[Plan]:
         """Plans that turn assumptions into knowledge: suspected cutters, points and pairs by themselves."""
         untried = [1 << number for number in self.unsure]
         open_points = self._survey()
-        untried += [self.trials.own_plan(number) for number in bits(open_points)]
+        pairs = [1 << n | 1 << other for n, others in self.pairs.items() for other in bits(others) if other > n]
+        # A fault may lead to a retry where another one of its site does: one trial of it decides many pairs.
         untried += [
-            self.trials.own_plan(number) | self.trials.own_plan(other)
-            for number, others in self.pairs.items()
-            for other in bits(others)
-            if other > number
+            pair & ~self.trials.late
+            for pair in pairs
+            if (pair & self.trials.late).bit_count() == 1 and not self.trials.with_ways(pair)
         ]
+        singles = [1 << number for number in bits(open_points)]
+        untried += [self.trials.own_plan(points, self._avoid(points)) for points in (*singles, *pairs)]
         yield from (plan for plan in dict.fromkeys(untried) if plan not in self.trials.of_plan)
 
     def _survey(self) -> int:
@@ -129,6 +144,11 @@ class OpenWork:
                 for other in bits(behind):
                     self.pairs[other] &= ~(1 << number)
 
+    def _set_masked_aside(self) -> None:
+        """Leaves out pairs of which one point seems to mask the other: trials of the pairs alone decide that."""
+        for number in self.pairs:
+            self.pairs[number] &= ~self.trials.masked(1 << number)
+
     def _by_site(self) -> dict[int, list[int]]:
         """By site: the points that are open or have open pairs."""
         by_site: dict[int, list[int]] = {}
@@ -154,7 +174,7 @@ class OpenWork:
                 if len(chosen) == LARGEST_PLAN:
                     continue
                 number, total = self._best_at(site, sites[site], chosen)
-                if number < 0 and not chosen:
+                if number < 0 and not chosen and self._fits(seeds[site], 0):
                     number = seeds[site]
                 if number >= 0:
                     chosen[site] = number
@@ -202,11 +222,15 @@ class OpenWork:
 
     def _fits(self, number: int, plan: Plan) -> bool:
         """Whether the plan may contain the point: it must not be known to fail, and the agent must get to the site."""
-        with_it = plan | 1 << number
+        closed, with_it = self._closed, plan | 1 << number
+        if with_it & self.trials.late:
+            with_it = self.trials.with_ways(with_it, self._avoid(with_it))
+        added = with_it & ~plan
         return (
-            not self._closed.fails_with.get(number, 0) & plan
-            and not self.trials.enabled_by.get(self.trials.points[number].site, 0) & ~with_it
-            and not any(not points & ~with_it for points in self._closed.larger)
+            bool(with_it)
+            and not added & closed.failing_alone
+            and not any(closed.fails_with.get(one, 0) & with_it for one in bits(added))
+            and not any(not points & ~with_it for points in closed.larger)
         )
 
 
@@ -320,7 +344,7 @@ class Search:
         if self.trials.noisy:
             return
         before, self.trials = self.trials, Trials(self.trials.points, noisy=True)
-        self.trials.late_sites = before.late_sites
+        self.trials.expect_late(before.ways)
         self._shrinks = Shrinks(self.trials, self._only)
         for outcome in before.outcomes:
             self.trials.add(outcome)

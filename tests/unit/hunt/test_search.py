@@ -188,6 +188,47 @@ def test_points_at_a_site_that_only_a_fault_leads_to_are_tried_with_that_fault()
     assert search.state_of(9) == "held"
 
 
+def retrying(asked: Plan, leads: Plan, causes: tuple[Plan, ...] = ()) -> PlanOutcome:
+    """Sites 0 to 2 are always reached; site 3 only after one of the faults that lead to it."""
+    reached = 0b1111 if asked & leads else 0b0111
+    met = asked if asked & leads else asked & ~plan(9, 10, 11)
+    failures = tuple(f"rule-{n}" for n, cause in enumerate(causes) if not cause & ~met)
+    return PlanOutcome(asked, met, reached, failures, f"{reached} {met & leads:b}")
+
+
+def hunt_with_retry(leads: Plan, *causes: Plan) -> Search:
+    search = Search(POINTS)
+    plans, known = search.next([retrying(0, leads)]), False
+    for _ in range(200):
+        if not known and any(retrying(asked, leads).reached >> 3 for asked in plans):
+            search.add_points([Point(3, rung) for rung in range(MODES)])
+            known = True
+        plans = search.next([retrying(asked, leads, causes) for asked in plans])
+        if not plans:
+            return search
+    raise AssertionError("the hunt does not end")
+
+
+@pytest.mark.parametrize("first", [3, 4, 5])
+@pytest.mark.parametrize("late", [9, 10, 11])
+def test_a_pair_at_a_retry_is_found_whichever_fault_leads_to_the_retry(first: int, late: int) -> None:
+    search = hunt_with_retry(plan(3, 4, 5), plan(first, late))
+    assert [one.points for one in search.causes] == [plan(first, late)]
+    assert search.coverage().pairs.open == 0
+
+
+def test_a_pair_at_a_retry_that_the_fault_does_not_lead_to_is_infeasible() -> None:
+    search = hunt_with_retry(plan(4))
+    pairs = search.coverage().pairs
+    assert (pairs.infeasible, pairs.open) == (6, 0)
+    assert len(search.trials.outcomes) < 60
+
+
+def test_a_fault_elsewhere_and_one_at_a_retry_are_tried_with_the_fault_that_leads_there() -> None:
+    search = hunt_with_retry(plan(4), plan(4, 7, 10))
+    assert plan(4, 7, 10) in [one.points for one in search.causes]
+
+
 # -- the statement ----------------------------------------------------------------------------------------------------
 def brute_force(agent: Agent) -> tuple[dict[str, int], dict[str, int]]:
     """The states of all points and pairs, from a trial of every plan there is."""
@@ -293,7 +334,7 @@ def test_noise_that_shows_late_forgets_no_site_that_only_a_fault_leads_to() -> N
     search.add_points([Point(3, 0)])
     search.next([PlanOutcome(plan(4), plan(4), 0b1111)])
     search.expect_noise()
-    assert search.trials.own_plan(9) == plan(4, 9)
+    assert search.trials.own_plan(1 << 9) == plan(4, 9)
 
 
 def test_noise_alone_is_no_cause() -> None:
