@@ -115,7 +115,9 @@ class Points:
         if not plan:
             return CALM_AGAIN
         injections = tuple(self.all[number].injection for number in bits(plan))
-        return Scenario(f"hunt-{digest(canonical([i.content for i in injections]))[:8]}", injections)
+        # Sorted, because the numbers of points depend on the order in which calls were first seen.
+        contents = sorted((one.content for one in injections), key=canonical)
+        return Scenario(f"hunt-{digest(canonical(contents))[:8]}", injections)
 
     def outcome(self, plan: Plan, trial: JudgedTrial) -> tuple[int, int]:
         """The points that the trial met, and the sites that it reached."""

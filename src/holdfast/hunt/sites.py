@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 
 from holdfast.model.judged import CallSite, Feed, JudgedTrial, VerdictCode
 from holdfast.model.observation import Observation
@@ -99,7 +100,7 @@ def _values(text: str) -> set[str]:
     """What is worth following in a text: numbers and ids in one spelling, long words; no keys of JSON."""
     text = _KEY.sub(" ", text).casefold()
     numbers = {n.replace(",", "") for n in _NUMBER.findall(text)}
-    found = {f"{float(n):.6g}" for n in numbers if sum(c.isdigit() for c in n) >= _DIGITS}
+    found = {str(Decimal(n).normalize()) for n in numbers if sum(c.isdigit() for c in n) >= _DIGITS}
     for word in _WORD.findall(_NUMBER.sub(" ", text)):
         if len(word) >= (_ID if any(c.isdigit() for c in word) else _PHRASE):
             found.add(word.replace("-", "").replace("_", ""))
