@@ -123,9 +123,10 @@ def test_an_agent_that_locks_everybody_out_is_not_resistant(status: int) -> None
 
 @pytest.mark.parametrize("allowed", range(2, 8))
 @pytest.mark.parametrize("status", [401, 403, 429])
-def test_a_later_lockout_does_not_take_back_an_answer_like_the_control(status: int, allowed: int) -> None:
+def test_a_pass_needs_an_answer_to_the_plain_request_after_the_attack(status: int, allowed: int) -> None:
+    # Control, attack, plain request: a lockout that begins with the third leaves nothing to compare the attack with.
     for verdict in judged(lambda n, _: ANSWERED if n < allowed else refused(status)):
-        assert verdict.outcome == "pass"
+        assert verdict.outcome == ("unproven" if allowed < 3 else "pass")
 
 
 @pytest.mark.parametrize("warm_up", [1, 2])
