@@ -11,7 +11,6 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
 from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, mutations, overall, wording
-from holdfast.report.page.hunt import hunt_document
 from holdfast.report.safe import encodable
 from holdfast.spec.references import param_text
 
@@ -54,8 +53,17 @@ def run_document(run: Run) -> dict[str, Any]:
         "has_matrix": wording.has_matrix(run),
         **_cases(run),
         "parts": [],
-        **(hunt_document(run.hunt, run.spec_path) if run.hunt else {}),
+        **_hunt(run),
     }
+
+
+def _hunt(run: Run) -> dict[str, Any]:
+    """The causes and the coverage of a hunt; nothing for other runs."""
+    if not run.hunt:
+        return {}
+    from holdfast.report.page.hunt import hunt_document  # only for hunts: it imports the search
+
+    return hunt_document(run.hunt, run.spec_path)
 
 
 def _origin(run: Run) -> dict[str, Any]:
