@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[RunWarning, ...]]]
 """What a command makes of the spec of a part, and what the user should know of it."""
 HARNESS = 3
-"""The exit code of what our side could not do."""
+"""The exit code of a harness error."""
 
 
 def prepare(

@@ -28,7 +28,7 @@ from holdfast.plan.serving import EVERY_RULE
 MOST_SITES = 40
 """Call sites of one prompt whose points are tried; the points of further ones stay open."""
 BROKEN_ROUNDS = 3
-"""The hunt ends after so many rounds in a row in which our side broke every trial."""
+"""A hunt ends after this many consecutive rounds in which every trial had a harness error."""
 LATER_CALLS = 2
 """How many calls more than in calm a target may have, for the further ones to be sites: an agent that retries for ever
 does not fill the plan."""
@@ -221,7 +221,7 @@ class HuntPlanner:
         return plans
 
     def _outcomes(self, hunt: TaskHunt, trials: Sequence[JudgedTrial]) -> list[PlanOutcome]:
-        # A plan whose trial our side broke is asked for again; but not for ever.
+        # A plan whose trial had a harness error is requested again, a limited number of times.
         is_broken = bool(trials) and all(one.error for one in trials)
         self._broken_rounds = self._broken_rounds + 1 if is_broken else 0
         self.broken = self._broken_rounds >= BROKEN_ROUNDS

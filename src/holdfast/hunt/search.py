@@ -308,11 +308,6 @@ class Search:
         """Whether the point held, failed, cannot be met, or is open."""
         return Closed(self.trials, self._shrinks.failing).point_state(number)
 
-    def counts_of(self, number: int) -> tuple[int, int]:
-        """The trials that met the point without a failure, and those with one."""
-        failed = [bool(outcome.failures) for outcome in self.trials.outcomes if outcome.met >> number & 1]
-        return len(failed) - sum(failed), sum(failed)
-
     def coverage(self) -> Coverage:
         """What the trials say about every point and every pair of points at different sites."""
         return Closed(self.trials, self._shrinks.failing).coverage()
