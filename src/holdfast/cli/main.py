@@ -212,7 +212,7 @@ def _run(args: Sequence[str]) -> int:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
         hint = _HINTS.get(refused.errno or 0, "")
-        message = f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror}"
+        message = f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror or refused}"
         return _print_error(message, as_json, HARNESS, code="file-unusable", hint=hint)
     except Exception as bug:
         if os.environ.get("HOLDFAST_DEBUG"):

@@ -24,6 +24,7 @@ from holdfast.errors import AgentUnavailable, UserError
 from holdfast.folders import path_here
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.planes.trial_address import NO_TRIAL
+from holdfast.streams.unix_sockets import socket_address
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import PlaneSettings
@@ -144,7 +145,8 @@ class Standby:
         bound = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
         try:
-            bound.bind(str(self._path))
+            with socket_address(self._path.parent, self._path.name) as address:
+                bound.bind(address)
         finally:
             os.umask(before)
         self._server = await asyncio.start_unix_server(self._hand_over, sock=bound)
@@ -217,7 +219,8 @@ def take(folder: Path) -> TakenSocket:
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(5)
     try:
-        connection.connect(str(folder / "gateway.sock"))
+        with socket_address(folder, "gateway.sock") as address:
+            connection.connect(address)
         data, fds, _, _ = socket.recv_fds(connection, MESSAGE_LIMIT, 1)
     except OSError as broken:
         connection.close()

@@ -24,7 +24,11 @@ async def status(place) -> int:
     return int(line.split()[1])
 
 
-def test_a_run_takes_the_socket_and_gives_it_back(tmp_path):
+@pytest.mark.parametrize("depth", [0, 3])
+def test_a_run_takes_the_socket_and_gives_it_back(tmp_path, depth):
+    tmp_path /= "/".join(["a project in a folder with a long name"] * depth)  # longer than a socket's address may be
+    tmp_path.mkdir(parents=True, exist_ok=True)
+
     async def main():
         place = place_in(tmp_path)
         standby = Standby(tmp_path, place)

@@ -16,6 +16,7 @@ from holdfast.errors import HarnessError, SandboxFailed, UserError
 from holdfast.model.world import Resources
 from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
+from holdfast.streams.unix_sockets import socket_address
 from holdfast.world.compiled import CannotCompile, compiled
 from holdfast.world.containers.container_owner import LABEL, owner
 from holdfast.world.supervisors import messages as wire
@@ -209,19 +210,16 @@ def _mount(source: Path, target: str, *, writable: bool = False) -> str:
 @contextlib.contextmanager
 def _waiting(folder: Path) -> Iterator[socket.socket]:
     """A listening socket in that folder that accepts only the first process."""
-    at = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        # The folder's own path may exceed the maximum length of a socket address.
-        path = f"/proc/self/fd/{at}/{_SOCKET}"
-        waiting.bind(path)
-        os.chmod(path, 0o666)  # noqa: S103  # nobody else can go where it lies
+        with socket_address(folder, _SOCKET) as address:
+            waiting.bind(address)
+        (folder / _SOCKET).chmod(0o666)  # no other user can enter the folder
         waiting.listen(1)
         waiting.setblocking(False)
         yield waiting
     finally:
         waiting.close()
-        os.close(at)
         (folder / _SOCKET).unlink(missing_ok=True)
 
 
