@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -142,7 +143,7 @@ def test_an_error_of_ours_is_3_and_never_a_pass(tmp_path: Path) -> None:
 def test_replicas_combine_as_the_file_says_and_disagreement_is_flaky(tmp_path: Path, how: str, status: str) -> None:
     agent = "import os\nprint('source', 'in de?' if os.environ['HOLDFAST_REPLICA'] == '0' else 'in en?')\n"
     spec = SPEC.replace("parallelism: {matrix: {lang: [en, de]}}", "parallelism: {replicas: 2, matrix: {lang: [en]}}")
-    spec = spec.replace("python", "command").replace('endpoint: "bot:answer"', 'command: "python bot.py"')
+    spec = spec.replace("python", "command").replace('endpoint: "bot:answer"', f'command: "{sys.executable} bot.py"')
     project(tmp_path, spec + f"scoring: {{replica_aggregation: {how}, pass_threshold: 0.85}}\n", agent)
     told = tell(tmp_path, "run", "--json")
     (case,) = told.json["parts"]["scenario"]["cases"]

@@ -1,6 +1,5 @@
 """Worlds of a user without rights: the same tests once more."""
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,9 +20,8 @@ HERE = Path(__file__).parent
         ("test_world_faults.py", "evidence or through_a_link or full_disk or permission_is or read_only"),
     ],
 )
+@pytest.mark.root
 def test_as_an_ordinary_user(name, some):
-    if os.getuid() != 0:
-        pytest.skip("these tests run as an ordinary user already")
     with TemporaryDirectory(dir="/tmp") as folder:  # pytest's own is for root alone
         words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / name), "-k", some)
         done = as_ordinary_user(*words, folder=Path(folder))

@@ -257,6 +257,7 @@ def test_the_process_backend_has_a_clock_too(library, tmp_path):
     assert (int(ran.stdout), ran.stderr) == (START_S, b"")
 
 
+@pytest.mark.root
 def test_all_of_it_as_an_ordinary_user():
     options = ["-q", "-p", "no:cacheprovider", "-k", "sandbox_sees or as_long"]
     with TemporaryDirectory() as folder:

@@ -74,7 +74,7 @@ def test_a_folder_that_only_we_may_enter_is_a_layer(tmp_path):
     assert (layer / "private").read_text() == "p"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root has files of others")
+@pytest.mark.root  # nobody else has files of others
 def test_a_layer_of_another_user_can_be_changed_too(tmp_path):
     layer = tmp_path / "layer"
     layer.mkdir()

@@ -182,7 +182,7 @@ def test_a_single_process_needs_some_memory(tmp_path):
             if "memory" in parents():
                 await sandbox.limit(memory=30_000_000)
             else:
-                with pytest.raises(HarnessError, match=" 64000000 bytes "):
+                with pytest.raises(HarnessError, match=r"\b64000000 bytes"):
                     await sandbox.limit(memory=30_000_000)
 
     asyncio.run(run())
