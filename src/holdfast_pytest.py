@@ -39,7 +39,7 @@ class HoldfastFile(pytest.File):
     spec: SpecFile
 
     def collect(self) -> Iterable[pytest.Item]:
-        from holdfast.api.entry_points import lines
+        from holdfast.api.entry_points import format_details
         from holdfast.api.spec_file import SpecFile
         from holdfast.errors import HoldfastError, SpecError
         from holdfast.folders import runs_folder
@@ -53,10 +53,10 @@ class HoldfastFile(pytest.File):
             replicas=config.getoption("holdfast_replicas"),
         )
         try:
-            found = self.spec.items()
+            found = self.spec.list_items()
         except HoldfastError as wrong:
             head = [] if isinstance(wrong, SpecError) else [str(wrong)]
-            raise self.CollectError("\n".join([*head, *lines(wrong)])) from None
+            raise self.CollectError("\n".join([*head, *format_details(wrong)])) from None
         if self.spec.no_items:
             self.warn(pytest.PytestCollectionWarning(self.spec.no_items))
         for item in found:

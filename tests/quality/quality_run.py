@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.api.hunt import conclude_hunt, hunt_options, prepare_hunt
+from holdfast.api.hunt import build_hunt_options, conclude_hunt, prepare_hunt
 from holdfast.hunt.result import HuntResult
 from holdfast.model.run import CellRow
 from holdfast.model.run_warning import RunWarning
@@ -93,7 +93,7 @@ def run_spec(path: Path, tasks: tuple[Task, ...] = ()) -> Result:
 
 def hunt_spec(path: Path, order: int, max_trials: int) -> HuntResult:
     """What a hunt on the spec finds."""
-    asked = RunOptions(part="hunt", hunt=hunt_options(order=order), max_trials=max_trials)
+    asked = RunOptions(part="hunt", hunt=build_hunt_options(order=order), max_trials=max_trials)
     job = prepare_hunt(path, asked).job
     rundir = begin(job, path.parent / "runs")
     try:

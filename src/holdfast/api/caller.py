@@ -21,7 +21,7 @@ class Caller(Struct, frozen=True):
     line: int
 
 
-def caller() -> Caller:
+def find_caller() -> Caller:
     """The innermost line that is not Holdfast's own."""
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(_OURS):

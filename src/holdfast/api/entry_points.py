@@ -16,7 +16,7 @@ _SHOWN = 30
 """Lines of an unusable agent's output."""
 
 
-def lines(error: HoldfastError) -> list[str]:
+def format_details(error: HoldfastError) -> list[str]:
     """What to add to the error's message: its problems, the agent's traceback, what to do."""
     if isinstance(error, SpecError):
         from holdfast.spec.explain import explain
@@ -28,9 +28,9 @@ def lines(error: HoldfastError) -> list[str]:
     return [visible(error.hint)] if isinstance(error, UserError) and error.hint else []
 
 
-def explained(error: E) -> E:
+def add_details(error: E) -> E:
     """The error with those lines, once: in the message of a SpecError, otherwise as a note below it."""
-    note = "\n".join(lines(error))
+    note = "\n".join(format_details(error))
     if isinstance(error, SpecError):
         error.args = (f"{error.summary}\n{note}",)  # what `print(error)` also shows
     elif note and note not in getattr(error, "__notes__", ()):
@@ -46,7 +46,7 @@ class RunInterrupted(Exception):
     """The work was stopped before its end; its results so far are stored."""
 
 
-def here(work: EntryWork[T]) -> T:
+def run_blocking(work: EntryWork[T]) -> T:
     """Do the work; in its own thread if a loop is already running, as in a notebook.
 
     An interrupt stops it in order, and is raised afterwards.
@@ -55,7 +55,7 @@ def here(work: EntryWork[T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _done(lambda: work(interrupts))
+        return _call(lambda: work(interrupts))
     with ThreadPoolExecutor(1, "holdfast") as thread:
         done = thread.submit(work, interrupts)
         try:
@@ -64,17 +64,17 @@ def here(work: EntryWork[T]) -> T:
             interrupts.stop()
             wait([done])
             raise
-        return _done(done.result)
+        return _call(done.result)
 
 
-def _done(result: Callable[[], T]) -> T:
+def _call(result: Callable[[], T]) -> T:
     try:
         return result()
     except RunInterrupted as stopped:
         raise KeyboardInterrupt(*stopped.args) from None
 
 
-async def awaited(work: EntryWork[T]) -> T:
+async def run_in_thread(work: EntryWork[T]) -> T:
     """Do the work in a thread, so the caller's loop continues; cancelling the task stops it in order first."""
     interrupts = Interrupts()
     done = asyncio.ensure_future(asyncio.to_thread(work, interrupts))

@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.api.caller import Caller, caller
-from holdfast.api.entry_points import EntryWork, awaited, explained, here
-from holdfast.api.functions import execution
-from holdfast.api.loaded_spec import loaded
+from holdfast.api.caller import Caller, find_caller
+from holdfast.api.entry_points import EntryWork, add_details, run_blocking, run_in_thread
+from holdfast.api.functions import build_work
+from holdfast.api.loaded_spec import load_source
 from holdfast.api.run_result import RunResult
 from holdfast.api.values import CheckValue, FaultValue, check, fault
 from holdfast.errors import HoldfastError, SpecError, UsageError
@@ -93,11 +93,11 @@ class Seen:
         Takes what a rule takes: settings of the check, `negate`, `over`.
         """
         __tracebackhide__ = True
-        cell = self._cells.get(_known_by(CheckValue(type, settings))) or self._judged(type, settings)
+        cell = self._cells.get(_build_check_key(CheckValue(type, settings))) or self._judge(type, settings)
         if cell.outcome != "pass":
             raise AssertionError("\n".join(self._explain(type, cell)))
 
-    def _judged(self, type: str, settings: dict[str, Any]) -> Cell:
+    def _judge(self, type: str, settings: dict[str, Any]) -> Cell:
         __tracebackhide__ = True
         entry = _read_rule({"id": _RULE, "type": type, **settings})
         _refuse_late(entry)
@@ -151,12 +151,12 @@ class Holdfast:
         before. `sections` are other keys of a spec, such as `services`, `setup` or `models`.
         """
         __tracebackhide__ = True
-        written = _written(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
+        written = _build_spec(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
         try:
-            spec, work = self._prepared(written, seed, caller())
-            return _result_of(spec, here(work), checks)
+            spec, work = self._prepare(written, seed, find_caller())
+            return _build_result(spec, run_blocking(work), checks)
         except HoldfastError as error:
-            raise explained(error).with_traceback(None) from None
+            raise add_details(error).with_traceback(None) from None
 
     def run_async(
         self,
@@ -173,34 +173,34 @@ class Holdfast:
         **sections: Any,
     ) -> Coroutine[Any, Any, Seen]:
         """`run`, to be awaited."""
-        written = _written(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
-        where = caller()
+        written = _build_spec(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
+        where = find_caller()
 
         async def seen() -> Seen:
             __tracebackhide__ = True
             try:
-                spec, work = self._prepared(written, seed, where)
-                return _result_of(spec, await awaited(work), checks)
+                spec, work = self._prepare(written, seed, where)
+                return _build_result(spec, await run_in_thread(work), checks)
             except HoldfastError as error:
-                raise explained(error).with_traceback(None) from None
+                raise add_details(error).with_traceback(None) from None
 
         return seen()
 
-    def _prepared(self, written: dict[str, Any], seed: int | None, where: Caller) -> tuple[Spec, EntryWork[RunResult]]:
+    def _prepare(self, written: dict[str, Any], seed: int | None, where: Caller) -> tuple[Spec, EntryWork[RunResult]]:
         options = RunOptions(preflight=False, seed=self._seed if seed is None else seed)
-        spec = loaded(written, options, where, "contract")
-        return spec.spec, execution(spec, options, where, runs=self._runs())
+        spec = load_source(written, options, where, "contract")
+        return spec.spec, build_work(spec, options, where, runs=self._runs())
 
 
-def _result_of(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> Seen:
+def _build_result(spec: Spec, result: RunResult, checks: Sequence[CheckValue]) -> Seen:
     with result:
         traced = next(one for one in result.trials if one.trial.kind == "contract")
         cells = {row.cell.invariant: row.cell for row in result.cells}
-        named = {_known_by(one): cells[f"{_RULE}-{number}"] for number, one in enumerate(checks)}
+        named = {_build_check_key(one): cells[f"{_RULE}-{number}"] for number, one in enumerate(checks)}
         return Seen(spec, traced.trial, traced.seen, named)
 
 
-def _written(
+def _build_spec(
     agent: Any,
     prompt: str | Mapping[str, Any],
     tools: Sequence[Any],
@@ -235,26 +235,28 @@ def _written(
 def _refuse_others(name: str, value: Any, kind: type, made: str) -> None:
     __tracebackhide__ = True
     if isinstance(value, str | kind) or not isinstance(value, Iterable):
-        raise explained(
+        raise add_details(
             UsageError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{made}]", code="argument-invalid")
         )
     for one in value:
         if not isinstance(one, kind):
-            raise explained(
+            raise add_details(
                 UsageError(f"{name} has {one!r} in it", hint=f"each is made by {made}", code="argument-invalid")
             )
 
 
-def _known_by(value: CheckValue) -> str:
+def _build_check_key(value: CheckValue) -> str:
     return repr((value.type, sorted(value.settings.items(), key=lambda one: one[0])))
 
 
 def _read_rule(entry: dict[str, Any]) -> RuleEntry:
     __tracebackhide__ = True
-    where, reader = caller(), Reader()
+    where, reader = find_caller(), Reader()
     rules = read_rules(reader, from_plain([entry], Node("null", where.line, 1, path="check")), contract=True)
     if isinstance(rules, Bad) or not rules or any(problem.severity == "error" for problem in reader.problems):
-        raise explained(SpecError(where.path, [replace(one, path=one.path[8:].lstrip(".")) for one in reader.problems]))
+        raise add_details(
+            SpecError(where.path, [replace(one, path=one.path[8:].lstrip(".")) for one in reader.problems])
+        )
     return rules[0]
 
 
@@ -264,4 +266,4 @@ def _refuse_late(entry: RuleEntry) -> None:
     made, kind = entry.made, entry.invariant.check
     if isinstance(made, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:
         hint = f"name it before: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
-        raise explained(UsageError(f"{kind} cannot be asked for after the run", hint=hint, code="run-over"))
+        raise add_details(UsageError(f"{kind} cannot be asked for after the run", hint=hint, code="run-over"))

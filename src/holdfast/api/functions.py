@@ -8,11 +8,11 @@ from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.api.caller import Caller, caller
-from holdfast.api.entry_points import EntryWork, RunInterrupted, awaited, explained, here
-from holdfast.api.inline_callables import installed
-from holdfast.api.job import carry_out, settled_job
-from holdfast.api.loaded_spec import LoadedSpec, SpecSource, loaded
+from holdfast.api.caller import Caller, find_caller
+from holdfast.api.entry_points import EntryWork, RunInterrupted, add_details, run_blocking, run_in_thread
+from holdfast.api.inline_callables import install_functions
+from holdfast.api.job import prepare_job, run_prepared
+from holdfast.api.loaded_spec import LoadedSpec, SpecSource, load_source
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.folders import runs_folder, runs_in
@@ -34,7 +34,7 @@ def load(
 
     Without `part` it is the file's contract; without a contract, what `holdfast run` runs.
     """
-    return _loaded(path, RunOptions(seed=seed, replicas=replicas), caller(), part)
+    return _load(path, RunOptions(seed=seed, replicas=replicas), find_caller(), part)
 
 
 def build(
@@ -44,7 +44,7 @@ def build(
 
     Files and modules are looked for next to the file of the calling code; in a notebook, in the working folder.
     """
-    return _loaded(written, RunOptions(seed=seed, replicas=replicas), caller(), part)
+    return _load(written, RunOptions(seed=seed, replicas=replicas), find_caller(), part)
 
 
 def run(
@@ -70,10 +70,10 @@ def run(
     The options are those of `holdfast contract run`; scenarios and invariants are globs. `listen` receives each event.
     It also works while an event loop is running, as in a notebook. A failing agent is a result, never an exception.
     """
-    options = _options(
+    options = _build_options(
         scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
-    return _run_here(execution(spec, options, caller(), part=part, runs=_folder(runs), listen=listen))
+    return _run_here(build_work(spec, options, find_caller(), part=part, runs=_to_path(runs), listen=listen))
 
 
 def run_async(
@@ -95,10 +95,10 @@ def run_async(
     listen: Listen | None = None,
 ) -> Coroutine[Any, Any, RunResult]:
     """`run`, to be awaited: the caller's event loop continues meanwhile. `listen` is called in another thread."""
-    options = _options(
+    options = _build_options(
         scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
-    return _awaited(execution(spec, options, caller(), part=part, runs=_folder(runs), listen=listen))
+    return _run_work(build_work(spec, options, find_caller(), part=part, runs=_to_path(runs), listen=listen))
 
 
 def rejudge(
@@ -113,7 +113,7 @@ def rejudge(
 
     Without `rules` by those that it ran with; otherwise by those of a file, a dict or a loaded spec.
     """
-    where = caller()
+    where = find_caller()
 
     def work(interrupts: Interrupts) -> RunResult:
         from holdfast.runner.past.rejudge import judge_again
@@ -126,10 +126,10 @@ def rejudge(
                 code="argument-invalid",
             )
         name = str(run.path) if isinstance(run, RunResult) else run
-        with runs_in(_folder(runs)):
+        with runs_in(_to_path(runs)):
             stored = single_part(RunDir.find(runs_folder().absolute(), name))
         options = RunOptions(min_score=min_score, strict=strict, part=stored.manifest().options.part)
-        other_rules = None if rules is None else loaded(rules, options, where, options.part).spec
+        other_rules = None if rules is None else load_source(rules, options, where, options.part).spec
         config = None if other_rules is None else Path(other_rules.path)
         built = None if other_rules is None else other_rules.built
         return RunResult(judge_again(stored, config=config, options=options, environ=os.environ, built=built))
@@ -137,11 +137,11 @@ def rejudge(
     return _run_here(work)
 
 
-def _folder(runs: str | os.PathLike[str] | None) -> Path | None:
+def _to_path(runs: str | os.PathLike[str] | None) -> Path | None:
     return None if runs is None else Path(runs)
 
 
-def execution(
+def build_work(
     source: SpecSource,
     options: RunOptions,
     where: Caller,
@@ -151,14 +151,16 @@ def execution(
     listen: Listen | None = None,
 ) -> EntryWork[RunResult]:
     """Prepare what `run` does. Everything that can be rejected is rejected here."""
-    spec = _loaded(source, options, where, part)
+    spec = _load(source, options, where, part)
 
     def work(interrupts: Interrupts) -> RunResult:
         inline = spec.spec.agent.in_python and spec.spec.agent.isolation == "inline"
-        with runs_in(runs), installed(spec.functions, inline=inline):
-            settled = settled_job(spec.spec, _settled(options, spec), spec.warnings, _environ(spec))
+        with runs_in(runs), install_functions(spec.functions, inline=inline):
+            settled = prepare_job(spec.spec, _complete_options(options, spec), spec.warnings, _build_environ(spec))
             each = listen is not None
-            outcome = carry_out(settled, listen or _unheard, report=False, each_trial=each, interrupts=interrupts)
+            outcome = run_prepared(
+                settled, listen or _ignore_event, report=False, each_trial=each, interrupts=interrupts
+            )
         result = RunResult(outcome)
         if result.exit_code == 2:
             result.close()
@@ -168,7 +170,7 @@ def execution(
     return work
 
 
-def _options(
+def _build_options(
     scenarios: str | Sequence[str],
     invariants: str | Sequence[str],
     trials: str | Sequence[str],
@@ -182,25 +184,25 @@ def _options(
     seed: int | None,
 ) -> RunOptions:
     """The options of `run` and `run_async`."""
-    select = Select(_names(scenarios), _names(invariants), _names(trials), keywords)
+    select = Select(_to_names(scenarios), _to_names(invariants), _to_names(trials), keywords)
     return RunOptions(
         select, concurrency, min_score, strict, fail_fast, preflight=preflight, replicas=replicas, seed=seed
     )
 
 
-def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+def _to_names(names: str | Sequence[str]) -> tuple[str, ...]:
     """One name is a list of one."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _settled(options: RunOptions, spec: LoadedSpec) -> RunOptions:
+def _complete_options(options: RunOptions, spec: LoadedSpec) -> RunOptions:
     """The options stored with the run: enough to read the same spec from its copy."""
     from msgspec.structs import replace
 
     return replace(options, part=spec.spec.part, seed=spec.seed, replicas=spec.replicas)
 
 
-def _environ(spec: LoadedSpec) -> Mapping[str, str]:
+def _build_environ(spec: LoadedSpec) -> Mapping[str, str]:
     """The environment, with the import path of code that names its own function."""
     if spec.spec.built is None:
         return os.environ
@@ -209,26 +211,26 @@ def _environ(spec: LoadedSpec) -> Mapping[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([*([before] if before else []), *places])}
 
 
-def _unheard(event: object) -> None:
+def _ignore_event(event: object) -> None:
     """Ignore the event."""
 
 
-def _loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
+def _load(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
     try:
-        return loaded(source, options, where, part)
+        return load_source(source, options, where, part)
     except HoldfastError as error:
-        raise explained(error).with_traceback(None) from None
+        raise add_details(error).with_traceback(None) from None
 
 
 def _run_here(work: EntryWork[RunResult]) -> RunResult:
     try:
-        return here(work)
+        return run_blocking(work)
     except HoldfastError as error:
-        raise explained(error).with_traceback(None) from None
+        raise add_details(error).with_traceback(None) from None
 
 
-async def _awaited(work: EntryWork[RunResult]) -> RunResult:
+async def _run_work(work: EntryWork[RunResult]) -> RunResult:
     try:
-        return await awaited(work)
+        return await run_in_thread(work)
     except HoldfastError as error:
-        raise explained(error).with_traceback(None) from None
+        raise add_details(error).with_traceback(None) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.api.job import PreparedJob, load_part, settled_job
+from holdfast.api.job import PreparedJob, load_part, prepare_job
 from holdfast.errors import HarnessError, NothingProven, UsageError, UserError
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import sweepable
@@ -50,14 +50,14 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> Prepare
     scripted = options.replay is not None or script
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
     if options.hunt.shrink is None and not options.hunt.map_only:
-        known = tuple(old_causes(spec, options.select.invariants, cause))
+        known = tuple(load_known_causes(spec, options.select.invariants, cause))
         options = replace(
             options, hunt=replace(options.hunt, known=known, only_known=options.hunt.only_known or bool(cause))
         )
     spec, problems = load_part(path, options)
     if not spec.invariants:
         raise UserError("a hunt needs rules, and this file has none that it can judge", code="hunt-no-rules")
-    return settled_job(spec, options, spec_warnings(spec, problems))
+    return prepare_job(spec, options, spec_warnings(spec, problems))
 
 
 def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | None) -> PreparedJob:
@@ -84,13 +84,13 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
 def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
     """The causes once more, without the recording: as often as `--confirm-live` says."""
     ids = {one.id for one in found.causes}
-    known = tuple(one for one in old_causes(job.spec, ()) if one.scenario.name in ids)
+    known = tuple(one for one in load_known_causes(job.spec, ()) if one.scenario.name in ids)
     hunt = replace(job.options.hunt, known=known, only_known=True)
     spec, problems = load_part(Path(job.spec.path), replace(job.options, replay=None, hunt=hunt))
-    return settled_job(spec, replace(job.options, replay=None, hunt=hunt), spec_warnings(spec, problems))
+    return prepare_job(spec, replace(job.options, replay=None, hunt=hunt), spec_warnings(spec, problems))
 
 
-def confirmed(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
+def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
     """The hunt with how often its causes failed live. One that was tried and never did is flaky."""
     runs = {name: hunt.runs_of(plan) for hunt in live.hunts for plan, name in hunt.known.items()}
     causes = [
@@ -103,10 +103,10 @@ def confirmed(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
     ]
     failing = tuple(one for one in causes if one.live_failed or not one.live_runs)
     flaky = (*hunted.found.flaky, *(one for one in causes if one.live_runs and not one.live_failed))
-    return _stored(replace(hunted, found=replace(hunted.found, causes=failing, flaky=flaky)))
+    return _store_hunt(replace(hunted, found=replace(hunted.found, causes=failing, flaky=flaky)))
 
 
-def _stored(hunted: EndedHunt) -> EndedHunt:
+def _store_hunt(hunted: EndedHunt) -> EndedHunt:
     """Store what the hunt found, and the verdict that follows from it."""
     write_json(hunted.run.path / RESULT, hunted.found)
     outcome = with_hunt(hunted.outcome, hunted.run)
@@ -114,7 +114,7 @@ def _stored(hunted: EndedHunt) -> EndedHunt:
     return replace(hunted, outcome=outcome)
 
 
-def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
+def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
     """The causes of earlier hunts, without repeats; UserError if the named one is unknown."""
     wanted = set(rules)
     every = [one for rule, causes in known_causes(spec).items() if not wanted or rule in wanted for one in causes]
@@ -134,14 +134,14 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     run = RunDir(Path(outcome.run.path))
     planner = look_at_hunt(run, job.plan, job.options)
     count = len({observation.trial for observation in observations(run, traces=False)})
-    found = result(planner, job.spec, count, _stopped(job, planner, run, outcome, count))
+    found = result(planner, job.spec, count, _get_stop(job, planner, run, outcome, count))
     if found.stopped != "interrupted":
         _refuse_calm(planner, run, outcome, show_calm)
     if planner.options.map_only and found.stopped != "broken":
         return EndedHunt(found, planner, run, outcome)
-    hunted = _stored(EndedHunt(found, planner, run, outcome))
+    hunted = _store_hunt(EndedHunt(found, planner, run, outcome))
     known = (
-        (rule, KnownCause(cause.id, cause.code, _scenario(planner, cause.id), cause.prompt))
+        (rule, KnownCause(cause.id, cause.code, _find_scenario(planner, cause.id), cause.prompt))
         for cause in found.causes
         for rule in cause.rules
     )
@@ -152,12 +152,12 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     return hunted
 
 
-def _scenario(planner: HuntPlanner, id: str) -> Scenario:
+def _find_scenario(planner: HuntPlanner, id: str) -> Scenario:
     made = (hunt.points.scenario(one.points) for hunt in planner.hunts for one in found_causes(planner, hunt))
     return next(one for one in made if one.name == id)
 
 
-def _stopped(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, count: int) -> HuntStop:
+def _get_stop(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, count: int) -> HuntStop:
     ended, options = run.ended(), job.options
     if ended is None or not ended.complete:
         return "interrupted"
@@ -209,7 +209,9 @@ def _refuse_calm(
         )
 
 
-def hunt_options(*, order: int = 2, sweep: str = "", confirm_live: int = 0, map_only: bool = False) -> HuntOptions:
+def build_hunt_options(
+    *, order: int = 2, sweep: str = "", confirm_live: int = 0, map_only: bool = False
+) -> HuntOptions:
     """The options of a hunt; UserError if a mode of a sweep is not one that hunts use at writes."""
     modes = tuple(filter(None, (one.strip() for one in sweep.split(","))))
     for mode in modes:

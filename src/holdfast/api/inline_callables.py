@@ -17,7 +17,7 @@ _one_run = threading.RLock()
 
 
 @contextmanager
-def installed(functions: Mapping[str, Callable[..., Any]], *, inline: bool) -> Iterator[None]:
+def install_functions(functions: Mapping[str, Callable[..., Any]], *, inline: bool) -> Iterator[None]:
     """While this is open the functions can be imported from here; no other inline agent runs meanwhile."""
     if not inline:
         yield

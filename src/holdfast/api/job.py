@@ -47,7 +47,7 @@ def load_part(path: Path, options: RunOptions, built: BuiltText | None = None) -
     return checked.spec, problems
 
 
-def settled_job(
+def prepare_job(
     spec: Spec, options: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
 ) -> PreparedJob:
     """A new job, after checking everything that it needs."""
@@ -81,7 +81,7 @@ def _check_models(spec: Spec, options: RunOptions) -> None:
         )
 
 
-def carry_out(
+def run_prepared(
     prepared: PreparedJob,
     listen: Listen,
     *,

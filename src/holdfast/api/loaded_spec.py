@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.api.caller import Caller
 from holdfast.api.job import load_part
-from holdfast.api.part_spec import made_part
+from holdfast.api.part_spec import build_part
 from holdfast.api.values import CheckValue, FaultValue
 from holdfast.errors import SpecError, UsageError
 from holdfast.model.run_warning import RunWarning
@@ -40,56 +40,61 @@ class Builder:
         self._inline = False
         self.functions: dict[str, Callable[..., Any]] = {}
 
-    def text(self, written: Mapping[str, Any]) -> BuiltText:
+    def build_text(self, written: Mapping[str, Any]) -> BuiltText:
         """The mapping as YAML; SpecError with everything that no file could contain."""
         agent = written.get("agent")
         self._inline = isinstance(agent, Mapping) and agent.get("isolation") == "inline"
-        plain = self._plain(written, "", 0)
+        plain = self._convert(written, "", 0)
         if self._problems:
             raise SpecError(self._where.path, self._problems)
-        return BuiltText(_dumped(plain), self._where.line)
+        return BuiltText(_dump_yaml(plain), self._where.line)
 
-    def _plain(self, value: Any, path: str, depth: int) -> Any:
+    def _convert(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, FaultValue):
-            return self._fault(value, path)
+            return self._convert_fault(value, path)
         if isinstance(value, CheckValue):
-            return self._plain(value.entry, path, depth)
+            return self._convert(value.entry, path, depth)
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if depth > _DEEPEST:
-            return self._wrong(path, f"nested deeper than {_DEEPEST} levels")
+            return self._add_problem(path, f"nested deeper than {_DEEPEST} levels")
         if _CODE.fullmatch(path) and (callable(value) or isinstance(value, Mapping)) and not _is_entry(value, path):
-            return self._code(value, path)
+            return self._build_reference(value, path)
         if isinstance(value, Mapping):
             return {
-                self._key(key, path): self._plain(one, join(path, str(key)), depth + 1) for key, one in value.items()
+                self._check_key(key, path): self._convert(one, join(path, str(key)), depth + 1)
+                for key, one in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self._plain(one, f"{path}[{index}]", depth + 1) for index, one in enumerate(value)]
+            return [self._convert(one, f"{path}[{index}]", depth + 1) for index, one in enumerate(value)]
         hint = "write text, a number, true or false, None, a list or a dict"
-        return self._wrong(path, f"a {type(value).__name__} cannot be in a spec", hint=hint)
+        return self._add_problem(path, f"a {type(value).__name__} cannot be in a spec", hint=hint)
 
-    def _key(self, key: Any, path: str) -> Any:
+    def _check_key(self, key: Any, path: str) -> Any:
         if not isinstance(key, str | int) or isinstance(key, bool):
-            self._wrong(path, f"a key is text, found {key!r:.60}")
+            self._add_problem(path, f"a key is text, found {key!r:.60}")
         return key
 
-    def _fault(self, value: FaultValue, path: str) -> Any:
+    def _convert_fault(self, value: FaultValue, path: str) -> Any:
         """The fault as an entry of its list, which must be the list of its plane."""
         holder = re.sub(r"\[\d+\]$", "", path).rpartition(".")[2]
         family = next(one for one in FAMILIES.values() if one.plane == value.plane)
         if holder != family.name:
-            self._wrong(path, f"a {value.plane} fault is in {holder or 'the spec'}", hint=f"put it in {family.name}")
-        return self._plain(value.entry, path, 0)
+            self._add_problem(
+                path, f"a {value.plane} fault is in {holder or 'the spec'}", hint=f"put it in {family.name}"
+            )
+        return self._convert(value.entry, path, 0)
 
-    def _code(self, value: Any, path: str) -> str:
+    def _build_reference(self, value: Any, path: str) -> str:
         """`module:attribute` of a function that a new process can import; otherwise its name in this process."""
         module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
-        if module and module != "__main__" and _attribute(module, name) is value:
+        if module and module != "__main__" and _find_attribute(module, name) is value:
             return f"{module}:{name}"
         if not self._inline:
             hint = "define it at the top of a module; or say isolation: inline, to have it asked in this process"
-            self._wrong(path, f"{_described(value)} cannot be imported by the new process of a trial", hint=hint)
+            self._add_problem(
+                path, f"{_describe_callable(value)} cannot be imported by the new process of a trial", hint=hint
+            )
         return f"{_INLINE_CALLABLES}:{self._name(value)}"
 
     def _name(self, value: Any) -> str:
@@ -101,7 +106,7 @@ class Builder:
             name = f"{own}_{number}"
         return name
 
-    def _wrong(self, path: str, message: str, *, hint: str = "") -> None:
+    def _add_problem(self, path: str, message: str, *, hint: str = "") -> None:
         self._problems.append(Problem(message, path, self._where.line, 1, hint=hint, code="bad-value"))
 
 
@@ -110,14 +115,14 @@ def _is_entry(value: Any, path: str) -> bool:
     return isinstance(value, Mapping) and not path.endswith("tool_registry")
 
 
-def _attribute(module: str, name: str) -> Any:
+def _find_attribute(module: str, name: str) -> Any:
     value: Any = sys.modules.get(module)
     for part in name.split("."):
         value = getattr(value, part, None)
     return value
 
 
-def _described(value: Any) -> str:
+def _describe_callable(value: Any) -> str:
     name = getattr(value, "__qualname__", "")
     if getattr(value, "__module__", "") == "__main__":
         return f"{name or type(value).__name__}, which a notebook or a script defines,"
@@ -126,7 +131,7 @@ def _described(value: Any) -> str:
     return f"{name or 'an object of ' + type(value).__name__}, which has no name in its module,"
 
 
-def _dumped(plain: Any) -> str:
+def _dump_yaml(plain: Any) -> str:
     import yaml
 
     class PlainDumper(yaml.SafeDumper):
@@ -174,23 +179,23 @@ SpecSource = str | os.PathLike[str] | Mapping[str, Any] | LoadedSpec
 """A file, a dict with the keys of one, or a loaded or built spec."""
 
 
-def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
+def load_source(source: SpecSource, options: RunOptions, where: Caller, part: PartAsked | None) -> LoadedSpec:
     """The spec of a source with the options applied; SpecError with every problem if it cannot be used."""
     _check_given(options, part)
     if isinstance(source, LoadedSpec):
-        return _again(source, options, part)
+        return _reload(source, options, part)
     if not isinstance(source, str | os.PathLike | Mapping):
         hint = "give the path of a file, a dict with its keys, or what load and build return"
         raise UsageError(f"{source!r} is not a spec", hint=hint, code="argument-invalid")
     if isinstance(source, Mapping):
         builder = Builder(where)
-        text = builder.text(source)
+        text = builder.build_text(source)
         path = Path(where.path)
     else:
         builder, text, path = None, None, Path(source)
-    part = part or _part(path, options, text)
+    part = part or _choose_part(path, options, text)
     spec, problems = load_part(path, replace(options, part=part), text)
-    spec, made = made_part(spec, os.environ)
+    spec, made = build_part(spec, os.environ)
     functions = {} if builder is None else builder.functions
     return LoadedSpec(spec, (*spec_warnings(spec, problems), *made), part, functions, options.seed, options.replicas)
 
@@ -220,7 +225,7 @@ def _check_given(options: RunOptions, part: PartAsked | None) -> None:
         )
 
 
-def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:
+def _reload(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:
     """A loaded spec with other options: it must be unchanged."""
     before = source.spec
     wanted = replace(options, part=part or source.part or "contract")
@@ -234,12 +239,12 @@ def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> L
     spec, problems = load_part(Path(before.path), wanted, before.built)
     if spec.digest != before.digest:
         raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again", code="spec-changed")
-    spec, made = made_part(spec, os.environ)
+    spec, made = build_part(spec, os.environ)
     warnings = (*spec_warnings(spec, problems), *made)
     return LoadedSpec(spec, warnings, wanted.part, source.functions, wanted.seed, wanted.replicas)
 
 
-def _part(path: Path, options: RunOptions, text: Any) -> PartAsked:
+def _choose_part(path: Path, options: RunOptions, text: Any) -> PartAsked:
     """The default part: the contract of a file; without a contract, what `holdfast run` runs."""
     from holdfast.spec import LoadOptions, check
 

@@ -14,10 +14,10 @@ from holdfast.model.task import Task
 from holdfast.model.when import applies
 
 
-def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
+def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
     """The spec with its tasks, and warnings."""
     if spec.part == "replay":
-        return _replayed(spec, environ)
+        return _build_replay(spec, environ)
     if spec.part != "mutation":
         return spec, ()
     from holdfast.mutate.made import mutated
@@ -26,10 +26,10 @@ def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWa
     probes = [Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes]
     tasks = (*made.tasks, *dict.fromkeys(probes))
     spec = replace(spec, tasks=tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))
-    return spec, (*made.warnings, *_unjudged(spec))
+    return spec, (*made.warnings, *_warn_unjudged(spec))
 
 
-def _unjudged(spec: Spec) -> Iterator[RunWarning]:
+def _warn_unjudged(spec: Spec) -> Iterator[RunWarning]:
     """Mutation types that no rule judges in the weather of this run: the agent is not asked."""
     rules = [rule for rule in spec.invariants if any(applies(rule.when, one) for one in spec.scenarios)]
     idle = Counter(
@@ -42,7 +42,7 @@ def _unjudged(spec: Spec) -> Iterator[RunWarning]:
         yield RunWarning("mutations-unjudged", f"{name}: {many} not asked, as no rule judges them in this run")
 
 
-def _replayed(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
+def _build_replay(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
     """The sessions of the file, and of its sources that are imported at each run."""
     from datetime import UTC, datetime
 

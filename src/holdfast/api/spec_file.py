@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.api.caller import Caller
-from holdfast.api.entry_points import here, lines
-from holdfast.api.functions import execution
+from holdfast.api.entry_points import format_details, run_blocking
+from holdfast.api.functions import build_work
 from holdfast.api.job import load_part
-from holdfast.api.loaded_spec import LoadedSpec, loaded
+from holdfast.api.loaded_spec import LoadedSpec, load_source
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.codec import canonical
@@ -78,20 +78,20 @@ class SpecFile:
         self.no_items = ""
         """For a file without items: why, and which command runs it."""
 
-    def items(self) -> list[FileItem]:
+    def list_items(self) -> list[FileItem]:
         """Every item, in the order of the plan; SpecError or UsageError if the file cannot be used.
 
         Empty for a file with only mutations, chaos or replays: `no_items` says why.
         """
-        for part in self._parts():
-            self._specs[part] = loaded(self._path, self._options, self._where, part)
+        for part in self._choose_parts():
+            self._specs[part] = load_source(self._path, self._options, self._where, part)
             self._plans[part] = plan(self._specs[part].spec)
         items: dict[str, FileItem] = {}
-        for item in (*self._cases(), *self._cells()):
+        for item in (*self._list_cases(), *self._list_cells()):
             name = item.name
             while name in items:
                 name += "'"
-            items[name] = item if name == item.name else FileItem(name, *_rest(item))
+            items[name] = item if name == item.name else FileItem(name, *_build_rest(item))
         if not items and not self.no_items:
             raise UsageError(
                 f"{self._path}: no rule applies in any scenario", hint="see each rule's `when`", code="nothing-to-run"
@@ -103,19 +103,19 @@ class SpecFile:
         """The result of an item. If it is not known yet, all wanted items of its part are run."""
         if item.part in self._broken:
             return self._broken[item.part]
-        if _key(item) not in self._decided:
-            left = [one for one in wanted if one.part == item.part and _key(one) not in self._decided]
+        if _build_key(item) not in self._decided:
+            left = [one for one in wanted if one.part == item.part and _build_key(one) not in self._decided]
             self._run(item.part, left, fail_fast=fail_fast)
-        if _key(item) not in self._decided and item.part not in self._broken:
+        if _build_key(item) not in self._decided and item.part not in self._broken:
             self._run(item.part, [item], fail_fast=False)  # fail-fast ended the run before it
-        return self._broken.get(item.part) or self._decided[_key(item)]
+        return self._broken.get(item.part) or self._decided[_build_key(item)]
 
     # -- items ---------------------------------------------------------------------------------------
     @property
     def _where(self) -> Caller:
         return Caller(str(self._path), 1)
 
-    def _parts(self) -> tuple[Literal["contract", "scenario"], ...]:
+    def _choose_parts(self) -> tuple[Literal["contract", "scenario"], ...]:
         """What pytest runs of a file: its task in every scenario, and a contract that asks something else."""
         first, _ = load_part(self._path, replace(self._options, part="ci"))
         if "scenario" in first.declares:
@@ -126,15 +126,15 @@ class SpecFile:
             return ()
         return ("contract",)
 
-    def _cases(self) -> Iterator[FileItem]:
+    def _list_cases(self) -> Iterator[FileItem]:
         spec = self._specs["scenario"].spec if "scenario" in self._specs else None
         for scenario in spec.scenarios if spec is not None else ():
             for params in spec.params if spec is not None else ():
                 assert spec is not None
                 line = scenario.position.line if scenario.position is not None else 1
-                yield _item("case", "scenario", scenario.name, "", params, line)
+                yield _build_item("case", "scenario", scenario.name, "", params, line)
 
-    def _cells(self) -> Iterator[FileItem]:
+    def _list_cells(self) -> Iterator[FileItem]:
         """The cells that no case decides: for a task, those of rules with their own trials."""
         for part, made in self._plans.items():
             spec = made.spec
@@ -142,13 +142,13 @@ class SpecFile:
             for key in made.cells:
                 if key.invariant not in shared and made.expected(key):
                     rule = spec.invariant(key.invariant)
-                    yield _item(rule.id, part, key.scenario, rule.id, spec.params[key.params], _line(rule))
+                    yield _build_item(rule.id, part, key.scenario, rule.id, spec.params[key.params], _get_line(rule))
 
     # -- running ------------------------------------------------------------------------------------
     def _run(self, part: str, items: Sequence[FileItem], *, fail_fast: bool) -> None:
         spec = self._specs[part]
         whole = not any(one.part == part and one not in items for one in self._items)
-        select = Select() if whole else Select(cells=tuple(self._cells_of(items)))
+        select = Select() if whole else Select(cells=tuple(self._select_cells(items)))
         preflight = part not in self._asked or spec.spec.agent.isolation != "fresh"
         options = RunOptions(
             select,
@@ -158,14 +158,14 @@ class SpecFile:
             replicas=self._options.replicas,
         )
         try:
-            with here(execution(spec, options, self._where, runs=self._runs)) as result:
+            with run_blocking(build_work(spec, options, self._where, runs=self._runs)) as result:
                 self._take(part, result)
         except HoldfastError as broken:
-            self._broken[part] = ItemOutcome("error", (f"error: {visible(str(broken))}", *lines(broken)))
+            self._broken[part] = ItemOutcome("error", (f"error: {visible(str(broken))}", *format_details(broken)))
             return
         self._asked.add(part)
 
-    def _cells_of(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
+    def _select_cells(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
         """The cells of these items, and all that are judged on the same trials anyway."""
         cells: dict[SelectedCell, None] = {}
         for item in items:
@@ -177,54 +177,54 @@ class SpecFile:
     def _take(self, part: str, result: RunResult) -> None:
         run, made = result.run, self._plans[part]
         for row in run.cells:
-            if run.complete or _settled(row, made):
+            if run.complete or _is_settled(row, made):
                 cell = row.cell
                 lines = () if cell.outcome == "pass" else failures.explain_cell(run, row)
                 key = (part, cell.invariant, cell.scenario, canonical(cell.params).decode())
                 if cell.outcome != "n/a":
-                    self._decided[key] = _decision(cell.outcome, wording.why(row), lines, result)
+                    self._decided[key] = _build_outcome(cell.outcome, wording.why(row), lines, result)
         for case in run.cases:
             if run.complete or case.case.status == "fail":
                 key = (part, "", case.case.scenario, canonical(case.case.params).decode())
-                self._decided[key] = _case_decision(case, result)
+                self._decided[key] = _decide_case(case, result)
 
 
-def _settled(row: CellRow, made: Plan) -> bool:
+def _is_settled(row: CellRow, made: Plan) -> bool:
     """Whether a cell of a run that fail-fast ended is final."""
     cell = row.cell
     decided = cell.passes + cell.fails + cell.errors + cell.unproven
     return cell.outcome == "fail" or decided >= len(made.tasks(cell.invariant)) * made.spec.replicas
 
 
-def _case_decision(row: CaseRow, result: RunResult) -> ItemOutcome:
+def _decide_case(row: CaseRow, result: RunResult) -> ItemOutcome:
     case = row.case
     lines = () if case.status == "pass" else case_blocks.explain_case(result.run, row)
     if case.status == "pass" and case.scenario in result.score.vacuous:
-        return _decision(
+        return _build_outcome(
             "unproven", "no trial met any of its faults", case_blocks.explain_case(result.run, row), result
         )
-    return _decision("unproven" if case.unproven_only else case.status, case.reason, lines, result)
+    return _build_outcome("unproven" if case.unproven_only else case.status, case.reason, lines, result)
 
 
-def _decision(word: ItemWord, why: str, explanation: Sequence[str], result: RunResult) -> ItemOutcome:
+def _build_outcome(word: ItemWord, why: str, explanation: Sequence[str], result: RunResult) -> ItemOutcome:
     """The outcome word and the reason come first, because a list of failures shows those."""
     lines = (f"{word}: {one_line(why)}", *explanation, f"  {'run':<11}{result.path}") if word != "pass" else ()
     return ItemOutcome(word, lines, str(result.path), result.warnings)
 
 
-def _item(name: str, part: Any, scenario: str, rule: str, params: dict[str, Any], line: int) -> FileItem:
+def _build_item(name: str, part: Any, scenario: str, rule: str, params: dict[str, Any], line: int) -> FileItem:
     values = "".join(f"-{key}={param_text(value)}" for key, value in params.items())
     id = one_line(f"{name}[{scenario}{values}]").replace("::", ":")
     return FileItem(id, part, scenario, rule, canonical(params).decode(), line)
 
 
-def _rest(item: FileItem) -> tuple[Any, ...]:
+def _build_rest(item: FileItem) -> tuple[Any, ...]:
     return item.part, item.scenario, item.invariant, item.params, item.line
 
 
-def _key(item: FileItem) -> _Key:
+def _build_key(item: FileItem) -> _Key:
     return item.part, item.invariant, item.scenario, item.params
 
 
-def _line(rule: Invariant) -> int:
+def _get_line(rule: Invariant) -> int:
     return rule.position.line if rule.position is not None else 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.api.caller import caller
+from holdfast.api.caller import find_caller
 from holdfast.errors import SpecError, UsageError
 from holdfast.model.scenario import Plane
 from holdfast.reading.node import Node, from_plain
@@ -55,7 +55,7 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
             f"there is no plane {plane!r}", hint=near_hint(str(plane), planes, label="planes"), code="name-unknown"
         )
     made = FaultValue(plane, mode, settings)
-    where, reader = caller(), Reader()
+    where, reader = find_caller(), Reader()
     read_faults(reader, family.name, from_plain([made.entry], Node("null", where.line, 1, path=family.name)))
     _refuse(reader, where.path)
     return made
@@ -67,7 +67,7 @@ def check(type: str, /, **written_settings: Any) -> CheckValue:
     Raises SpecError for an unknown type or setting, or a bad value.
     """
     made = CheckValue(type, written_settings)
-    where, reader = caller(), Reader()
+    where, reader = find_caller(), Reader()
     node = from_plain(made.entry, Node("null", where.line, 1, path="check"))
     choice = choose(reader, MENU, node)
     if not isinstance(choice, Bad):
@@ -78,6 +78,6 @@ def check(type: str, /, **written_settings: Any) -> CheckValue:
 
 def _refuse(reader: Reader, path: str) -> None:
     if any(problem.severity == "error" for problem in reader.problems):
-        from holdfast.api.entry_points import explained
+        from holdfast.api.entry_points import add_details
 
-        raise explained(SpecError(path, reader.problems))
+        raise add_details(SpecError(path, reader.problems))

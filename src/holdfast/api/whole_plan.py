@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from holdfast.api.config_file import find_config
 from holdfast.api.hunt import prepare_hunt
-from holdfast.api.job import PreparedJob, load_part, settled_job
-from holdfast.api.part_spec import made_part
+from holdfast.api.job import PreparedJob, load_part, prepare_job
+from holdfast.api.part_spec import build_part
 from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.folders import runs_folder
 from holdfast.model.run_warning import RunWarning
@@ -50,7 +50,7 @@ class WholePlan(Struct, frozen=True):
     """Parts that failed with a harness error during preparation, and why."""
 
 
-def no_warnings(spec: Spec, options: RunOptions) -> Iterable[RunWarning]:
+def return_no_warnings(spec: Spec, options: RunOptions) -> Iterable[RunWarning]:
     """No warnings."""
     return ()
 
@@ -61,7 +61,7 @@ def plan_whole(
     resume: str | None,
     force: bool,
     *,
-    warn: WarnOf = no_warnings,
+    warn: WarnOf = return_no_warnings,
     baseline: str | None = None,
 ) -> WholePlan:
     """Plan the parts. Everything that can be rejected is rejected here, before the agent starts.
@@ -79,7 +79,7 @@ def plan_whole(
     if whole is not None:
         if not force:
             check_parts(whole)
-        config = config or _file_of(whole)
+        config = config or _find_spec_file(whole)
         other = whole.manifest().options.other(options)
         if other:
             raise UsageError(
@@ -87,7 +87,7 @@ def plan_whole(
             )
         options = whole.manifest().options.taken_up(options)
     spec, _ = load_part(find_config(config), options)
-    wanted = whole.manifest().parts if whole is not None else _wanted(spec, options)
+    wanted = whole.manifest().parts if whole is not None else _choose_parts(spec, options)
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
         raise UsageError(f"{spec.path} declares nothing to run", hint=hint, code="nothing-to-run")
@@ -97,7 +97,7 @@ def plan_whole(
     left = {part: missing_for(part, spec) for part in NOT_DECLARED if part not in spec.declares}
     for part in wanted:
         try:
-            jobs[part] = _prepared(part, spec, options, whole, force, None if jobs else warn)
+            jobs[part] = _prepare_part(part, spec, options, whole, force, None if jobs else warn)
         except NothingProven as idle:  # no rule judges its sessions, or a source has none
             left[part] = str(idle)
         except HarnessError as broken:  # a model could not write mutations, or a source could not provide sessions
@@ -112,14 +112,14 @@ def plan_whole(
     return WholePlan(spec, options, jobs, left, whole, before, unfound, failed)
 
 
-def _file_of(whole: RunDir) -> Path:
+def _find_spec_file(whole: RunDir) -> Path:
     """The spec file of a run, as the user wrote it if it is still the same file."""
     manifest = whole.manifest()
     named = Path(manifest.spec_path)
     return named if named.resolve() == manifest.original else manifest.original
 
 
-def _wanted(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
+def _choose_parts(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
     """The parts to run; a scenario with the contract's tasks yields both from the same trials.
 
     Known causes are tried first; shards do not divide them.
@@ -131,11 +131,11 @@ def _wanted(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
     return tuple(part for part in ORDER if part in declared and not (part == "contract" and both))
 
 
-def _prepared(
+def _prepare_part(
     part: Part, spec: Spec, run_options: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf | None
 ) -> PreparedJob:
     """Prepare one part: resume it if it was begun, otherwise start it. With `warn`, return warnings about the file."""
-    options = part_options(part, spec, run_options)
+    options = build_part_options(part, spec, run_options)
     if whole is not None and os.path.lexists(whole.part(part).path):
         rundir = whole.part(part)
         config = Path(spec.path)
@@ -144,16 +144,16 @@ def _prepared(
         asked = replace(options, max_trials=spec.hunt_trials or options.max_trials, min_score=None, replicas=None)
         return prepare_hunt(Path(spec.path), replace(asked, hunt=HuntOptions(only_known=not spec.hunt_trials)))
     own, problems = load_part(Path(spec.path), options)
-    own, made = made_part(own, os.environ)
+    own, made = build_part(own, os.environ)
     warnings = made if warn is None else [*spec_warnings(own, problems), *made, *warn(own, options)]
-    return settled_job(own, options, warnings)
+    return prepare_job(own, options, warnings)
 
 
-def part_options(part: Part, spec: Spec, options: RunOptions) -> RunOptions:
+def build_part_options(part: Part, spec: Spec, options: RunOptions) -> RunOptions:
     """The options of one part. The minimum applies to the overall score; parts then tolerate non-critical failures."""
-    return replace(options, part=part, min_score=None if least_score(options, spec) is None else 0.0)
+    return replace(options, part=part, min_score=None if get_min_score(options, spec) is None else 0.0)
 
 
-def least_score(options: RunOptions, spec: Spec) -> float | None:
+def get_min_score(options: RunOptions, spec: Spec) -> float | None:
     """The minimum of the overall score: from the command line, otherwise from the file."""
     return options.min_score if options.min_score is not None else spec.scoring.min_score

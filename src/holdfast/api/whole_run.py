@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.api.hunt import conclude_hunt
 from holdfast.api.job import PreparedJob
-from holdfast.api.whole_plan import WholePlan, least_score
+from holdfast.api.whole_plan import WholePlan, get_min_score
 from holdfast.errors import HarnessError, NothingProven, UserError
 from holdfast.folders import runs_folder
 from holdfast.model.overall import Overall, PartResult
@@ -34,13 +34,13 @@ from holdfast.store.rundir import RunDir
 class PartRunner(Protocol):
     """Runs a part and shows its progress."""
 
-    def begins(self, part: Part) -> None: ...
+    def start_part(self, part: Part) -> None: ...
 
     def run(self, prepared: PreparedJob, at: RunDir) -> RunOutcome:
         """Run the part in that folder, or return the stored run that it would only repeat."""
         ...
 
-    def ended(self, outcome: RunOutcome) -> None: ...
+    def end_part(self, outcome: RunOutcome) -> None: ...
 
 
 class WholeOutcome(Struct, frozen=True):
@@ -81,11 +81,11 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
             if interrupted(results):
                 results.append(skipped(part, "the run was interrupted before it", plan.spec.weights))
                 continue
-            settled, used_up = _after(prepared, outcomes, plan.options, time.monotonic() - began)
+            settled, used_up = _apply_budgets(prepared, outcomes, plan.options, time.monotonic() - began)
             if used_up:
                 results.append(skipped(part, f"{used_up} is used up", plan.spec.weights, UNPROVEN))
                 continue
-            runner.begins(part)
+            runner.start_part(part)
             outcome = stack.enter_context(closing(runner.run(settled, whole.part(part))))
             if part == "hunt":
                 outcome, why, code = _conclude_hunt(settled, outcome)
@@ -94,21 +94,21 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
                     continue
             outcomes[part] = outcome
             results += part_results(outcome, whole, plan.spec.weights)
-            runner.ended(outcome)
+            runner.end_part(outcome)
     except BaseException:
         stack.close()
         _discard(whole, plan.whole is None)
         raise
-    reasons, notes = ([], []) if interrupted(results) else _comparisons(plan, whole, outcomes)
+    reasons, notes = ([], []) if interrupted(results) else _compare_runs(plan, whole, outcomes)
     result = overall(
         whole,
         plan.spec,
         results,
-        least=least_score(plan.options, plan.spec),
+        least=get_min_score(plan.options, plan.spec),
         duration_s=time.monotonic() - began,
         reasons=reasons,
-        notes=[*_stopped(outcomes), *notes],
-        warnings=_warnings(outcomes),
+        notes=[*_list_stops(outcomes), *notes],
+        warnings=_collect_warnings(outcomes),
     )
     store_overall(whole, result)
     whole.unlock()
@@ -128,7 +128,7 @@ def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutco
         return outcome, str(nothing), UNPROVEN if prepared.job.options.hunt.known else HELD
 
 
-def _after(
+def _apply_budgets(
     prepared: PreparedJob, before: dict[Part, RunOutcome], options: RunOptions, took_s: float
 ) -> tuple[PreparedJob, str]:
     """A later part with the remaining budgets, and the option that is used up, if one is.
@@ -152,7 +152,7 @@ def _after(
     return prepared, f"--{used_up.removesuffix('_s').replace('_', '-')}" if used_up else ""
 
 
-def _comparisons(
+def _compare_runs(
     plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]
 ) -> tuple[Sequence[Reason], Sequence[str]]:
     """What the run is compared with: the named baseline, otherwise the last good run of each part."""
@@ -165,12 +165,12 @@ def _comparisons(
     return [], [*notes, *regressions_named(whole.path.parent, ids)]
 
 
-def _stopped(outcomes: dict[Part, RunOutcome]) -> list[str]:
+def _list_stops(outcomes: dict[Part, RunOutcome]) -> list[str]:
     """What a budget left out of each part."""
     return [f"{part}: {outcome.run.stopped}" for part, outcome in outcomes.items() if outcome.run.stopped]
 
 
-def _warnings(outcomes: dict[Part, RunOutcome]) -> list[RunWarning]:
+def _collect_warnings(outcomes: dict[Part, RunOutcome]) -> list[RunWarning]:
     return [warning for outcome in outcomes.values() for warning in outcome.run.warnings]
 
 
@@ -206,7 +206,7 @@ def look_whole(whole: RunDir) -> WholeOutcome:
         least=None,
         duration_s=0.0,
         reasons=[Reason(INTERRUPTED, why, "interrupted")],
-        warnings=_warnings(outcomes),
+        warnings=_collect_warnings(outcomes),
     )
     return WholeOutcome(result, outcomes, spec, whole, stack, running)
 
@@ -228,7 +228,7 @@ def conclude_merged(
         page = shown_path(whole.part(part).path / "report.html")
         merged.outcomes[part] = write_page(replace(outcome, run=replace(outcome.run, page=page)))
         results += part_results(merged.outcomes[part], whole, spec.weights)
-    least = least_score(whole.manifest().options, spec)
+    least = get_min_score(whole.manifest().options, spec)
     took_s = sum(outcome.run.duration_s for outcome in merged.outcomes.values())
     concluded = overall(
         whole,
@@ -236,8 +236,8 @@ def conclude_merged(
         results,
         least=least,
         duration_s=took_s,
-        notes=_stopped(merged.outcomes),
-        warnings=_warnings(merged.outcomes),
+        notes=_list_stops(merged.outcomes),
+        warnings=_collect_warnings(merged.outcomes),
     )
     store_overall(whole, concluded)
     return replace(merged, overall=concluded)

@@ -15,7 +15,7 @@ from holdfast.runner.outcome import RunOutcome
 from holdfast.store.run_names import stored_files
 
 
-def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
+def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
     """The run that asking would only repeat, if there is one, and the digest by which the next one may find a new run.
 
     Neither where the spec names variables: their values may be secret, and no run keeps them. UsageError where it

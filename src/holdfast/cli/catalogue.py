@@ -27,64 +27,64 @@ _ROOM = 11
 def page_lines(page: PluginPage, width: int) -> Iterator[str]:
     """One page: what, where, when, settings, an example, where to read on."""
     yield f"{page.section}: {page.name}"
-    yield _wrapped(page.what, width, 2)
+    yield _wrap_text(page.what, width, 2)
     yield ""
-    yield _told("acts" if page.kind == "fault" else "reads", page.acts, width)
-    yield _told("met" if page.kind == "fault" else "verdict", page.met, width)
-    yield from _settings(page.settings, width)
-    yield _told("also takes", ", ".join(setting.key for setting in page.common), width)
+    yield _format_field("acts" if page.kind == "fault" else "reads", page.acts, width)
+    yield _format_field("met" if page.kind == "fault" else "verdict", page.met, width)
+    yield from _format_settings(page.settings, width)
+    yield _format_field("also takes", ", ".join(setting.key for setting in page.common), width)
     for standard in page.standards:
-        yield _told(standard.id, f"{standard.title} ({standard.list})", width, room=14)
+        yield _format_field(standard.id, f"{standard.title} ({standard.list})", width, room=14)
     if page.see:
-        yield _told("see", ", ".join(_command(other) for other in page.see), width)
+        yield _format_field("see", ", ".join(_format_command(other) for other in page.see), width)
     yield ""
     yield from (f"    {line}" for line in page.example.splitlines())
 
 
-def _settings(settings: Sequence[PluginSetting], width: int) -> Iterator[str]:
+def _format_settings(settings: Sequence[PluginSetting], width: int) -> Iterator[str]:
     if not settings:
-        yield _told("settings", "none of its own", width)
+        yield _format_field("settings", "none of its own", width)
         return
     yield "  settings"
     for setting in settings:
         default = "required" if setting.required else f"default {setting.default}" if setting.default else "optional"
-        yield _wrapped(f"{setting.key}: {setting.type}; {default}", width, 4)
-        yield _wrapped(setting.meaning, width, 8)
+        yield _wrap_text(f"{setting.key}: {setting.type}; {default}", width, 4)
+        yield _wrap_text(setting.meaning, width, 8)
 
 
-def _command(other: str) -> str:
+def _format_command(other: str) -> str:
     """What shows the other page: by its name alone where that is enough."""
     section, _, name = other.partition(".")
     return f"checks {name}" if section == RULES else f"faults {other}"
 
 
-def _told(word: str, text: str, width: int, *, room: int = _ROOM) -> str:
+def _format_field(word: str, text: str, width: int, *, room: int = _ROOM) -> str:
     start = f"  {word:<{room}} "
     return fill(text, width, initial_indent=start, subsequent_indent=" " * len(start), break_long_words=False)
 
 
-def _wrapped(text: str, width: int, indent: int) -> str:
+def _wrap_text(text: str, width: int, indent: int) -> str:
     pad = " " * indent
     return fill(text, width, initial_indent=pad, subsequent_indent=pad, break_long_words=False)
 
 
 def show(kind: PluginKind, name: str | None, *, as_json: bool) -> None:
     """All of a kind, each section under its heading; or all that is known of one."""
-    found = list(pages(kind)) if name is None else _named(kind, name)
+    found = list(pages(kind)) if name is None else _find_pages(kind, name)
     if as_json:
         from holdfast.model.codec import encode
 
-        sys.stdout.write(encode([_row(page) for page in found] if name is None else found).decode() + "\n")
+        sys.stdout.write(encode([_build_row(page) for page in found] if name is None else found).decode() + "\n")
     elif name is None:
-        print("\n".join(_listed(found)))
+        print("\n".join(_list_pages(found)))
     else:
-        from holdfast.cli.screen import width
+        from holdfast.cli.screen import get_width
 
-        columns = min(width(sys.stdout), 100)
+        columns = min(get_width(sys.stdout), 100)
         print("\n\n".join("\n".join(page_lines(page, columns)) for page in found))
 
 
-def _named(kind: PluginKind, name: str) -> list[PluginPage]:
+def _find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
     found = pages_named(kind, name)
     if found:
         return found
@@ -99,23 +99,23 @@ def _named(kind: PluginKind, name: str) -> list[PluginPage]:
     raise UsageError(f"there is no {kind} {name!r}", hint=hint, code="name-unknown")
 
 
-def _listed(found: list[PluginPage]) -> Iterator[str]:
+def _list_pages(found: list[PluginPage]) -> Iterator[str]:
     for section in dict.fromkeys(page.section for page in found):
         rows = [page for page in found if page.section == section]
         yield f"{section}: {SECTIONS[section]}"
         room = max(len(page.name) for page in rows)
         for page in rows:
-            settings = f"  [{', '.join(map(_short, page.settings))}]" if page.settings else ""
+            settings = f"  [{', '.join(map(_format_setting, page.settings))}]" if page.settings else ""
             yield f"  {page.name:<{room}}  {page.what}{settings}"
         yield ""
 
 
-def _row(page: PluginPage) -> dict[str, object]:
-    settings = [_short(setting) for setting in page.settings]
+def _build_row(page: PluginPage) -> dict[str, object]:
+    settings = [_format_setting(setting) for setting in page.settings]
     return {"name": page.name, "family": registry_of(page.section), "what": page.what, "settings": settings}
 
 
-def _short(setting: PluginSetting) -> str:
+def _format_setting(setting: PluginSetting) -> str:
     if setting.required:
         return f"{setting.key}*"
     plain = setting.default and "," not in setting.default

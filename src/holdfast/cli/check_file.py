@@ -20,12 +20,12 @@ from holdfast.spec.run_requirements import not_built
 
 def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     """0 if the file can be used, 4 if not; warnings are told and change nothing."""
-    checked = _contract(path) if contract else _either(path)
+    checked = _check_contract(path) if contract else _check_undeclared(path)
     spec = checked.spec
-    problems = [*checked.problems, *([*not_built(spec), *_wrong_references(spec)] if spec else ())]
+    problems = [*checked.problems, *([*not_built(spec), *_check_references(spec)] if spec else ())]
     wrong = any(p.severity == "error" for p in problems)
     if as_json:
-        return _json(path, problems, wrong)
+        return _print_json(path, problems, wrong)
     if problems:
         show_problems(str(path), checked.source, problems, as_json=False, ran=not wrong)
     if wrong or spec is None:
@@ -34,7 +34,7 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     return 0
 
 
-def _wrong_references(spec: Spec) -> list[Problem]:
+def _check_references(spec: Spec) -> list[Problem]:
     """References to code that cannot work, or probably cannot; the code is read, not run."""
     found = []
     for one in source_problems(spec.agent, Path(spec.path).resolve().parent):
@@ -49,18 +49,18 @@ def _wrong_references(spec: Spec) -> list[Problem]:
     return found
 
 
-def _contract(path: Path) -> Checked:
+def _check_contract(path: Path) -> Checked:
     """The file as `contract run` takes it."""
     checked = check(path, environ=os.environ)
     lacking = requires_contract(checked.spec) if checked.spec else []
     return replace(checked, spec=None, problems=(*checked.problems, *lacking)) if lacking else checked
 
 
-def _either(path: Path) -> Checked:
+def _check_undeclared(path: Path) -> Checked:
     """The file as one of the commands takes it; where none does, what the likelier one says."""
     loaded = check(path, environ=os.environ)
     if loaded.spec is not None and loaded.spec.declares:
-        return _declared(path, loaded.spec.declares)
+        return _check_parts(path, loaded.spec.declares)
     if loaded.spec is None or not (lacking := requires_contract(loaded.spec)):
         return loaded
     scenario = check(path, environ=os.environ, options=LoadOptions(part="scenario"))
@@ -69,7 +69,7 @@ def _either(path: Path) -> Checked:
     return replace(loaded, spec=None, problems=(*loaded.problems, *lacking))
 
 
-def _declared(path: Path, parts: Sequence[Part]) -> Checked:
+def _check_parts(path: Path, parts: Sequence[Part]) -> Checked:
     """Every part that the file configures, with all that is wrong with any of them."""
     every = [check(path, environ=os.environ, options=LoadOptions(part=part)) for part in parts]
     if len(every) > 1 and every[0].spec is None and parts[0] == "scenario" and every[1].spec is not None:
@@ -94,7 +94,7 @@ def _size(spec: Spec) -> str:
     return ", ".join(plural(count, noun) for count, noun in counts)
 
 
-def _json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:
+def _print_json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:
     from holdfast.cli.screen import print_document
     from holdfast.model.codec import to_builtins
 

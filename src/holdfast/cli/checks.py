@@ -8,7 +8,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="checks")
-@click.argument("name", required=False, shell_complete=shared.suggest("checks"))
+@click.argument("name", required=False, shell_complete=shared.complete_from("checks"))
 @shared.as_json
 def command(name: str | None, as_json: bool) -> None:
     """List every check that a rule can use, with its settings (* required), or describe one.

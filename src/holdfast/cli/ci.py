@@ -16,14 +16,14 @@ from holdfast.plan import RunOptions
 
 
 @click.command(name="ci", cls=shared.HeadedCommand)
-@shared.whole_options
+@shared.add_whole_options
 @click.option(
     "--baseline",
     metavar="RUN|last",
     help="Fail if a rule got worse since this run.",
-    shell_complete=shared.suggest("runs"),
+    shell_complete=shared.complete_from("runs"),
 )
-@shared.whole_output
+@shared.add_whole_output
 def command(
     config: Path | None,
     resume: str | None,
@@ -49,7 +49,7 @@ def command(
       holdfast ci --baseline last
       holdfast ci --resume 0007
     """
-    options = shared.options(part="ci", **given)
+    options = shared.build_run_options(part="ci", **given)
     return run_several(
         config,
         resume,
@@ -95,7 +95,7 @@ def run_several(
             hint="--resume runs the trials that are left",
             code="options-conflict",
         )
-    plan = plan_whole(config, options, resume, force, warn=shared.option_warnings, baseline=baseline)
+    plan = plan_whole(config, options, resume, force, warn=shared.check_options, baseline=baseline)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     with closing(run_shown(plan, screen, report=report, cached=cached, outputs=outputs)) as found:
         missing = write_overall(found, outputs, report=report)

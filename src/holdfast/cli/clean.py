@@ -32,7 +32,7 @@ def command(kept: bool, older_than: str | None) -> int:
     removed = [*map(str, sweep()), *map(str, clear(own_folder()))]
     removed += [f"control group {name}" for name in limits.sweep()]
     removed += [f"container {name}" for name in container_owner.sweep()]
-    age_s = 0.0 if kept else _seconds(older_than)
+    age_s = 0.0 if kept else _parse_age(older_than)
     if age_s is not None:
         removed += map(str, kept_world.clear(own_folder() / KEPT, age_s, time.time()))
     for name in removed:
@@ -42,7 +42,7 @@ def command(kept: bool, older_than: str | None) -> int:
     return 0
 
 
-def _seconds(text: str | None) -> float | None:
+def _parse_age(text: str | None) -> float | None:
     """A length of time; UsageError if it is none."""
     from holdfast.errors import UsageError
     from holdfast.reading.durations import duration_ms

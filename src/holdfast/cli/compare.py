@@ -12,8 +12,8 @@ from holdfast.cli import options as shared
 
 @click.command(name="compare")
 @shared.runs_option
-@click.argument("before", shell_complete=shared.suggest("runs"))
-@click.argument("after", shell_complete=shared.suggest("runs"))
+@click.argument("before", shell_complete=shared.complete_from("runs"))
+@click.argument("after", shell_complete=shared.complete_from("runs"))
 @shared.as_json
 @click.option("--exit-code", "exits", is_flag=True, help="Exit 1 if a rule got worse.")
 def command(before: str, after: str, as_json: bool, exits: bool) -> int:
@@ -39,6 +39,6 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
 
         print_document(document(found))
     else:
-        text = "\n".join(lines(found, painter(screen.wants_color(sys.stdout)))) + "\n"
+        text = "\n".join(lines(found, painter(screen.should_use_color(sys.stdout)))) + "\n"
         sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else ascii_only(text))
     return int(exits and bool(found.of("worse")))

@@ -25,8 +25,8 @@ def command() -> None:
 
 
 @command.command(cls=shared.HeadedCommand)
-@shared.run_options
-@shared.output_options
+@shared.add_run_options
+@shared.add_output_options
 def run(**given: Any) -> int:
     """Run the contract across the chaos matrix; print the score and why each cell failed.
 
@@ -44,7 +44,7 @@ def run(**given: Any) -> int:
 
 
 @command.command()
-@shared.config
+@shared.add_config
 @shared.as_json
 def validate(config: Path | None, as_json: bool) -> int:
     """Check the contract without running anything: no command, no import, no call.
@@ -58,7 +58,7 @@ def validate(config: Path | None, as_json: bool) -> int:
 
 
 @command.command(cls=shared.HeadedCommand)
-@shared.run_options
+@shared.add_run_options
 @click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
 def score(
     config: Path | None, resume: str | None, force: bool, last_failed: bool, exit_zero: bool, **given: Any
@@ -71,7 +71,7 @@ def score(
     from holdfast.cli.run_job import execute, prepare
     from holdfast.cli.screen_output import Screen
 
-    prepared = prepare(config, resume, force, shared.options(**given), (), last_failed=last_failed)
+    prepared = prepare(config, resume, force, shared.build_run_options(**given), (), last_failed=last_failed)
     with closing(execute(prepared, Screen(silent=True), (), report=False)) as outcome:
         pass  # the number is all that is shown
     if outcome.score.value is not None:

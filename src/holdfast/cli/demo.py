@@ -37,36 +37,37 @@ def command() -> int:
       holdfast demo
     """
     try:
-        surprises = [found for found in _acts() if found]
+        surprises = [found for found in _run_acts() if found]
     except _Left:
         return 2
     for line in surprises:
         print(f"error: unexpected result of the demo: {line}", file=sys.stderr)
     if surprises:
         return 1
-    print(f"{_SEEN}\n{_NEXT}{_where()}")
+    print(f"{_SEEN}\n{_NEXT}{_format_path_hint()}")
     return 0
 
 
-def _acts() -> Iterable[str]:
+def _run_acts() -> Iterable[str]:
     """Shows one act after the other; what each showed that it must not, or an empty text."""
     from holdfast.cli.screen_output import Screen
     from holdfast.demo.demo import CARELESS, GOOD, VERSIONS, mail_surprise, surprise
     from holdfast.plan import RunOptions
 
     for number, version in enumerate(VERSIONS, start=1):
-        spec = _shown(version.spec)
-        print(f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quoted(spec)}\n")
+        spec = _shorten_path(version.spec)
+        print(
+            f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quote_path(spec)}\n"
+        )
         yield _show(version, spec, RunOptions(), Screen(), surprise)
     print("3. What it leaves: a mail service takes a mail, and its answer is lost. Exactly one mail may be sent.")
     boxed = RunOptions(part="scenario", backend="process")
     for version, screen in ((GOOD, Screen(quiet=True)), (CARELESS, Screen())):
-        spec = _shown(version.mail_spec)
-        print(
-            f"   The {version.name} agent: {version.mailing}.\n   holdfast run -c {_quoted(spec)} --backend process\n"
-        )
+        spec = _shorten_path(version.mail_spec)
+        print(f"   The {version.name} agent: {version.mailing}.")
+        print(f"   holdfast run -c {_quote_path(spec)} --backend process\n")
         yield _show(version, spec, boxed, screen, mail_surprise)
-    yield from _scored()
+    yield from _run_scores()
 
 
 def _show(
@@ -87,27 +88,27 @@ def _show(
         return surprise(version, [row.cell for row in outcome.run.cells])
 
 
-def _scored() -> Iterable[str]:
+def _run_scores() -> Iterable[str]:
     """Every part of both files, and the overall scores side by side."""
     from holdfast.demo.demo import VERSIONS, overall_surprise
 
     print("4. May it ship? The contract, mutated prompts, chaos, and a recorded incident, as one score.")
     for version in VERSIONS:
-        print(f"   holdfast ci -c {_quoted(_shown(version.spec))}")
+        print(f"   holdfast ci -c {_quote_path(_shorten_path(version.spec))}")
     print(flush=True)
-    found = {version: _ci(version) for version in VERSIONS}
-    _table([(version.name, overall) for version, overall in found.items()])
+    found = {version: _run_ci(version) for version in VERSIONS}
+    _print_table([(version.name, overall) for version, overall in found.items()])
     yield from (overall_surprise(version, overall) for version, overall in found.items())
 
 
-def _ci(version: Version) -> Overall:
+def _run_ci(version: Version) -> Overall:
     """All parts of one file, as `ci` runs them, without a word."""
     from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
     from holdfast.cli.whole_run import run_shown, write_overall
     from holdfast.plan import RunOptions
 
-    plan = plan_whole(_shown(version.spec), RunOptions(part="ci"), None, False)
+    plan = plan_whole(_shorten_path(version.spec), RunOptions(part="ci"), None, False)
     with closing(run_shown(plan, Screen(silent=True), report=True)) as found:
         write_overall(found, (), report=True)
         if found.overall.exit_code == 2:
@@ -115,7 +116,7 @@ def _ci(version: Version) -> Overall:
         return found.overall
 
 
-def _table(found: list[tuple[str, Overall]]) -> None:
+def _print_table(found: list[tuple[str, Overall]]) -> None:
     """One line an agent: its parts, the number, the verdict, the page."""
     from holdfast.demo.demo import SCORED
     from holdfast.folders import runs_folder
@@ -132,23 +133,23 @@ def _table(found: list[tuple[str, Overall]]) -> None:
     print(text if can_show_signs(sys.stdout.encoding) else ascii_only(text), end="\n\n")
 
 
-def _shown(path: Path) -> Path:
+def _shorten_path(path: Path) -> Path:
     """As the user would name it."""
     from holdfast.runner.outcome import shown_path
 
     return Path(shown_path(path))
 
 
-def _where() -> str:
+def _format_path_hint() -> str:
     """How to reach the command, where the shell does not find it."""
     from shutil import which
 
     if which("holdfast") is not None:
         return ""
-    return f"\n`holdfast` is {_quoted(Path(os.path.relpath(sys.argv[0])))} here: put its folder on your PATH."
+    return f"\n`holdfast` is {_quote_path(Path(os.path.relpath(sys.argv[0])))} here: put its folder on your PATH."
 
 
-def _quoted(path: Path) -> str:
+def _quote_path(path: Path) -> str:
     from shlex import quote
 
     return quote(str(path))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="doctor")
-@shared.config
+@shared.add_config
 @shared.runs_option
 @click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE.")
 @click.option("--no-agent", is_flag=True, help="Do not start or call the agent.")
@@ -35,7 +35,7 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
 
     Exit codes: 0 every fault can be injected, 3 something is missing here, 4 the spec is invalid.
     """
-    case = _case(config, replay, not no_agent)
+    case = _load_examined_spec(config, replay, not no_agent)
     from holdfast.doctor.diagnose import examine
 
     alone = "" if case else f"There is no {' or '.join(DEFAULT_FILES)} here: this is the machine alone.\n"
@@ -53,7 +53,7 @@ def show_findings(
         found = asyncio.run(examine(lambda *_: None))
         print_document(document(found))
         return found.exit_code
-    sheet = _sheet()
+    sheet = _build_sheet()
 
     def tell(title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str]) -> None:
         sys.stdout.write(sheet.part(title, about, findings, notes) + "\n")
@@ -64,7 +64,7 @@ def show_findings(
     return found.exit_code
 
 
-def _case(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec | None:
+def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec | None:
     """What is to be examined beside the machine; None where no spec is named or here."""
     from holdfast.doctor.diagnose import ExaminedSpec
     from holdfast.plan import RunOptions
@@ -77,10 +77,10 @@ def _case(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec |
     return ExaminedSpec(spec, problems, os.environ, replay, ask)
 
 
-def _sheet() -> Sheet:
-    from holdfast.cli.screen import wants_color, width
+def _build_sheet() -> Sheet:
+    from holdfast.cli.screen import get_width, should_use_color
     from holdfast.report.safe import can_show_signs
     from holdfast.report.terminal.diagnosis import Sheet
 
     out = sys.stdout
-    return Sheet(width(out), color=wants_color(out), unicode=can_show_signs(out.encoding))
+    return Sheet(get_width(out), color=should_use_color(out), unicode=can_show_signs(out.encoding))

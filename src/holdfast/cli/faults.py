@@ -8,7 +8,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="faults")
-@click.argument("name", required=False, shell_complete=shared.suggest("faults"))
+@click.argument("name", required=False, shell_complete=shared.complete_from("faults"))
 @shared.as_json
 def command(name: str | None, as_json: bool) -> None:
     """List every fault with its settings (* required) and the built-in profiles, or describe one.

@@ -27,7 +27,7 @@ _OPEN = "other machines may reach it: every request needs the token in these var
 
 
 @click.command(name="gateway")
-@shared.config
+@shared.add_config
 @shared.runs_option
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Port. Default: the same as last time.")
 @click.option(
@@ -63,12 +63,12 @@ def command(
                 hint="start one: holdfast gateway",
                 code="gateway-missing",
             )
-        _show(folder, place_in(folder), _settings(spec), as_json)
+        _show(folder, place_in(folder), _read_settings(spec), as_json)
         return 0
     check_host(host or LOOPBACK, allow_network)
     make_own_folder(folder)
     with alone(folder), suppress(KeyboardInterrupt):
-        asyncio.run(_hold(folder, place_in(folder, port, host or LOOPBACK), _settings(spec), as_json))
+        asyncio.run(_hold(folder, place_in(folder, port, host or LOOPBACK), _read_settings(spec), as_json))
     return 0
 
 
@@ -90,7 +90,7 @@ def check_host(host: str, allowed: bool) -> None:
         raise UsageError(message, hint="if you mean it, add --allow-network", code="bind-refused")
 
 
-def _settings(path: Path | None) -> PlaneSettings | None:
+def _read_settings(path: Path | None) -> PlaneSettings | None:
     """What the spec says of the agent; None if there is no spec here yet."""
     from holdfast.execute.agent_section import resolve_agent
     from holdfast.planes.site_planes import PlaneSettings

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from holdfast.model.run import Run
 
 
-def annotate(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> None:
+def print_annotations(run: Run, environ: Mapping[str, str], *, asked: bool = False) -> None:
     """Tells GitHub Actions, or whoever asks for it, at which lines of the spec something did not hold.
 
     On stderr, which the runner reads too: what is on stdout may be JSON.

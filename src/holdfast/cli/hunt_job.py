@@ -12,19 +12,19 @@ from msgspec.structs import replace
 from holdfast.api.config_file import find_config
 from holdfast.api.hunt import (
     EndedHunt,
+    add_live_counts,
+    build_hunt_options,
     conclude_hunt,
-    confirmed,
-    hunt_options,
     prepare_confirmation,
     prepare_hunt,
     prepare_shrink,
 )
 from holdfast.api.job import PreparedJob
-from holdfast.cli.options import options, show_lines
-from holdfast.cli.run_job import ending, execute, prepare, report_hunt
+from holdfast.cli.options import build_run_options, show_lines
+from holdfast.cli.run_job import execute, prepare, report_hunt, report_unwritten
 from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
-from holdfast.cli.stored_run import trial_place
+from holdfast.cli.stored_run import find_trial
 from holdfast.errors import UsageError
 from holdfast.folders import runs_folder
 from holdfast.hunt.fault_map import fault_map
@@ -56,13 +56,13 @@ def hunt_and_show(
     **given: Any,
 ) -> int:
     """What `hunt` does with its command line; the exit code."""
-    hunt = hunt_options(order=order, sweep=sweep, confirm_live=confirm_live)
-    asked = options(part="hunt", hunt=hunt, **given)
+    hunt = build_hunt_options(order=order, sweep=sweep, confirm_live=confirm_live)
+    asked = build_run_options(part="hunt", hunt=hunt, **given)
     if resume is not None:
-        prepared = _resumed(config, resume, force, asked)
+        prepared = _prepare_resumed(config, resume, force, asked)
     else:
-        prepared = prepare_hunt(find_config(config), _limited(asked), cause=cause)
-    return _hunt(prepared, write, as_json=as_json, quiet=quiet)
+        prepared = prepare_hunt(find_config(config), _set_max_trials(asked), cause=cause)
+    return _run_and_show(prepared, write, as_json=as_json, quiet=quiet)
 
 
 def shrink_and_show(
@@ -77,22 +77,22 @@ def shrink_and_show(
     **given: Any,
 ) -> int:
     """What `shrink` does with its command line; the exit code."""
-    asked = options(part="hunt", **given)
+    asked = build_run_options(part="hunt", **given)
     if resume is not None:
-        return _hunt(_resumed(config, resume, force, asked), write, as_json=as_json, quiet=quiet)
-    place = trial_place(trial)
+        return _run_and_show(_prepare_resumed(config, resume, force, asked), write, as_json=as_json, quiet=quiet)
+    place = find_trial(trial)
     if place is None:
         raise UsageError(
             f"no stored trial begins with {trial}", hint="holdfast runs lists the runs", code="trial-unknown"
         )
-    return _hunt(prepare_shrink(*place, _limited(asked), config), write, as_json=as_json, quiet=quiet)
+    return _run_and_show(prepare_shrink(*place, _set_max_trials(asked), config), write, as_json=as_json, quiet=quiet)
 
 
-def _limited(asked: RunOptions) -> RunOptions:
+def _set_max_trials(asked: RunOptions) -> RunOptions:
     return asked if asked.max_trials else replace(asked, max_trials=MAX_TRIALS)
 
 
-def _resumed(config: Path | None, resume: str, force: bool, asked: RunOptions) -> PreparedJob:
+def _prepare_resumed(config: Path | None, resume: str, force: bool, asked: RunOptions) -> PreparedJob:
     """The job of a stored hunt. Its budgets stay as they were, unless they are given again."""
     prepared = prepare(config, resume, force, asked, ())
     run, job = prepared.rundir, prepared.job
@@ -105,24 +105,26 @@ def _resumed(config: Path | None, resume: str, force: bool, asked: RunOptions) -
     return prepared
 
 
-def _hunt(prepared: PreparedJob, write: Path | None, *, as_json: bool, quiet: bool) -> int:
+def _run_and_show(prepared: PreparedJob, write: Path | None, *, as_json: bool, quiet: bool) -> int:
     """Runs and shows it; the exit code."""
     if write is not None:
         _read_causes(write)
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=quiet), as_json=as_json)
     if prepared.job.options.hunt.confirm_live and hunted.found.causes:
         live = prepare_confirmation(prepared.job, hunted.found)
-        hunted = confirmed(hunted, run_hunt(live, Screen(silent=True), as_json=as_json).planner)
+        hunted = add_live_counts(hunted, run_hunt(live, Screen(silent=True), as_json=as_json).planner)
     with closing(report_hunt(prepared.job, hunted.outcome)) as outcome:
         show_hunt(hunted, prepared, as_json=as_json)
         if write is not None:
             write_causes(write, hunted.found)
-        return ending(outcome)
+        return report_unwritten(outcome)
 
 
 def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: Any) -> int:
     """What `map` does with its command line; the exit code."""
-    asked = options(part="hunt", hunt=hunt_options(map_only=True), **{"replicas": 1, **_given(given)})
+    asked = build_run_options(
+        part="hunt", hunt=build_hunt_options(map_only=True), **{"replicas": 1, **_drop_missing(given)}
+    )
     prepared = prepare_hunt(find_config(config), asked)
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=True), as_json=as_json)
     spec = prepared.job.spec
@@ -134,7 +136,7 @@ def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: An
     return 0
 
 
-def _given(given: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_missing(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -170,16 +172,16 @@ def write_causes(path: Path, found: HuntResult) -> None:
     if not new:
         return
     before = path.read_text("utf-8").rstrip() + "\n" if there else "chaos_matrix:\n"
-    text = before + _indented(new)
+    text = before + _format_scenarios(new)
     try:
         appended = yaml.safe_load(text) == {"chaos_matrix": [*there, *new]}
     except yaml.YAMLError:
         appended = False
     # A list that is laid out differently, such as [] or {…}, is written anew.
-    path.write_text(text if appended else "chaos_matrix:\n" + _indented([*there, *new]), "utf-8")
+    path.write_text(text if appended else "chaos_matrix:\n" + _format_scenarios([*there, *new]), "utf-8")
 
 
-def _indented(scenarios: Sequence[dict[str, Any]]) -> str:
+def _format_scenarios(scenarios: Sequence[dict[str, Any]]) -> str:
     return "".join(f"  {line}\n" for line in scenario_yaml(scenarios).splitlines())
 
 

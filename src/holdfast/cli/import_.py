@@ -54,7 +54,7 @@ def command(
         raise UsageError(
             "--format applies to files, and these are task folders", hint="leave it out", code="option-inapplicable"
         )
-    sessions = _sessions(files, format)  # all is read before anything is written
+    sessions = _import_sessions(files, format)  # all is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
     if sessions is not None:
         from holdfast.cli.replay_sessions import FOLDER, keep
@@ -80,7 +80,7 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
         print("Next: put your agent into agent.command, or import with --agent COMMAND")
 
 
-def _sessions(sources: list[Path], format: TraceFormat | None) -> SessionsFound | None:
+def _import_sessions(sources: list[Path], format: TraceFormat | None) -> SessionsFound | None:
     if not sources:
         return None
     from holdfast.replay.formats import imported_together

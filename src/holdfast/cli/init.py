@@ -20,12 +20,12 @@ def list_recipes() -> str:
     return "\n".join(["holdfast init --from NAME [DIR], with one of", *lines])
 
 
-def chosen_files(name: str, model: str | None) -> dict[str, bytes]:
+def build_recipe_files(name: str, model: str | None) -> dict[str, bytes]:
     """What is written; with a model, that one answers in place of the script."""
     recipe, files = read_recipe(name), recipe_files(name)
     if model is None:
         return files
-    entry = _entry(name, recipe, model)
+    entry = _format_model_entry(name, recipe, model)
     spec = _with_models(files["holdfast.yaml"].decode(), f"# The model that answers its calls.\n{entry}")
     return {**{path: text for path, text in files.items() if path != "model.yaml"}, "holdfast.yaml": spec.encode()}
 
@@ -40,7 +40,7 @@ def _with_models(spec: str, section: str) -> str:
     return "".join([*lines[:start], section, *lines[end:]])
 
 
-def _entry(name: str, recipe: Recipe, model: str) -> str:
+def _format_model_entry(name: str, recipe: Recipe, model: str) -> str:
     from holdfast.planes.llm.sources.assigned import COMPATIBLE
     from holdfast.planes.llm.sources.provider_hosts import HOSTS
 
@@ -59,7 +59,7 @@ def _entry(name: str, recipe: Recipe, model: str) -> str:
     return f'models:\n  "*": {{provider: {provider}, name: "{called}"{key}}}\n'
 
 
-def next_steps(name: str, model: str | None, change: str) -> str:
+def format_next_steps(name: str, model: str | None, change: str) -> str:
     """What is missing on this machine, and what to type."""
     from holdfast.starter.recipe import found_version
 
@@ -112,7 +112,7 @@ For your own agent, set agent.command (or remove it), endpoint, request_template
     is_flag=False,
     flag_value=_NO_NAME,
     help="Create a spec for a known agent: claude-code, codex, langgraph, … Lists them without a name.",
-    shell_complete=shared.suggest("recipes"),
+    shell_complete=shared.complete_from("recipes"),
 )
 @click.option("--model", metavar="PROVIDER/NAME", help="With --from: use a real model instead of the script.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
@@ -136,15 +136,15 @@ def command(folder: Path, http: bool, as_command: bool, recipe: str | None, mode
     if recipe is not None:
         _from_recipe(folder, recipe, model, force)
         return 0
-    _write(folder, _starter(_HTTP if http else _COMMAND if as_command else _PYTHON), force)
+    _write(folder, _read_starter_files(_HTTP if http else _COMMAND if as_command else _PYTHON), force)
     print((_NEXT_HTTP if http else _NEXT_PYTHON).format(cd=_change_to(folder)))
     _offer(folder)
     return 0
 
 
 def _from_recipe(folder: Path, recipe: str, model: str | None, force: bool) -> None:
-    _write(folder, chosen_files(recipe, model), force)
-    print(next_steps(recipe, model, _change_to(folder)))
+    _write(folder, build_recipe_files(recipe, model), force)
+    print(format_next_steps(recipe, model, _change_to(folder)))
 
 
 def _offer(folder: Path) -> None:
@@ -166,7 +166,7 @@ def _refuse_to_overwrite(paths: list[Path]) -> None:
         )
 
 
-def _starter(names: dict[str, str]) -> dict[str, bytes]:
+def _read_starter_files(names: dict[str, str]) -> dict[str, bytes]:
     from importlib.resources import files as packaged
 
     starter = packaged("holdfast.starter")

@@ -14,9 +14,9 @@ from holdfast.cli import options as shared
 
 @click.command(name="judge")
 @shared.runs_option
-@click.argument("run", shell_complete=shared.suggest("runs"))
-@shared.config
-@shared.verdict_options
+@click.argument("run", shell_complete=shared.complete_from("runs"))
+@shared.add_config
+@shared.add_verdict_options
 @shared.output_files
 @shared.as_json
 @click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
@@ -27,7 +27,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
       holdfast judge 0007                    with the rules of the run
       holdfast judge latest finance.yaml     with the current rules
     """
-    from holdfast.cli.run_job import ending, with_reports
+    from holdfast.cli.run_job import report_unwritten, with_reports
     from holdfast.cli.screen_output import Screen
     from holdfast.folders import runs_folder
     from holdfast.report.formats.files import reporter
@@ -38,7 +38,9 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     for path in outputs:
         reporter(path)
     found = single_part(RunDir.find(runs_folder(), run))
-    with closing(judge_again(found, config=config, options=shared.options(**given), environ=os.environ)) as outcome:
+    with closing(
+        judge_again(found, config=config, options=shared.build_run_options(**given), environ=os.environ)
+    ) as outcome:
         shown = with_reports(outcome, outputs)
         Screen(as_json=as_json, quiet=quiet).finish(shown)
-    return ending(shown)
+    return report_unwritten(shown)

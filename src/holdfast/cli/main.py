@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.model.score import Case
 
 
-class Forgiving:
+class TolerantStream:
     """A text stream that goes on into nothing when it cannot be written: `| head -1` must not change the verdict."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -33,16 +33,16 @@ class Forgiving:
         try:
             return self._stream.write(text)
         except OSError as refused:
-            self._let_go(refused)
+            self._detach(refused)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
         except OSError as refused:
-            self._let_go(refused)
+            self._detach(refused)
 
-    def _let_go(self, refused: OSError) -> None:
+    def _detach(self, refused: OSError) -> None:
         if not isinstance(refused, BrokenPipeError):
             self.failure = refused.strerror or str(refused)
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -53,13 +53,13 @@ class Forgiving:
         return getattr(self._stream, name)
 
 
-def forgive(stream: TextIO | None) -> Forgiving:
+def tolerate_write_errors(stream: TextIO | None) -> TolerantStream:
     """The stream, forgiving; one that was closed leads to nothing."""
-    if isinstance(stream, Forgiving):
+    if isinstance(stream, TolerantStream):
         return stream
     if stream is None:
         stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open as long as the process
-    return Forgiving(stream)
+    return TolerantStream(stream)
 
 
 _HINTS = {
@@ -116,7 +116,7 @@ Exit codes: 0 held, 1 violated, 2 interrupted, 3 harness error,
 4 usage or configuration error, 5 nothing proven."""
 
 
-def _module(name: str) -> str:
+def _get_module_name(name: str) -> str:
     return "import_" if name == "import" else name.replace("-", "_")
 
 
@@ -136,7 +136,7 @@ class Root(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"holdfast.cli.{_module(cmd_name)}").command
+        command: click.Command = import_module(f"holdfast.cli.{_get_module_name(cmd_name)}").command
         return command
 
     def resolve_command(
@@ -180,7 +180,7 @@ def root() -> None:
 def run(args: Sequence[str]) -> int:
     """Runs a command; every way it can end is an exit code."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = out, errors = forgive(sys.stdout), forgive(sys.stderr)
+    sys.stdout, sys.stderr = out, errors = tolerate_write_errors(sys.stdout), tolerate_write_errors(sys.stderr)
     try:
         code = _run(args)
         out.flush()
@@ -200,7 +200,7 @@ def _run(args: Sequence[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.UsageError as wrong:
-        return _usage(wrong, as_json)
+        return _print_usage_error(wrong, as_json)
     except (click.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -239,7 +239,7 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
     return _print_error(message, as_json, status, code=code)
 
 
-def _shortened(lines: list[str]) -> list[str]:
+def _shorten_lines(lines: list[str]) -> list[str]:
     """The beginning and the end: a page says at its beginning what it is, a traceback at its end."""
     if len(lines) <= _BODY_HEAD + _BODY_TAIL:
         return lines
@@ -256,7 +256,7 @@ _OPTIONS_ELSEWHERE = {
 """Options of other tools, and the command that does it here."""
 
 
-def _usage(wrong: click.UsageError, as_json: bool) -> int:
+def _print_usage_error(wrong: click.UsageError, as_json: bool) -> int:
     command = wrong.ctx.command_path if wrong.ctx else "holdfast"
     if isinstance(wrong, click.NoSuchOption) and wrong.option_name in _OPTIONS_ELSEWHERE:
         message, hint = f"{command} has no {wrong.option_name}", _OPTIONS_ELSEWHERE[wrong.option_name]
@@ -292,7 +292,7 @@ def _print_error(
         return status
     print(f"error: {visible(message)}" + (f"  [{code}]" if code else ""), file=sys.stderr)
     if body:
-        print("\n".join(f"  | {visible(line)}" for line in _shortened(body.splitlines())), file=sys.stderr)
+        print("\n".join(f"  | {visible(line)}" for line in _shorten_lines(body.splitlines())), file=sys.stderr)
     if hint:
         print(f"  {visible(hint)}", file=sys.stderr)
     return status

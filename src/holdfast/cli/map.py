@@ -11,8 +11,8 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="map", cls=shared.HeadedCommand)
-@shared.config
-@shared.map_options
+@shared.add_config
+@shared.add_map_options
 @shared.as_json
 def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> int:
     """Show the calls that the agent makes, what feeds what, and which faults were tried there.

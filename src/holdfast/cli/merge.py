@@ -58,7 +58,7 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
     """The run, judged; the exit code."""
     from msgspec.structs import replace
 
-    from holdfast.cli.run_job import ending, with_reports
+    from holdfast.cli.run_job import report_unwritten, with_reports
     from holdfast.cli.screen_output import Screen
     from holdfast.runner.outcome import shown_path, store_score
     from holdfast.runner.past.stored import look
@@ -68,7 +68,7 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
         page = shown_path(run.path / "report.html")
         shown = with_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
         Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(shown)
-    return ending(shown)
+    return report_unwritten(shown)
 
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:

@@ -21,6 +21,16 @@ MAX_REPLICAS = 20
 MAX_SHARDS = 10_000
 
 
+class Percentage(click.FloatRange):
+    """A number from 0 to 100. `nan` is rejected: no score would ever be below it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
 class ReplicaCount(click.IntRange):
     """A number of replicas, or `auto`."""
 
@@ -94,7 +104,7 @@ _PLAIN = re.compile(r"[\w.@%+=:,/~ -]+")
 _SUFFIXES = (".yaml", ".yml")
 
 
-def suggested(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+def complete_word(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     """Words of that kind that begin as the incomplete one does."""
     found: Iterable[str] = ()
     with suppress(OSError, ValueError, RecursionError):
@@ -103,7 +113,7 @@ def suggested(what: str, ctx: click.Context, incomplete: str) -> list[Completion
     return [CompletionItem(word) for word in dict.fromkeys(found)]
 
 
-def _runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
+def _list_runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
     yield "latest"
     with runs_in(ctx.meta.get(OPTION)):  # the context that had set it is closed when words are completed
         folder = runs_folder(ctx.params.get("config"))
@@ -111,7 +121,7 @@ def _runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
     yield from sorted(names, key=int, reverse=True)[:_SHOWN]
 
 
-def _specs(_ctx: click.Context, incomplete: str) -> Iterator[str]:
+def _list_specs(_ctx: click.Context, incomplete: str) -> Iterator[str]:
     """YAML files, and folders on the way to them."""
     folder = os.path.dirname(incomplete)
     for entry in sorted(os.scandir(folder or "."), key=lambda entry: entry.name):
@@ -123,54 +133,54 @@ def _specs(_ctx: click.Context, incomplete: str) -> Iterator[str]:
             yield os.path.join(folder, entry.name)
 
 
-def _faults(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+def _list_faults(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
     for family in plugins.BUILT_IN:
         if family.startswith("faults."):
             yield from plugins.names(family)
 
 
-def _checks(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+def _list_checks(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
     yield from plugins.names("checks")
 
 
-def _profiles(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+def _list_profiles(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
     from holdfast.faults import profiles
 
     yield from profiles.names()
 
 
-def _recipes(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+def _list_recipes(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
     from holdfast.starter.recipe import recipe_names
 
     yield from recipe_names()
 
 
-def _scenarios(ctx: click.Context, _incomplete: str) -> Iterator[str]:
-    for matrix in _sections(ctx, "chaos_matrix"):
-        yield from (str(scenario.get("name", "")) for scenario in _listed(matrix))
+def _list_scenarios(ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    for matrix in _read_sections(ctx, "chaos_matrix"):
+        yield from (str(scenario.get("name", "")) for scenario in _filter_mappings(matrix))
 
 
-def _rules(ctx: click.Context, _incomplete: str) -> Iterator[str]:
-    for rules in _sections(ctx, "invariants"):
+def _list_rules(ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    for rules in _read_sections(ctx, "invariants"):
         if isinstance(rules, dict):
             yield from map(str, rules)
-        yield from (str(rule.get("id", "")) for rule in _listed(rules))
+        yield from (str(rule.get("id", "")) for rule in _filter_mappings(rules))
 
 
-def _sections(ctx: click.Context, key: str) -> Iterator[Any]:
+def _read_sections(ctx: click.Context, key: str) -> Iterator[Any]:
     """What the spec has under that key: at the top, and in its contract."""
-    spec = _spec(ctx)
+    spec = _read_spec(ctx)
     contract = spec.get("contract")
     yield spec.get(key)
     if isinstance(contract, dict):
         yield contract.get(key)
 
 
-def _listed(value: Any) -> list[dict[str, Any]]:
+def _filter_mappings(value: Any) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _spec(ctx: click.Context) -> dict[str, Any]:
+def _read_spec(ctx: click.Context) -> dict[str, Any]:
     """The spec that the words so far name, or the one that is here."""
     import yaml
 
@@ -187,12 +197,12 @@ def _spec(ctx: click.Context) -> dict[str, Any]:
 
 
 _WORDS = {
-    "checks": _checks,
-    "faults": _faults,
-    "profiles": _profiles,
-    "recipes": _recipes,
-    "rules": _rules,
-    "runs": _runs,
-    "scenarios": _scenarios,
-    "specs": _specs,
+    "checks": _list_checks,
+    "faults": _list_faults,
+    "profiles": _list_profiles,
+    "recipes": _list_recipes,
+    "rules": _list_rules,
+    "runs": _list_runs,
+    "scenarios": _list_scenarios,
+    "specs": _list_specs,
 }

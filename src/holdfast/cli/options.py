@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from holdfast.cli.option_values import AUTO, MAX_REPLICAS, BackendName, Dollars, ReplicaCount, Seconds, ShardOf
+from holdfast.cli.option_values import (
+    AUTO,
+    MAX_REPLICAS,
+    BackendName,
+    Dollars,
+    Percentage,
+    ReplicaCount,
+    Seconds,
+    ShardOf,
+)
 from holdfast.errors import UsageError
 from holdfast.folders import OPTION, runs_in
 from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
@@ -23,16 +32,6 @@ if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help ne
     from holdfast.plan.select import Shard
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Percentage(click.FloatRange):
-    """A number from 0 to 100. `nan` is none: nothing would ever be below it."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if number != number:
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return number
 
 
 HEADINGS = (
@@ -75,29 +74,29 @@ class HeadedCommand(click.Command):
                     formatter.write_dl([(name.ljust(_WIDTH), words) for name, words in records], col_max=_WIDTH)
 
 
-def suggest(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
-    """What TAB offers there; found when somebody presses it."""
+def complete_from(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+    """Return a completion callback; the words are computed only when the user presses TAB."""
 
-    def found(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
-        from holdfast.cli.option_values import suggested
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        from holdfast.cli.option_values import complete_word
 
-        return suggested(what, ctx, incomplete)
+        return complete_word(what, ctx, incomplete)
 
-    return found
+    return complete
 
 
-_FILE = click.argument("file", required=False, type=click.Path(path_type=Path), shell_complete=suggest("specs"))
+_FILE = click.argument("file", required=False, type=click.Path(path_type=Path), shell_complete=complete_from("specs"))
 _CONFIG = click.option(
     "-c",
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Spec file. Default: holdfast.yaml.",
-    shell_complete=suggest("specs"),
+    shell_complete=complete_from("specs"),
 )
 
 
-def config(command: F) -> F:
+def add_config(command: F) -> F:
     """The spec of a command, as its last argument or by -c; the command gets it as `config`."""
 
     @wraps(command)
@@ -150,7 +149,7 @@ _WHAT = [
         multiple=True,
         metavar="GLOB",
         help="Run only these scenarios.",
-        shell_complete=suggest("scenarios"),
+        shell_complete=complete_from("scenarios"),
     ),
     click.option(
         "--invariant",
@@ -158,7 +157,7 @@ _WHAT = [
         multiple=True,
         metavar="GLOB",
         help="Run only these rules.",
-        shell_complete=suggest("rules"),
+        shell_complete=complete_from("rules"),
     ),
     click.option("-k", "keywords", metavar="EXPR", default="", help="Run only matching names: 'cites and not slow'."),
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Run only what failed in the last run."),
@@ -168,7 +167,7 @@ _WHAT = [
         "--profile",
         metavar="NAME",
         help="Add a built-in chaos profile as a scenario.",
-        shell_complete=suggest("profiles"),
+        shell_complete=complete_from("profiles"),
     ),
     *_REPEATED,
 ]
@@ -194,7 +193,7 @@ _HOW: list[Any] = [
 ]
 _FAIL_FAST = click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure.")
 _RESUME: list[Any] = [
-    click.option("--resume", metavar="RUN", help="Resume an interrupted run.", shell_complete=suggest("runs")),
+    click.option("--resume", metavar="RUN", help="Resume an interrupted run.", shell_complete=complete_from("runs")),
     click.option("--force", is_flag=True, help="Resume even if the spec or the agent changed."),
 ]
 _WORLD = [
@@ -257,65 +256,57 @@ _OUTPUT = [
 ]  # fmt: skip
 
 
-def run_options(command: F) -> F:
+def _add(command: F, *options: Any) -> F:
+    for option in reversed(options):  # click lists the decorator that is applied last first
+        command = option(command)
+    return command
+
+
+def add_run_options(command: F) -> F:
     """Everything that decides what is run, how, and what counts as held."""
-    for option in reversed([config, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT]):
-        command = option(command)
-    return command
+    return _add(command, add_config, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
 
 
-def run_options_beside(command: F) -> F:
+def add_run_options_without_file(command: F) -> F:
     """The same, of a command whose argument is something else: the spec is given by -c alone."""
-    for option in reversed([_CONFIG, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT]):
-        command = option(command)
-    return command
+    return _add(command, _CONFIG, *_WHAT, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
 
 
-def hunt_run_options(command: F) -> F:
+def add_hunt_run_options(command: F) -> F:
     """How a hunt is run: nothing that selects scenarios, and no minimum."""
-    return _hunt_options(command, [*_HOW, *_RESUME])
+    return _add_hunt_options(command, [*_HOW, *_RESUME])
 
 
-def map_options(command: F) -> F:
+def add_map_options(command: F) -> F:
     """The same for a command that runs calm trials only."""
-    return _hunt_options(command, _HOW)
+    return _add_hunt_options(command, _HOW)
 
 
-def _hunt_options(command: F, how: list[Any]) -> F:
-    for option in reversed([_REPEATED[0], _REPEATED[2], *how, *_WORLD, _QUIET]):
-        command = option(command)
-    return command
+def _add_hunt_options(command: F, how: list[Any]) -> F:
+    return _add(command, _REPEATED[0], _REPEATED[2], *how, *_WORLD, _QUIET)
 
 
-def whole_options(command: F) -> F:
+def add_whole_options(command: F) -> F:
     """What decides a run of every part: nothing that is about one of them."""
-    for option in reversed([config, _SHARD, *_REPEATED, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT]):
-        command = option(command)
-    return command
+    return _add(command, add_config, _SHARD, *_REPEATED, *_HOW, _FAIL_FAST, *_RESUME, *_WORLD, *_VERDICT)
 
 
-def whole_output(command: F) -> F:
+def add_whole_output(command: F) -> F:
     """Where and how the result of every part is shown."""
-    for option in reversed([whole_files, as_json, _QUIET, _VERBOSE, _NO_REPORT, _ANNOTATIONS, _CACHED]):
-        command = option(command)
-    return command
+    return _add(command, whole_files, as_json, _QUIET, _VERBOSE, _NO_REPORT, _ANNOTATIONS, _CACHED)
 
 
-def output_options(command: F) -> F:
+def add_output_options(command: F) -> F:
     """Where and how the result is shown."""
-    for option in reversed(_OUTPUT):
-        command = option(command)
-    return command
+    return _add(command, *_OUTPUT)
 
 
-def verdict_options(command: F) -> F:
+def add_verdict_options(command: F) -> F:
     """What counts as held."""
-    for option in reversed(_VERDICT):
-        command = option(command)
-    return command
+    return _add(command, *_VERDICT)
 
 
-def options(
+def build_run_options(
     *,
     scenarios: tuple[str, ...] = (),
     invariants: tuple[str, ...] = (),
@@ -369,7 +360,7 @@ def show_lines(lines: Iterable[str]) -> None:
         print(line if signs else ascii_only(line))
 
 
-def option_warnings(spec: Spec, given: RunOptions) -> list[RunWarning]:
+def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
     """What the command line asks for and probably does not mean."""
     from holdfast.model.run_warning import RunWarning
     from holdfast.plan import RunOptions, traits_of

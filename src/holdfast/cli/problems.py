@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from holdfast.cli.screen import print_document, wants_color
+from holdfast.cli.screen import print_document, should_use_color
 from holdfast.model.codec import to_builtins
 from holdfast.model.spec import Problem
 from holdfast.spec.explain import explain, tally
@@ -24,5 +24,5 @@ def show_problems(file: str, source: str, problems: Sequence[Problem], *, as_jso
         }
         print_document(document)
         return
-    print(explain(file, source, problems, color=wants_color(sys.stderr)), file=sys.stderr)
+    print(explain(file, source, problems, color=should_use_color(sys.stderr)), file=sys.stderr)
     print(tally(problems) + ("" if ran else " Nothing was run."), file=sys.stderr)

@@ -29,7 +29,7 @@ _OTHER_RULES = (
 )
 
 
-class NotPromoted(NamedTuple):
+class PromotionRefusal(NamedTuple):
     """Why a trial is not promoted, and what to do about it."""
 
     why: str
@@ -39,7 +39,7 @@ class NotPromoted(NamedTuple):
 @click.command(name="promote")
 @shared.runs_option
 @click.argument("trial")
-@click.argument("run", required=False, shell_complete=shared.suggest("runs"))
+@click.argument("run", required=False, shell_complete=shared.complete_from("runs"))
 @click.option("--force", is_flag=True, help="Overwrite an existing session file.")
 def command(trial: str, run: str | None, force: bool) -> int:
     """Turn a failed trial, or a cause that a hunt found, into a session that the spec replays from now on.
@@ -56,7 +56,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     from msgspec.structs import replace
 
     from holdfast.cli.replay_sessions import FOLDER
-    from holdfast.cli.stored_run import CAUSE, cause_place, trial_place
+    from holdfast.cli.stored_run import CAUSE, find_cause, find_trial
     from holdfast.errors import UsageError
     from holdfast.folders import runs_folder
     from holdfast.replay.session_file import write_sessions
@@ -64,18 +64,18 @@ def command(trial: str, run: str | None, force: bool) -> int:
     from holdfast.store.rundir import RunDir
 
     if trial.startswith(CAUSE):
-        run, trial = cause_place(trial)
+        run, trial = find_cause(trial)
     if not trial:
         raise UsageError(
             "no trial is named",
             hint="give its id, or its first characters; the report shows it",
             code="argument-missing",
         )
-    place = trial_place(trial) if run is None else None
+    place = find_trial(trial) if run is None else None
     if place is not None:  # the whole run: a trial may have failed in another of its parts
         run, trial = place[0].id.partition("/")[0], place[1]
     found = RunDir.find(runs_folder(), run or "latest")
-    session = replace(_session(found, trial), contract="")
+    session = replace(_find_session(found, trial), contract="")
     refused = _replay_once(found, session)
     if refused:
         raise UsageError(
@@ -89,7 +89,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     return 0
 
 
-def _session(run: RunDir, trial: str) -> RecordedSession:
+def _find_session(run: RunDir, trial: str) -> RecordedSession:
     """The session of the one failed trial that is meant; UsageError if none or several are."""
     import sys
 
@@ -118,12 +118,12 @@ def _session(run: RunDir, trial: str) -> RecordedSession:
     raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint, code="trial-unknown")
 
 
-def _replay_once(run: RunDir, session: RecordedSession) -> NotPromoted | None:
+def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | None:
     """Replays the session as its file would have it; why the recorded failure did not come back, or None."""
     from contextlib import closing
     from tempfile import TemporaryDirectory
 
-    from holdfast.api.job import carry_out, load_part, settled_job
+    from holdfast.api.job import load_part, prepare_job, run_prepared
     from holdfast.errors import NothingProven
     from holdfast.model.spec import BuiltText
     from holdfast.plan import RunOptions
@@ -142,22 +142,22 @@ def _replay_once(run: RunDir, session: RecordedSession) -> NotPromoted | None:
         try:
             derived, _ = replayed(spec, ListedSessions(sessions_in(files.all[0])), live=False)
         except NothingProven as nothing:
-            return NotPromoted(str(nothing), _OTHER_RULES)
-        job = settled_job(derived, options, ())
-        with closing(carry_out(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
-            return _other_failure(stored_trial(run, session.id, os.environ), outcome, _on_state(derived), session)
+            return PromotionRefusal(str(nothing), _OTHER_RULES)
+        job = prepare_job(derived, options, ())
+        with closing(run_prepared(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
+            return _compare_failures(stored_trial(run, session.id, os.environ), outcome, _on_state(derived), session)
 
 
-def _other_failure(
+def _compare_failures(
     before: TracedTrial, outcome: RunOutcome, on_state: frozenset[str], session: RecordedSession
-) -> NotPromoted | None:
+) -> PromotionRefusal | None:
     """How the replay of a trial failed in another way, or did not fail; None if it failed as the trial did."""
     from holdfast.replay.trial_session import failed_rules
 
     now = next(one for one in outcome.cells.traced() if one.trial.kind == "contract")
     again, case = failed_rules(now), outcome.run.cases[0].case
     if now.seen.error:
-        return NotPromoted(f"it could not be replayed: {now.seen.error}")
+        return PromotionRefusal(f"it could not be replayed: {now.seen.error}")
     lost = [rule for rule in failed_rules(before) if rule not in again]
     unjudged = (
         set(lost)
@@ -166,21 +166,21 @@ def _other_failure(
     )
     if unjudged:
         why = f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed"
-        return NotPromoted(why, _OTHER_RULES)
+        return PromotionRefusal(why, _OTHER_RULES)
     if lost or case.status != "fail":
         unknown = next((f": {use.call}" for use in now.seen.recorded if use.refused), "")
         why = f" ({case.reason}{unknown})" if case.reason else ""
-        return NotPromoted(
-            f"replayed, {', '.join(lost) or 'it'} did not fail again{why}", _hint(lost, on_state, session)
+        return PromotionRefusal(
+            f"replayed, {', '.join(lost) or 'it'} did not fail again{why}", _build_hint(lost, on_state, session)
         )
-    if other := _other_finding(before, now, on_state):
+    if other := _find_changed_finding(before, now, on_state):
         was, found = other
         why = f"replayed, {was.invariant} failed for another reason: {found.reason}; before: {was.reason}"
-        return NotPromoted(why, _hint([was.invariant], on_state, session))
-    if unmet := _unmet(before.seen, now.seen):
-        return NotPromoted(f"replayed, {', '.join(unmet)} did not hit the call that it hit before")
+        return PromotionRefusal(why, _build_hint([was.invariant], on_state, session))
+    if unmet := _find_unmet_faults(before.seen, now.seen):
+        return PromotionRefusal(f"replayed, {', '.join(unmet)} did not hit the call that it hit before")
     if now.seen.ending != before.seen.ending:
-        return NotPromoted(f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}")
+        return PromotionRefusal(f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}")
     return None
 
 
@@ -191,19 +191,19 @@ def _on_state(spec: Spec) -> frozenset[str]:
     return frozenset(rule.id for rule in spec.invariants if judges_state(rule))
 
 
-def _unmet(before: Observation, now: Observation) -> list[str]:
+def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:
     """The faults that did not hit the calls that they hit before, in order; how many more calls came does not matter.
 
     Where calls overlap, nobody can tell which was the second: then each fault has to be met at all.
     """
-    hit = [_hits(before), _hits(now)]
+    hit = [_group_hits(before), _group_hits(now)]
     if before.concurrent or now.concurrent:
         return [mode for (index, mode) in hit[0] if (index, mode) not in hit[1]]
     pairs = ((fault, calls, hit[1].get(fault, [])) for fault, calls in hit[0].items())
     return [mode for (_, mode), was, found in pairs if not found or was[: len(found)] != found[: len(was)]]
 
 
-def _hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
+def _group_hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
     """By fault: the calls that it hit."""
     from holdfast.planes.recorded_tools import without_made_parts
 
@@ -213,7 +213,9 @@ def _hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
     return hits
 
 
-def _other_finding(before: TracedTrial, now: TracedTrial, on_state: frozenset[str]) -> tuple[Verdict, Verdict] | None:
+def _find_changed_finding(
+    before: TracedTrial, now: TracedTrial, on_state: frozenset[str]
+) -> tuple[Verdict, Verdict] | None:
     """The first rule that failed by another finding: another cause, or another state that was left.
 
     What an agent says may differ from trial to trial; what it left behind has to be the same, with its counts.
@@ -241,7 +243,7 @@ def _state(verdict: Verdict) -> tuple[tuple[str, ...], str]:
     return verdict.key, _TIMES.sub("#", without_made_parts(canonical(verdict.details).decode()))
 
 
-def _hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSession) -> str:
+def _build_hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSession) -> str:
     """What keeps rules from failing as they did: tools that are answered from the recording leave nothing behind."""
     if session.responses and on_state & set(rules):
         tools = ", ".join(dict.fromkeys(one.tool for one in session.responses))

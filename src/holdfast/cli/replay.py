@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli import options as shared
-from holdfast.cli.replay_sessions import FOLDER, FORMATS, LANGSMITH, langsmith_options
+from holdfast.cli.replay_sessions import FOLDER, FORMATS, LANGSMITH, add_langsmith_options
 
 if TYPE_CHECKING:
     from holdfast.replay.session_list import UnreadableSessions
@@ -34,11 +34,11 @@ def command() -> None:
 
 @command.command(cls=shared.HeadedCommand)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@langsmith_options
+@add_langsmith_options
 @click.option("--run", "run_now", is_flag=True, help="Also run the sessions imported from LangSmith.")
 @click.option("--live", is_flag=True, help="Forward calls that are not in the recording.")
-@shared.run_options_beside
-@shared.output_options
+@shared.add_run_options_without_file
+@shared.add_output_options
 def run(
     path: Path | None, config: Path | None, outputs: tuple[Path, ...], run_now: bool, live: bool, as_json: bool,
     **given: Any,
@@ -54,12 +54,12 @@ def run(
       holdfast replay run replays -c finance.yaml --live
       holdfast replay run --from-langsmith-project support --filter-status error -o replays --run
     """
-    from holdfast.cli.replay_sessions import ChosenSessions, asked_source
+    from holdfast.cli.replay_sessions import ChosenSessions, read_langsmith_options
     from holdfast.cli.run_job import run_and_show
     from holdfast.errors import UsageError
     from holdfast.replay.session_list import UnreadableSessions
 
-    source = asked_source(**{name: given.pop(name) for name in LANGSMITH})
+    source = read_langsmith_options(**{name: given.pop(name) for name in LANGSMITH})
     if given["resume"] is not None and (path is not None or source is not None):
         raise UsageError(
             "a resumed run keeps its sessions", hint="remove the sessions from the command", code="options-conflict"
@@ -72,8 +72,8 @@ def run(
     place = None if chosen.path is None else chosen.path.absolute()
     try:
         return run_and_show(
-            part="replay", config=chosen.spec, outputs=outputs, as_json=as_json, make=chosen.made, sessions=place,
-            live=live, **given,
+            part="replay", config=chosen.spec, outputs=outputs, as_json=as_json, make=chosen.derive_spec,
+            sessions=place, live=live, **given,
         )  # fmt: skip
     except UnreadableSessions as broken:
         return _show_each(broken, as_json)
@@ -82,7 +82,7 @@ def run(
 @command.command(name="import")
 @click.argument("source", required=False)
 @click.option("--format", type=click.Choice(FORMATS), help="Format of SOURCE. Default: detected.")
-@langsmith_options
+@add_langsmith_options
 @_FOLDER
 @_FORCE
 @shared.config_option
@@ -96,17 +96,23 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
       holdfast replay import 0007
       holdfast replay import --from-langsmith-project support --filter-status error --date-range last_24_hours
     """
-    from holdfast.cli.replay_sessions import asked_source, from_langsmith, from_source, keep, spec_sources
+    from holdfast.cli.replay_sessions import (
+        from_langsmith,
+        from_source,
+        keep,
+        read_langsmith_options,
+        read_spec_sources,
+    )
     from holdfast.errors import UsageError
 
-    asked = asked_source(**langsmith)
+    asked = read_langsmith_options(**langsmith)
     if source is not None and asked is not None:
         raise UsageError(f"{source} and LangSmith cannot be combined", hint="name one of them", code="options-conflict")
     if source is not None:
         return keep(from_source(source, format, folder), folder, force=force)
     if format is not None:
         raise UsageError("--format requires a SOURCE", hint="name a file", code="option-inapplicable")
-    sources = (asked,) if asked is not None else spec_sources(config)
+    sources = (asked,) if asked is not None else read_spec_sources(config)
     return keep(from_langsmith(sources), folder, force=force)
 
 

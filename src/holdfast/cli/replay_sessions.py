@@ -28,7 +28,7 @@ FOLDER = Path("replays")
 """Where sessions are kept beside a spec."""
 
 
-def langsmith_options(command: F) -> F:
+def add_langsmith_options(command: F) -> F:
     """A run or a project of LangSmith, and which of its traces."""
     for option in reversed(
         [
@@ -52,7 +52,9 @@ LANGSMITH = ("run_id", "project", "status", "date_range", "min_latency_ms", "lim
 """What those options are called."""
 
 
-def asked_source(*, run_id: str | None, project: str | None, date_range: str, **more: Any) -> SessionSource | None:
+def read_langsmith_options(
+    *, run_id: str | None, project: str | None, date_range: str, **more: Any
+) -> SessionSource | None:
     """What the options ask of LangSmith; None if they do not."""
     from holdfast.model.session import SessionSource
     from holdfast.spec.sections.run import range_seconds
@@ -99,7 +101,7 @@ class ChosenSessions:
         keep(self._found, self.path, force=force, quiet=quiet)
         return tuple(one for one in outputs if one not in folders)
 
-    def made(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
+    def derive_spec(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
         """The spec that replays them, and what the user should know of it."""
         from holdfast.replay.derived_spec import replayed
         from holdfast.replay.session_list import ListedSessions, sessions_in, sessions_of
@@ -135,7 +137,7 @@ def from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
     return gathered(fetched(one, os.environ, datetime.now(UTC)) for one in sources)
 
 
-def spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
+def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
     """The sources that the spec names."""
     from holdfast.spec import LoadOptions, load
 

@@ -11,7 +11,7 @@ from holdfast.cli import options as shared
 
 @click.command(name="report")
 @shared.runs_option
-@click.argument("run", shell_complete=shared.suggest("runs"))
+@click.argument("run", shell_complete=shared.complete_from("runs"))
 @shared.output_files
 @shared.as_json
 @click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")

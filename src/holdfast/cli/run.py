@@ -10,11 +10,11 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="run", cls=shared.HeadedCommand)
-@shared.run_options
+@shared.add_run_options
 @click.option("--chaos", is_flag=True, help="Run the mutations under the faults of the chaos block.")
 @click.option("--chaos-only", is_flag=True, help="Run the golden prompts under these faults, without mutations.")
 @click.option("--chaos-profile", metavar="NAME", help="Use the faults of a built-in profile instead.")
-@shared.output_options
+@shared.add_output_options
 def command(chaos_only: bool, **given: Any) -> int:
     """Run the task of the file in its sandbox, or mutations of its golden prompts.
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from holdfast.api.config_file import find_config
-from holdfast.api.job import PreparedJob, carry_out, load_part, settled_job
-from holdfast.api.part_spec import made_part
-from holdfast.cli.options import option_warnings, options
+from holdfast.api.job import PreparedJob, load_part, prepare_job, run_prepared
+from holdfast.api.part_spec import build_part
+from holdfast.cli.options import build_run_options, check_options
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.folders import runs_folder
@@ -47,7 +47,7 @@ def prepare(
     outputs: Sequence[Path],
     *,
     last_failed: bool = False,
-    make: MakePart = made_part,
+    make: MakePart = build_part,
 ) -> PreparedJob:
     """Everything that can be refused is refused here, before the agent is started."""
     for path in outputs:
@@ -67,22 +67,22 @@ def prepare(
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     path = find_config(config)
     spec, problems = load_part(path, given)
-    if last_failed and given.seed is None and (seed := _last_seed(spec)) is not None:
+    if last_failed and given.seed is None and (seed := _read_last_seed(spec)) is not None:
         given = replace(given, seed=seed)
         spec, problems = load_part(path, given)
     spec, made = make(spec, os.environ)
     warnings = [
         *spec_warnings(spec, problems),
         *made,
-        *option_warnings(spec, given),
+        *check_options(spec, given),
         *filter(None, map(left_out, outputs)),
     ]
     if last_failed:
-        given = _only_failed(spec, given, warnings)
-    return settled_job(spec, given, warnings)
+        given = _select_failed(spec, given, warnings)
+    return prepare_job(spec, given, warnings)
 
 
-def _last_seed(spec: Spec) -> int | None:
+def _read_last_seed(spec: Spec) -> int | None:
     """The --seed of the last run of this file: another one would make other mutations and fire other faults."""
     from holdfast.runner.past.last_failed import runs_of
 
@@ -90,7 +90,7 @@ def _last_seed(spec: Spec) -> int | None:
     return last.manifest().options.seed if last else None
 
 
-def _only_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) -> RunOptions:
+def _select_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) -> RunOptions:
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
     from holdfast.runner.past.last_failed import failed_before
 
@@ -136,18 +136,18 @@ def execute(
     `at` is the folder of a new run that is a part of a whole one.
     """
     job = prepared.job
-    listen = screen.listener()
+    listen = screen.build_listener()
     for warning in job.warnings:
         screen.warn(warning)
     try:
-        outcome = carry_out(prepared, listen, report=report, at=at, beat=screen.beat, each_trial=screen.hears_trials)
+        outcome = run_prepared(prepared, listen, report=report, at=at, beat=screen.tick, each_trial=screen.hears_trials)
     except BaseException:
         screen.close()
         raise
     if job.spec.part == "hunt":
         return outcome  # its reports are written when it is concluded
     try:
-        declared = {} if at is not None else _declared(job, outcome.run)
+        declared = {} if at is not None else _get_declared_report(job, outcome.run)
         return with_reports(outcome, outputs, declared, step_summary=at is None)
     except BaseException:
         outcome.close()
@@ -156,7 +156,7 @@ def execute(
 
 def report_hunt(job: Job, outcome: RunOutcome) -> RunOutcome:
     """The outcome of a hunt that was concluded, once its reports are written."""
-    return with_reports(outcome, (), _declared(job, outcome.run), step_summary=True)
+    return with_reports(outcome, (), _get_declared_report(job, outcome.run), step_summary=True)
 
 
 def with_reports(
@@ -171,12 +171,12 @@ def with_reports(
     Those that are declared say their format themselves.
     """
     if outcome.run.page:
-        trouble = _tried(outcome, Path(outcome.run.page))
+        trouble = _try_write_report(outcome, Path(outcome.run.page))
         if trouble:
             print(f"warning: {trouble}", file=sys.stderr)
             outcome = replace(outcome, run=replace(outcome.run, page=""))
     asked = [(path, None) for path in outputs] + [(path, named(by)) for path, by in declared.items()]
-    missing = [trouble for path, by in asked if (trouble := _tried(outcome, path, by))]
+    missing = [trouble for path, by in asked if (trouble := _try_write_report(outcome, path, by))]
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step and step_summary:
         from holdfast.report.formats.markdown import Markdown
@@ -185,7 +185,7 @@ def with_reports(
     return replace(outcome, unwritten=tuple(missing))
 
 
-def _tried(outcome: RunOutcome, path: Path, by: Reporter | None = None) -> str:
+def _try_write_report(outcome: RunOutcome, path: Path, by: Reporter | None = None) -> str:
     """Writes a report; why that did not work, if so."""
     from holdfast.report.safe import one_line
 
@@ -196,7 +196,7 @@ def _tried(outcome: RunOutcome, path: Path, by: Reporter | None = None) -> str:
     return ""
 
 
-def ending(outcome: RunOutcome) -> int:
+def report_unwritten(outcome: RunOutcome) -> int:
     """The verdict's exit code; where that is 0, a report that was asked for and is missing is no success."""
     for trouble in outcome.unwritten:
         print(f"error: {trouble}", file=sys.stderr)
@@ -214,7 +214,7 @@ def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
         print(f"warning: cannot write {one_line(str(step))}: {refused.strerror}", file=sys.stderr)
 
 
-def _declared(job: Job, run: Run) -> dict[Path, str]:
+def _get_declared_report(job: Job, run: Run) -> dict[Path, str]:
     """The report that the spec's `output:` section asks for, and its format."""
     output = job.spec.output
     if not output or output["format"] == "terminal":
@@ -254,7 +254,7 @@ def run_and_show(
     no_report: bool,
     annotations: bool,
     cached: bool,
-    make: MakePart = made_part,
+    make: MakePart = build_part,
     **given: Any,
 ) -> int:
     """What `run` and `contract run` do with their command lines; the exit code."""
@@ -270,16 +270,16 @@ def run_and_show(
             hint=f"{option} runs what is left to run",
             code="options-conflict",
         )
-    asked = options(part=part, **given)
+    asked = build_run_options(part=part, **given)
     prepared = prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
     if dry_run:
-        return screen.dry_run(prepared.job, prepared.rundir)
+        return screen.print_dry_run(prepared.job, prepared.rundir)
     with closing(_run_or_reuse(prepared, screen, outputs, report=not no_report, cached=cached)) as outcome:
         screen.finish(outcome)
         tell_step(outcome, annotations=annotations)
         if otlp is not None:
             send_traces(outcome, otlp, screen)
-    return ending(outcome)
+    return report_unwritten(outcome)
 
 
 def _run_or_reuse(
@@ -287,9 +287,9 @@ def _run_or_reuse(
 ) -> RunOutcome:
     """Runs the job; with `cached` a stored run is shown instead, if nothing has changed since."""
     if cached:
-        from holdfast.cli.cached_outcome import cached_outcome
+        from holdfast.cli.cached_outcome import find_cached_outcome
 
-        stored, files = cached_outcome(prepared.job, outputs)
+        stored, files = find_cached_outcome(prepared.job, outputs)
         if stored:
             return with_reports(stored, outputs, step_summary=True)
         prepared = replace(prepared, files=files)
@@ -300,9 +300,9 @@ def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
     """Tells a step of GitHub Actions, or whoever asks for annotations, what came of it."""
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    from holdfast.cli.github_step import annotate, set_outputs
+    from holdfast.cli.github_step import print_annotations, set_outputs
     from holdfast.report.wording import verdict
 
     score = outcome.score
-    annotate(outcome.run, os.environ, asked=annotations)
+    print_annotations(outcome.run, os.environ, asked=annotations)
     set_outputs(os.environ, score=score.value, verdict=verdict(score), run=outcome.run.id)

@@ -45,7 +45,9 @@ def command(count: int, as_json: bool) -> int:
     if not runs:
         print(f"no run is stored in {runs_folder()}")
         return 0
-    shared.show_lines(table(_parts_below(shown), screen.width(sys.stdout), painter(screen.wants_color(sys.stdout))))
+    shared.show_lines(
+        table(_sort_runs(shown), screen.get_width(sys.stdout), painter(screen.should_use_color(sys.stdout)))
+    )
     more = len({run.id.partition("/")[0] for run in runs}) - len(kept)
     if more:
         print(f"{more} more: holdfast runs -n {more + len(kept)}")
@@ -65,6 +67,6 @@ def _as_of_now(run: PastRun) -> PastRun:
     return replace(run, state="running" if is_written(run_folder(runs_folder(), run.id)) else "killed")
 
 
-def _parts_below(runs: list[PastRun]) -> list[PastRun]:
+def _sort_runs(runs: list[PastRun]) -> list[PastRun]:
     """The newest first, and of a run of several parts the run itself before its parts."""
     return sorted(runs, key=lambda run: (-run.order[0], run.order[1]))

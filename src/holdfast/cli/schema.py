@@ -22,7 +22,7 @@ def command(output: Path | None) -> None:
       # yaml-language-server: $schema=.holdfast/schema.json
     """
     if output is None:
-        sys.stdout.write(_text())
+        sys.stdout.write(_format_schema())
         return
     folder = output.parent.parent if output.parent.name == OWN else output.parent
     if not folder.exists():
@@ -46,10 +46,10 @@ def write_schema(path: Path) -> None:
     if path.absolute().parent.name == OWN:
         make_own_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
-    place(path, [_text().encode()])
+    place(path, [_format_schema().encode()])
 
 
-def _text() -> str:
+def _format_schema() -> str:
     import json
 
     from holdfast.spec import json_schema

@@ -13,7 +13,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="score", cls=shared.HeadedCommand)
-@shared.whole_options
+@shared.add_whole_options
 @click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
 def command(config: Path | None, resume: str | None, force: bool, exit_zero: bool, **given: Any) -> int:
     """Print only the overall score; the exit codes are those of `ci`.
@@ -26,7 +26,7 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     from holdfast.cli.whole_run import run_shown
     from holdfast.report.safe import one_line
 
-    plan = plan_whole(config, shared.options(part="ci", **given), resume, force, warn=shared.option_warnings)
+    plan = plan_whole(config, shared.build_run_options(part="ci", **given), resume, force, warn=shared.check_options)
     with closing(run_shown(plan, Screen(silent=True), report=False)) as found:
         pass  # the number is all that is shown
     if found.overall.score is not None:

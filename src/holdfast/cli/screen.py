@@ -16,7 +16,7 @@ def print_document(document: Mapping[str, Any]) -> None:
     sys.stdout.write(encode({"format": JSON, **document}).decode() + "\n")
 
 
-def wants_color(stream: TextIO) -> bool:
+def should_use_color(stream: TextIO) -> bool:
     """Colour only on a terminal, and never against NO_COLOR."""
     if os.environ.get("NO_COLOR"):
         return False
@@ -30,7 +30,7 @@ def is_live(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 
-def width(stream: TextIO) -> int:
+def get_width(stream: TextIO) -> int:
     """Columns to write into: the terminal's, or 100 in a pipe."""
     if not stream.isatty():
         return int(os.environ.get("COLUMNS") or 100)

@@ -48,7 +48,7 @@ class Screen:
         """Whether single trials are shown, not only warnings."""
         return not (self._as_json or self._silent or self._quiet)
 
-    def listener(self) -> Listen:
+    def build_listener(self) -> Listen:
         """Hears the run's events; of several runs, the same warning once."""
         shown = self._listener = self._make_listener() if self.hears_trials else None
 
@@ -64,7 +64,7 @@ class Screen:
         if terminal.is_live(sys.stdout):
             from holdfast.report.terminal.live import Live
 
-            return Live(sys.stdout, color=terminal.wants_color(sys.stdout), unicode=self._signs)
+            return Live(sys.stdout, color=terminal.should_use_color(sys.stdout), unicode=self._signs)
         from holdfast.report.terminal.progress import Plain
 
         return Plain(sys.stdout, verbose=self._verbose, unicode=self._signs)
@@ -83,7 +83,7 @@ class Screen:
         self._known.add(text)
         return not known
 
-    def beat(self) -> None:
+    def tick(self) -> None:
         """Time has passed, also where nothing has happened."""
         if self._listener is not None:
             self._listener.tick()
@@ -106,21 +106,21 @@ class Screen:
         if len(held) > len(shown):
             print(f"warning: {plural(len(held) - len(shown), 'more warning')}: -v, or the report", file=sys.stderr)
 
-    def heading(self, part: Part) -> None:
+    def print_heading(self, part: Part) -> None:
         """A part of several begins."""
         if self.hears_trials:
             self._write(f"\n== {part}\n")
             sys.stdout.flush()
 
-    def part_ended(self, outcome: RunOutcome) -> None:
+    def print_part(self, outcome: RunOutcome) -> None:
         """What failed in a part of several, and its matrix."""
         if not self.hears_trials or (outcome.score.exit_code == 0 and not self._verbose):
             return
         from holdfast.report.terminal.paint import painter
         from holdfast.report.terminal.summary import failures_and_matrix
 
-        paint = painter(terminal.wants_color(sys.stdout))
-        width = terminal.width(sys.stdout)
+        paint = painter(terminal.should_use_color(sys.stdout))
+        width = terminal.get_width(sys.stdout)
         lines = failures_and_matrix(outcome.run, width, paint, verbose=self._verbose)
         self._write("\n".join(lines) + "\n")
 
@@ -139,8 +139,8 @@ class Screen:
             run = replace(run, warnings=tuple(one for one in run.warnings if one.ignored and not self._verbose))
         text = summary(
             run,
-            width=terminal.width(sys.stdout),
-            color=terminal.wants_color(sys.stdout),
+            width=terminal.get_width(sys.stdout),
+            color=terminal.should_use_color(sys.stdout),
             verbose=self._verbose,
             quiet=self._quiet,
             most_notes=max(1, NOTES - len(self._warnings)),
@@ -152,7 +152,7 @@ class Screen:
         text = text if self._signs else ascii_only(text)
         sys.stdout.write(unheeded(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
 
-    def dry_run(self, job: Job, rundir: RunDir | None) -> int:
+    def print_dry_run(self, job: Job, rundir: RunDir | None) -> int:
         """How much would be run: of a run that is taken up, what is missing."""
         from holdfast.runner.dry_run import planned
 

@@ -33,12 +33,12 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
     kept = kept_worlds(own_folder() / KEPT)
     if trial is None:
         for folder in kept:
-            print(_described(folder))
+            print(_describe_trial(folder))
         return 0
-    return _open(_chosen(trial, kept), words)
+    return _open(_find_kept_world(trial, kept), words)
 
 
-def _described(folder: Path) -> str:
+def _describe_trial(folder: Path) -> str:
     """The trial, its scenario and the rules that it did not pass, as its run has them."""
     from holdfast.errors import UserError
     from holdfast.report.safe import one_line
@@ -77,7 +77,7 @@ def _tell(text: str) -> None:
     print(f"holdfast: {one_line(text)}", file=sys.stderr, flush=True)
 
 
-def _chosen(trial: str, kept: list[Path]) -> Path:
+def _find_kept_world(trial: str, kept: list[Path]) -> Path:
     """The kept world by its trial or the path of its folder; UsageError if there is none, or several."""
     from holdfast.errors import UsageError
     from holdfast.world.kept_world import ABOUT

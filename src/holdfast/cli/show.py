@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @click.command(name="show")
 @shared.runs_option
-@click.argument("what", metavar="[RUN|TRIAL]", default="latest", shell_complete=shared.suggest("runs"))
-@click.argument("run", metavar="[RUN]", required=False, shell_complete=shared.suggest("runs"))
+@click.argument("what", metavar="[RUN|TRIAL]", default="latest", shell_complete=shared.complete_from("runs"))
+@click.argument("run", metavar="[RUN]", required=False, shell_complete=shared.complete_from("runs"))
 @shared.as_json
 @click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
 @click.option("-v", "--verbose", is_flag=True, help="Print every failure and every text in full.")
@@ -31,7 +31,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
       holdfast show 7f3a2c91            a trial, by the start of its id
       holdfast show 7f3a2c91 0007       the trial in that run
     """
-    from holdfast.cli.stored_run import place_in_run, show_stored, trial_place
+    from holdfast.cli.stored_run import find_trial, find_trial_in_run, show_stored
     from holdfast.errors import UsageError
     from holdfast.folders import runs_folder
     from holdfast.store.rundir import RunDir
@@ -40,7 +40,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
         try:
             found = RunDir.find(runs_folder(), what)
         except UsageError as unknown:
-            where = trial_place(what)
+            where = find_trial(what)
             if where is None:
                 raise UsageError(
                     f"there is no run or trial called {what!r}", hint=unknown.hint, code="name-unknown"
@@ -48,7 +48,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
         else:
             return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)
     else:
-        where = place_in_run(RunDir.find(runs_folder(), run), what)
+        where = find_trial_in_run(RunDir.find(runs_folder(), run), what)
         if where is None:
             raise UsageError(
                 f"run {run} has no trial that begins with {what}",
@@ -61,7 +61,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
 def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     from msgspec import to_builtins
 
-    from holdfast.cli.screen import print_document, wants_color, width
+    from holdfast.cli.screen import get_width, print_document, should_use_color
     from holdfast.errors import UsageError
     from holdfast.report.page.trial import trial_document
     from holdfast.report.terminal.paint import painter
@@ -79,6 +79,6 @@ def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     if as_json:
         print_document({**document, "run": run.id, "timeline": to_builtins(timeline(document))})
         return 0
-    paint = painter(wants_color(sys.stdout))
-    shared.show_lines(story(document, run.id, paint, width(sys.stdout), whole=verbose))
+    paint = painter(should_use_color(sys.stdout))
+    shared.show_lines(story(document, run.id, paint, get_width(sys.stdout), whole=verbose))
     return 0

@@ -14,7 +14,7 @@ from holdfast.cli import options as shared
 @click.argument("trial")
 @shared.config_option
 @click.option("--write", "write", type=click.Path(path_type=Path), metavar="FILE", help="Append the cause to FILE.")
-@shared.hunt_run_options
+@shared.add_hunt_run_options
 @shared.as_json
 def command(trial: str, config: Path | None, write: Path | None, as_json: bool, **given: Any) -> int:
     """Reduce a failed trial of any run to the faults that make it fail.

@@ -35,7 +35,7 @@ def show_stored(
     return 0
 
 
-def trial_place(what: str) -> tuple[RunDir, str] | None:
+def find_trial(what: str) -> tuple[RunDir, str] | None:
     """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
     from holdfast.folders import runs_folder
     from holdfast.plan.select import SHORTEST
@@ -43,14 +43,16 @@ def trial_place(what: str) -> tuple[RunDir, str] | None:
 
     if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
         return None
-    return next(filter(None, (place_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_folder())))), None)
+    return next(
+        filter(None, (find_trial_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_folder())))), None
+    )
 
 
 CAUSE = "hunt-"
 """How the names of causes begin."""
 
 
-def cause_place(cause: str) -> tuple[str, str]:
+def find_cause(cause: str) -> tuple[str, str]:
     """The newest run in which a hunt found the cause, and the trial that shows it; UsageError if there is none."""
     from holdfast.errors import UsageError
     from holdfast.folders import runs_folder
@@ -70,7 +72,7 @@ def cause_place(cause: str) -> tuple[str, str]:
     )
 
 
-def place_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
+def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
     """The part of the run that has the trial, and the trial's whole id; UsageError if several trials begin so."""
     from holdfast.errors import UsageError, UserError
     from holdfast.store.record import trials

@@ -40,7 +40,7 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     looked = list(dict.fromkeys((runs_folder(spec), runs_folder())))  # merged runs lie here, not next to their spec
     looked = list(filter(stored_runs, looked))[:1] or looked
     with history(looked[0], shared.warn) as found:
-        path = _file(spec, found.runs(), " or ".join(map(str, looked)))
+        path = _choose_spec(spec, found.runs(), " or ".join(map(str, looked)))
         of_file = [run.id for run in found.runs() if run.spec == path]
         made = trends(found.runs(cells_of=of_file), path, count)
     _check_rule(rule, made)
@@ -51,7 +51,7 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     return 0
 
 
-def _file(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str:
+def _choose_spec(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str:
     """The file that is named, else the default one if it was run, else that of the newest run."""
     from holdfast.errors import UsageError
 
@@ -90,7 +90,7 @@ def _show(made: Sequence[Trend], rule: str | None) -> None:
     from holdfast.report.terminal.run_table import shown_spec
     from holdfast.report.terminal.trend import lines
 
-    paint = painter(screen.wants_color(sys.stdout))
+    paint = painter(screen.should_use_color(sys.stdout))
     for trend in made:
         shared.show_lines([*lines(replace(trend, spec=shown_spec(trend.spec)), paint, rule), ""])
 

@@ -11,7 +11,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="validate")
-@shared.config
+@shared.add_config
 @shared.as_json
 def command(config: Path | None, as_json: bool) -> int:
     """Check a spec of either spelling; run nothing.

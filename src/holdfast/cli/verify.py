@@ -13,7 +13,7 @@ from holdfast.cli.doctor import show_findings
 
 
 @click.command(name="verify")
-@shared.config
+@shared.add_config
 @shared.runs_option
 @shared.as_json
 def command(config: Path | None, as_json: bool) -> int:

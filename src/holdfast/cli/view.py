@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(name="view")
 @shared.runs_option
-@click.argument("run", default="", shell_complete=shared.suggest("runs"))
+@click.argument("run", default="", shell_complete=shared.complete_from("runs"))
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Port. Default: any free port.")
 @click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON and open no browser.")
@@ -39,7 +39,7 @@ def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
     from holdfast.folders import runs_folder
 
     found = _find(runs_folder(), run) if run else None
-    runs = _folder_of(found) if found is not None else runs_folder().absolute()
+    runs = _get_runs_folder(found) if found is not None else runs_folder().absolute()
     if found is None:
         _refuse_no_project(runs)
     opens = not no_open and not as_json and sys.stdout.isatty()
@@ -54,7 +54,7 @@ def _find(runs: Path, name: str) -> RunDir:
     return RunDir.find(runs, name)
 
 
-def _folder_of(run: RunDir) -> Path:
+def _get_runs_folder(run: RunDir) -> Path:
     """The folder of all runs that this one lies in, here or in another project."""
     from holdfast.web.run_id import is_run_id
 

@@ -28,26 +28,26 @@ class ShownParts:
         self._cached = cached
         self._outputs = outputs
 
-    def begins(self, part: Part) -> None:
-        self._screen.heading(part)
+    def start_part(self, part: Part) -> None:
+        self._screen.print_heading(part)
 
     def run(self, prepared: PreparedJob, at: RunDir) -> RunOutcome:
         if not self._cached or prepared.rundir is not None or prepared.job.spec.part == "hunt":
             return execute(prepared, self._screen, (), report=self._report, at=at)
-        from holdfast.cli.cached_outcome import cached_outcome
+        from holdfast.cli.cached_outcome import find_cached_outcome
 
-        again, files = cached_outcome(prepared.job, self._outputs)
+        again, files = find_cached_outcome(prepared.job, self._outputs)
         if again is None:
             return execute(replace(prepared, files=files), self._screen, (), report=self._report, at=at)
         at.path.parent.mkdir(parents=True, exist_ok=True)
         at.path.symlink_to(os.path.relpath(Path(again.run.path).absolute(), at.path.parent))
         return again
 
-    def ended(self, outcome: RunOutcome) -> None:
+    def end_part(self, outcome: RunOutcome) -> None:
         if outcome.run.part == "hunt":  # its causes are among the reasons of the verdict
             with_reports(outcome, ())
         else:
-            self._screen.part_ended(outcome)
+            self._screen.print_part(outcome)
 
 
 def run_shown(
@@ -74,7 +74,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bo
         return
     text = summary(
         found.overall,
-        color=terminal.wants_color(sys.stdout),
+        color=terminal.should_use_color(sys.stdout),
         quiet=quiet,
         verbose=verbose,
         unicode=can_show_signs(sys.stdout.encoding),
@@ -108,10 +108,10 @@ def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
         append_summary(Path(step), render_markdown(found.overall, failed_runs(found.overall, runs)))
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    from holdfast.cli.github_step import annotate, set_outputs
+    from holdfast.cli.github_step import print_annotations, set_outputs
     from holdfast.report.overall import verdict
 
     for outcome in found.outcomes.values():
-        annotate(outcome.run, os.environ, asked=annotations)
+        print_annotations(outcome.run, os.environ, asked=annotations)
     last = found.overall
     set_outputs(os.environ, score=last.score, verdict=verdict(last), run=last.run)

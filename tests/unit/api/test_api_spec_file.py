@@ -66,14 +66,14 @@ def by_name(items: list[FileItem]) -> dict[str, FileItem]:
 
 
 def test_cells_that_apply_are_listed_with_their_lines(tmp_path: Path) -> None:
-    items = spec_file(tmp_path, CONTRACT).items()
+    items = spec_file(tmp_path, CONTRACT).list_items()
     assert [item.name for item in items] == ["ends[calm]", "ends[down]", "honest[down]", "ends[late]", "honest[late]"]
     assert {item.line for item in items if item.invariant == "honest"} == {7}
 
 
 def test_one_run_decides_all_that_is_wanted_each_with_its_own_word(tmp_path: Path) -> None:
     file = spec_file(tmp_path, CONTRACT)
-    items = file.items()
+    items = file.list_items()
     words = {item.name: file.decide(item, items).word for item in items}
     assert words == {
         "ends[calm]": "pass",
@@ -87,7 +87,7 @@ def test_one_run_decides_all_that_is_wanted_each_with_its_own_word(tmp_path: Pat
 
 def test_only_the_trials_of_what_is_wanted_are_run(tmp_path: Path, golden: Golden) -> None:
     file = spec_file(tmp_path, CONTRACT)
-    wanted = by_name(file.items())["honest[down]"]
+    wanted = by_name(file.list_items())["honest[down]"]
     decided = file.decide(wanted, [wanted])
     assert trials(tmp_path) == [("down", "honest")]
     golden(decided.lines[0])
@@ -98,7 +98,7 @@ def test_only_the_trials_of_what_is_wanted_are_run(tmp_path: Path, golden: Golde
 
 def test_what_a_run_that_stopped_early_left_open_is_run_when_it_is_asked_for(tmp_path: Path) -> None:
     file = spec_file(tmp_path, CONTRACT)
-    items = by_name(file.items())
+    items = by_name(file.list_items())
     assert file.decide(items["honest[down]"], list(items.values()), fail_fast=True).word == "fail"
     assert ("late", "ends") not in trials(tmp_path)
     assert file.decide(items["ends[late]"], list(items.values()), fail_fast=True).word == "unproven"
@@ -108,7 +108,7 @@ def test_what_a_run_that_stopped_early_left_open_is_run_when_it_is_asked_for(tmp
 def test_a_task_is_a_case_in_each_scenario_with_each_params_and_one_run_of_its_trials(tmp_path: Path) -> None:
     head = HEAD.replace(", isolation: inline", ", isolation: inline, env: {REGION: '{{ params.region }}'}")
     file = spec_file(tmp_path, TASK, head)
-    items = by_name(file.items())
+    items = by_name(file.list_items())
     assert list(items) == [
         "case[calm-region=eu]",
         "case[calm-region=us]",
@@ -123,7 +123,7 @@ def test_a_task_is_a_case_in_each_scenario_with_each_params_and_one_run_of_its_t
 
 def test_an_agent_that_cannot_be_used_is_an_error_of_all_and_asked_for_once(tmp_path: Path, golden: Golden) -> None:
     file = spec_file(tmp_path, CONTRACT, HEAD.replace("spec_file_shop:answer", "spec_file_shop:anser"))
-    items = file.items()
+    items = file.list_items()
     first = file.decide(items[0], items)
     assert first.word == "error"
     golden(first.lines[0])
@@ -145,13 +145,13 @@ MUTATIONS = "golden_prompts: [x]\nmutations: {count: 1, types: [%s]}\ninvariants
 )
 def test_a_file_for_other_commands_has_no_items_and_says_which(tmp_path: Path, text: str, golden: Golden) -> None:
     file = spec_file(tmp_path, text)
-    assert file.items() == []
+    assert file.list_items() == []
     golden(file.no_items)
 
 
 def test_a_file_with_items_or_with_an_error_does_not_say_so(tmp_path: Path) -> None:
     file = spec_file(tmp_path, CONTRACT)
-    assert file.items()
+    assert file.list_items()
     assert file.no_items == ""
     with pytest.raises(SpecError):
-        spec_file(tmp_path, MUTATIONS % "noisy").items()
+        spec_file(tmp_path, MUTATIONS % "noisy").list_items()

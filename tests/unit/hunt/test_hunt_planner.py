@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from msgspec.structs import replace
 
-from holdfast.api.hunt import EndedHunt, confirmed
+from holdfast.api.hunt import EndedHunt, add_live_counts
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.result import HuntResult, result
 from holdfast.model.judged import CallSite, Judged, JudgedTrial, VerdictCode
@@ -67,7 +67,7 @@ def test_a_known_cause_whose_prompt_is_gone_is_not_tried(spec: Spec) -> None:
 
 
 def test_only_live_runs_that_happened_count(spec: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.api.hunt._stored", lambda hunted: hunted)
+    monkeypatch.setattr("holdfast.api.hunt._store_hunt", lambda hunted: hunted)
     options = HuntOptions(only_known=True, known=(KNOWN,), confirm_live=4)
     planner, found = hunted(spec, options, fails=lambda n: True)
     cause = replace(found.causes[0], id="hunt-1")
@@ -75,7 +75,7 @@ def test_only_live_runs_that_happened_count(spec: Spec, monkeypatch: pytest.Monk
     for fails, live in ((lambda n: n < 3, (3, 4)), (lambda n: False, (0, 4))):
         tried, _ = hunted(spec, options, fails=fails)
         ended = EndedHunt(before, planner, None, None)  # type: ignore[arg-type]
-        after = confirmed(ended, tried).found
+        after = add_live_counts(ended, tried).found
         counts = {one.id: (one.live_failed, one.live_runs) for one in (*after.causes, *after.flaky)}
         assert counts == {"hunt-1": live, "hunt-2": (0, 0)}
         assert [one.id for one in after.flaky] == ([] if live[0] else ["hunt-1"])

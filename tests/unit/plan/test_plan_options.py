@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.cli.contract import run
-from holdfast.cli.options import options
+from holdfast.cli.options import build_run_options
 from holdfast.plan import RunOptions, Select
 from holdfast.plan.options import SETTLED, VERDICT
 from holdfast.plan.select import Shard
@@ -48,7 +48,7 @@ def test_every_option_is_a_flag_and_every_flag_an_option() -> None:
     chaos = {"chaos": False, "chaos_profile": None}  # of `holdfast run` alone
     chaos |= {"sessions": None, "live": False}  # of `holdfast replay run` alone
     flags = {name: value for name, value in context.params.items() if name not in shown} | chaos
-    assert options(**flags) == RunOptions()
+    assert build_run_options(**flags) == RunOptions()
     spelled = {
         "scenarios": "select",
         "invariants": "select",

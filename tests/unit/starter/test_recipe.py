@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from golden_words import Golden
-from holdfast.cli.init import chosen_files, list_recipes
+from holdfast.cli.init import build_recipe_files, list_recipes
 from holdfast.errors import UsageError
 from holdfast.processes.startable import install_line
 from holdfast.spec import LoadOptions, check
@@ -81,7 +81,7 @@ def test_a_recipe_is_installed_from_one_registry_and_has_its_line_in_the_docs() 
 def test_a_real_model_takes_the_place_of_the_script(name: str, tmp_path: Path) -> None:
     model = {"anthropic": "claude-haiku-4-5", "google": "gemini-2.5-flash", "openai": "gpt-4o"}
     speaks = read_recipe(name).speaks
-    files = chosen_files(name, f"{speaks}/{model[speaks]}")
+    files = build_recipe_files(name, f"{speaks}/{model[speaks]}")
     assert "model.yaml" not in files
     assert yaml.safe_load(files["holdfast.yaml"])["models"]["*"]["provider"] == speaks
     checked = check(placed(tmp_path, files), environ=KEY, options=LoadOptions(part="scenario"))
@@ -100,7 +100,7 @@ def test_a_real_model_takes_the_place_of_the_script(name: str, tmp_path: Path) -
 )
 def test_a_model_that_cannot_answer_is_refused(name: str, model: str, code: str) -> None:
     with pytest.raises(UsageError) as refused:
-        chosen_files(name, model)
+        build_recipe_files(name, model)
     assert refused.value.code == code
 
 
