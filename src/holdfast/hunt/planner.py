@@ -243,7 +243,7 @@ class HuntPlanner:
 
     def _outcome(self, hunt: TaskHunt, plan: Plan, one: JudgedTrial) -> PlanOutcome:
         met, reached = hunt.points.outcome(plan, one)
-        gave_up = one.ending != "answered" and hunt.points.lasting(met) and not self.writes(one, certain=True)
+        gave_up = one.ending != "answered" and hunt.points.lasting(met) and not self._wrote(one)
         left_out = self._timed - set(self._named)
         # A rule about failing tools or models says nothing where these were only late.
         left_out |= {rule for rule, planes in self._failing.items() if not hunt.points.disturbs(met, planes)}
@@ -255,16 +255,17 @@ class HuntPlanner:
         return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, judged)
 
     def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
-        """The calls that change something: of tools those that rules are about, or all if no rule names one; but none
+        """The calls that changed something: of tools those that rules are about, or all if no rule names one; but none
         then if it must be `certain`."""
-        named = [(number, one.calls[number]) for number in one.writes]
-        return [
-            number
-            for number, call in named
-            if call.plane == "http"
-            or (not self._deeds and not certain)
-            or any(fnmatchcase(call.target, glob) for glob in self._deeds)
-        ]
+        return [number for number in one.writes if self._changes(one.calls[number], certain)]
+
+    def _wrote(self, one: JudgedTrial) -> bool:
+        """Whether the agent changed something, or may have."""
+        return bool(one.statements) or any(self._changes(one.calls[number]) for number in one.arrived)
+
+    def _changes(self, call: CallSite, certain: bool = False) -> bool:
+        named = any(fnmatchcase(call.target, glob) for glob in self._deeds)
+        return call.plane == "http" or named or not (self._deeds or certain)
 
     def _join(self, hunt: TaskHunt, one: JudgedTrial) -> None:
         """Adds sites that only a fault brings about: retries and fallbacks."""

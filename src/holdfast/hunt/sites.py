@@ -29,19 +29,22 @@ def judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> Judge
     made = list(_made(observation.trace))
     services = tuple(service_sites(observation))
     first = len(services)
+    arrived = tuple(n for n, event in enumerate(made, first) if event.write and not event.unsent)
+    statements = sum(event.type == "db_write" for event in observation.audit)
     return JudgedTrial(
         observation.trial,
         observation.ending,
         codes,
         observation.ledger,
         (*services, *call_sites(observation.trace)),
-        tuple(n for n, event in enumerate(made, first) if event.write and not event.unsent and not event.failed),
+        tuple(n for n in arrived if not made[n - first].failed),
         tuple(Feed(one.source + first, one.target and one.target + first) for one in lineage(observation)),
         not any(event.cost is not None and event.cost.billed and not event.script for event in made),
         bool(observation.error),
-        sum(event.write and not event.unsent for event in observation.trace)
-        + sum(event.type == "db_write" for event in observation.audit),
+        sum(event.write and not event.unsent for event in observation.trace) + statements,
         {one.invariant: one.reason for one in verdicts if one.outcome == "fail"},
+        arrived,
+        statements,
     )
 
 

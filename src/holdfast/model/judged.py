@@ -47,7 +47,7 @@ class JudgedTrial(Struct, frozen=True):
     calls: tuple[CallSite, ...]
     """In the order in which they began."""
     writes: tuple[int, ...] = ()
-    """Which of the calls change something and were not kept from it by a fault."""
+    """Which of the calls change something and succeeded."""
     feeds: tuple[Feed, ...] = ()
     scripted: bool = True
     """No live model was asked."""
@@ -57,6 +57,10 @@ class JudgedTrial(Struct, frozen=True):
     """How often something was changed: by a call, or by a statement of SQL."""
     reasons: dict[str, str] = {}
     """Why rules failed, in words: for reports, never for decisions."""
+    arrived: tuple[int, ...] = ()
+    """`writes`, and those calls that may have changed something before they failed for the agent: a lost reply."""
+    statements: int = 0
+    """How many statements of SQL changed something."""
 
 
 class Judged(Struct, frozen=True):

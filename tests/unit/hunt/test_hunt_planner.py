@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ LOST = Injection("tool", "charge", "lost_reply")
 LOST = replace(LOST, schedule=replace(LOST.schedule, on_call=1, count="logical"))
 KNOWN = KnownFaults(Scenario("hunt-1", (LOST,)), "Pay")
 RULE = Invariant("once", "side_effect_once", {"tool": "charge"})
+TRIAL = Trial("calm-0", "contract", Scenario("calm"), Task(("Pay",)), 0, {}, EVERY_RULE, 0)
 Fails = Callable[[int], bool]
 
 
@@ -39,7 +41,7 @@ def hunted(
     spec: Spec, options: HuntOptions, *, fails: Fails = lambda n: False, errors: int = 0, scripted: bool = True
 ) -> tuple[HuntPlanner, HuntResult]:
     """A hunt whose trials with faults are broken first, so many, and then fail as `fails` says."""
-    calm = [Trial(f"calm-{n}", "contract", Scenario("calm"), Task(("Pay",)), n, {}, EVERY_RULE, 0) for n in range(3)]
+    calm = [replace(TRIAL, id=f"calm-{n}", replica=n) for n in range(3)]
     planner = HuntPlanner(spec, calm, options)
     batch: Sequence[Trial] = planner.next(Judged())
     count = number = 0
@@ -102,3 +104,33 @@ def test_one_failure_of_a_noisy_agent_is_no_cause(
     _, found = hunted(spec, HuntOptions(only_known=True, known=(KNOWN,)), fails=fails, scripted=False)
     assert (len(found.causes), len(found.flaky), found.exit_code) == (causes, flaky, exit_code)
     assert not any("every cause was confirmed against calm" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("check", "changes", "gave_up"),
+    [
+        ("completes", {}, True),
+        ("completes", {"arrived": (0,)}, False),  # any tool may write if no rule says which do
+        ("completes", {"statements": 1}, False),
+        ("side_effect_once", {"arrived": (0,)}, True),  # the rule is about charge, and this was find
+        ("side_effect_once", {"arrived": (1,)}, False),
+    ],
+)
+def test_an_agent_that_wrote_something_did_not_give_up(
+    spec: Spec, check: str, changes: dict[str, Any], gave_up: bool
+) -> None:
+    settings = {} if check == "completes" else RULE.settings
+    spec = replace(spec, invariants=(replace(RULE, check=check, settings=settings),))
+    calls = (CallSite("tool", "find", 1), CallSite("tool", "charge", 1), CallSite("llm", "*", 1))
+    down = Scenario("hunt-1", (Injection("llm", "*", "server_error"),))
+
+    def seen(trial: Trial, ending: str, **more: Any) -> JudgedTrial:
+        verdict = VerdictCode("once", "pass" if ending == "answered" else "fail", "ended-as")
+        return replace(judged(trial), ending=ending, calls=calls, verdicts=(verdict,), **more)
+
+    planner = HuntPlanner(spec, (TRIAL,), HuntOptions(only_known=True, known=(KnownFaults(down, "Pay"),)))
+    planner.next(Judged())
+    (trial, *_) = planner.next(Judged(trials=(seen(TRIAL, "answered"),)))
+    planner.next(Judged(trials=(seen(trial, "crashed", **changes),)))
+    found = result(planner, spec, 2, "done")
+    assert (len(found.gave_up), len(found.causes)) == ((1, 0) if gave_up else (0, 1))
