@@ -12,7 +12,7 @@ from holdfast.model.task import DialogueMessage
 AgentMessage: TypeAlias = dict[str, str]
 """A message as agents expect it: its `role` and `content`."""
 
-BEFORE = "the turns before were put before the first prompt as text: this agent takes no list of messages"
+BEFORE = "the earlier turns were added to the first prompt as text, because this agent does not accept messages"
 LEFT_OUT = "the system message of the conversation was left out: this agent takes text, and has its own"
 
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}

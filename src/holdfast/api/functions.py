@@ -164,7 +164,7 @@ def build_work(
         result = RunResult(outcome)
         if result.exit_code == 2:
             result.close()
-            raise RunInterrupted(f"run {result.id} is stored as far as it went")
+            raise RunInterrupted(f"run {result.id} was interrupted; its finished trials are stored")
         return result
 
     return work

@@ -23,7 +23,7 @@ _TOO_DEEP = "Recursion limit"
 
 
 class KeyTwice(ValueError):
-    """An object has a key twice."""
+    """An object has a duplicate key."""
 
 
 def parse(text: str, *, unique: bool = False) -> Any:
@@ -40,14 +40,14 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise KeyTwice(f"the key {shorten(key, 40)} is there twice")
+            raise KeyTwice(f"the key {shorten(key, 40)} appears twice")
         result[key] = value
     return result
 
 
 JSON_CODES: Mapping[str, str] = {
     "json-invalid": "The answer is not JSON.",
-    "json-key-twice": "An object has a key twice.",
+    "json-key-twice": "An object has a duplicate key.",
     "json-part-missing": "There is nothing at the path.",
     "json-unreadable": "Holdfast cannot check this JSON.",
 }

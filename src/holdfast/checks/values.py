@@ -62,11 +62,11 @@ _CODES = {
     "value-above": "The value is too large.",
     "value-as-expected": "The value is as expected.",
     "value-below": "The value is too small.",
-    "value-differs": "The value is another one.",
+    "value-differs": "The value is different.",
     "value-lacks": "The value lacks a part.",
     "value-no-match": "The value does not match the pattern.",
     "value-no-number": "The value is not a number.",
-    "value-wrong-type": "The value has another type.",
+    "value-wrong-type": "The value has the wrong type.",
 }
 AS_EXPECTED = "value-as-expected"
 

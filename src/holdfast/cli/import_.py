@@ -44,7 +44,7 @@ def command(
     tasks = [source for source in sources if source.is_dir()]
     files = [source for source in sources if not source.is_dir()]
     if files and (agent is not None or solution):
-        hint = "leave them out, or import it by itself"
+        hint = "leave them out, or import it separately"
         raise UsageError(
             f"{files[0]} is not a task folder; --agent and --solution apply only to tasks",
             hint=hint,

@@ -268,7 +268,7 @@ def _selected(options: RunOptions) -> Iterator[RunNote]:
 
 def _undecided_cases(spec: Spec, plan: Plan) -> Iterator[RunNote]:
     if spec.part == "scenario" and not plan.decides_cases:
-        text = "rules of the cases were left out: no case is decided, each cell is judged by itself"
+        text = "rules of the cases were left out: no case is decided, and each cell is judged on its own"
         yield RunNote("cases-undecided", text)
 
 

@@ -219,7 +219,7 @@ def _folder(name: str, root: Path, home: Path | None) -> Path:
     absolute = os.path.isabs(name)
     if not folder.is_dir() or not (absolute or folder.is_relative_to(root.resolve())):
         where = "on this machine" if absolute else "beside the spec"
-        raise AgentMisconfigured(f"agent.dir {name!r} is no folder {where}")
+        raise AgentMisconfigured(f"agent.dir {name!r} is not a folder {where}")
     hint = "put the agent's files into a folder of their own"
     if root.resolve().is_relative_to(folder):
         why = "the agent would see its rules"

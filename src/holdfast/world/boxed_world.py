@@ -82,7 +82,7 @@ def _own_files(mounts: Mounts, sandbox: Sandbox) -> str:
     """A hint for a program that starts and does not find its files: which of the agent's own files are mounted."""
     start = f"it starts in {sandbox.workspace}, in a sandbox"
     if mounts.whole:
-        return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, where Python looks for modules, too"
+        return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, which is also on Python's module path"
     paths = ", ".join(map(sandbox.inside, mounts.visible)) or "nothing"
     return f"{start}, and sees {paths} of the spec's folder; agent.dir: ./folder shows it a folder and its modules"
 
@@ -95,7 +95,7 @@ def _python_path(environ: Mapping[str, str], folder: str) -> str:
 def describe_search(path: str, folders: Sequence[str]) -> str:
     """A hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
     there = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
-    return f"{there}; write the program's whole path, or show its folder where it lies: agent.dir: /that/folder"
+    return f"{there}; write the program's full path, or make its folder visible: agent.dir: /that/folder"
 
 
 class WorkspaceAnswerFile:

@@ -200,7 +200,7 @@ class Disturbances:
         A watched fault may itself have ended the agent, so the watch decides whether it was met.
         """
         late = self._world is None and HIT_TEST not in slot.ctx.memory
-        got = f"the agent had ended: {done}" if done and late else done or "nothing was there to disturb"
+        got = f"the agent had ended: {done}" if done and late else done or "there was nothing to disturb"
         effect: Literal["met", "no_effect"] = "met" if done and not late else "no_effect"
         return FaultMet(slot.index, "world", "world", slot.injection.mode, 1, effect, "", got)
 

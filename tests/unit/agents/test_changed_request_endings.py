@@ -201,7 +201,7 @@ def test_of_copies_the_worst_is_seen(statuses: list[int], status: int, ending: s
     answer = changed_web(handler, RequestChange("concurrent_request_pattern", copies=4))
     assert (answer.turns[0].status, answer.turns[0].ending) == (status, ending)
     assert left == []
-    assert answer.notes[0].startswith("4 requests at once: ")
+    assert answer.notes[0].startswith("4 concurrent requests: ")
 
 
 def test_copies_are_under_way_at_the_same_time(golden: Golden) -> None:

@@ -109,7 +109,7 @@ def test_an_absolute_folder_is_seen_where_it_lies(root: Path, tmp_path_factory: 
         ("{root}", "holds the spec"),
         ("/", "holds the spec"),
         ("{home}", "holds your home"),
-        ("/no/such", "no folder on this"),
+        ("/no/such", "not a folder on this"),
     ],
 )
 def test_a_folder_that_shows_too_much_is_refused(

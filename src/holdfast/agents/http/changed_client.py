@@ -226,7 +226,7 @@ class ChangedClient:
             worst = counted[_OWN]  # only that one sent the task's own question
         else:
             worst = max(reversed(counted), key=_rank)
-        worst.note = f"{count} requests at once: " + _describe_counts(counted, count)
+        worst.note = f"{count} concurrent requests: " + _describe_counts(counted, count)
         return worst
 
     def _copy(self, result: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:

@@ -73,7 +73,7 @@ def _reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
     except ValueError:
         raise AgentMisconfigured(
             f"agent.reset_endpoint is not a URL: {reset!r}",
-            hint="write a whole URL, or a path such as /reset on the agent's own server",
+            hint="write a complete URL, or a path such as /reset on the agent's own server",
         ) from None
 
 
@@ -97,7 +97,7 @@ async def _call(function: str, root: Path, env: dict[str, str]) -> None:
             return
         output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
         lines = output.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-    why = f"no end within {RESET_S:.0f} s" if code is None else f"exit {code}: {lines[-1]}"
+    why = f"did not finish within {RESET_S:.0f} s" if code is None else f"exit {code}: {lines[-1]}"
     raise HarnessError(f"reset function {function} failed: {why}", code="reset-failed")
 
 

@@ -151,7 +151,7 @@ class PythonHost:
             if len(hosted.asked) == most or not await hosted.go_on(task, ends.say):
                 break
         if not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_turns_ended else self._timeout_s):
-            hosted.notes.append("its process did not end by itself after its answer, and was ended")
+            hosted.notes.append("its process did not exit after answering and was stopped")
             await self._stop(hosted)
 
     async def _is_arriving(self, hosted: HostedTrial, ends: TrialPipes) -> bool:

@@ -77,7 +77,7 @@ class CommandExit:
         see=("invariants.custom", "invariants.file_content"),
     )
     codes: ClassVar[Mapping[str, str]] = {
-        "command-exited": "The command ended by itself; the key has its exit code.",
+        "command-exited": "The command exited; the key has its exit code.",
         "command-killed": "A signal ended the command.",
         "command-timeout": "The command did not end in time.",
     }

@@ -37,7 +37,7 @@ class FileAbsent:
             return away
         if place.kind == "nothing":
             return Finding(True, f"there is no {shorten(self.path)}", "file-missing")
-        return Finding(False, f"{shorten(self.path)} is there: a {place.kind}", "file-there", (place.kind,))
+        return Finding(False, f"{shorten(self.path)} exists: a {place.kind}", "file-there", (place.kind,))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return outside(self.path)

@@ -60,7 +60,8 @@ class ToolCalled:
             return Finding(False, f"{what}, more than {most}", "calls-above", details=_list_calls(made))
         if unknown and (count < self.at_least or most is not None):
             raise HarnessError(
-                f"the arguments of {times(unknown, 'call')} were too long to be kept whole", code="check-input-lost"
+                f"the arguments of {times(unknown, 'call')} were too long to be stored",
+                code="check-input-lost",
             )
         if requested and (count < self.at_least or (most is not None and count + len(requested) > most)):
             return Finding(None, f"{what}; {perhaps(requested)}", "calls-unseen", details=_list_calls(made))

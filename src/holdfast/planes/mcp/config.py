@@ -96,7 +96,7 @@ def rewrite(
         entries = _map(config[section], section)
         twice = next((name for name in entries if name in used), None)
         if twice is not None:
-            raise UserError(f"mcp_config: the server {twice!r} is there twice", code="mcp-config-invalid")
+            raise UserError(f"mcp_config: the server {twice!r} is listed twice", code="mcp-config-invalid")
         used.update(entries)
         changed[section] = {
             name: _entry(name, _map(entry, f"{section}.{name}"), relay, environ, base_url, fill, servers)

@@ -38,7 +38,7 @@ def left_out(path: Path) -> RunWarning | None:
     if len(rivals) < 2:
         return None
     first, *others = rivals
-    what = f"{path} is written as {first}: {' and '.join(others)} of a plug-in has the suffix {path.suffix}, too"
+    what = f"{path} is written as {first}: {' and '.join(others)} (plug-in) has the same suffix, {path.suffix}"
     return RunWarning("reporter-shadowed", f"{what} (output.format: {others[0]} in the spec chooses it)")
 
 

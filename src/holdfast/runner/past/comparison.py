@@ -308,7 +308,7 @@ def _notes(before: RunDir, after: RunDir) -> Iterator[str]:
     for run in [one for whole in (before, after) for one in (whole.parts or (whole,))]:
         ended = run.ended()
         if ended is None or not ended.complete or ended.unrun or ended.unasked:
-            yield f"run {run.id} is unfinished: it is compared as far as it goes"
+            yield f"run {run.id} is unfinished: only its finished trials are compared"
 
 
 def _why(before: RunDir, after: RunDir) -> str:

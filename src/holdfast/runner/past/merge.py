@@ -240,7 +240,7 @@ def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -
     """Controls of earlier shards: several shards ask for the same calm answers, and the first counts."""
     for one in shards:
         controls |= _add(one, run, controls)
-    notes = (f"merged of {len(shards)} shards: {', '.join(map(str, shards))}", *missing)
+    notes = (f"merged from {len(shards)} shards: {', '.join(map(str, shards))}", *missing)
     _end(shards, run, notes, warnings, complete=not missing)
 
 

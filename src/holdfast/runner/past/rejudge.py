@@ -94,7 +94,7 @@ def _ended(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
     """How the run ended, with notes about the rejudging."""
     known = run.ended() or RunEnd(False, 0.0)
     if not known.complete:
-        texts = [*texts, "the run is unfinished; it is judged as far as it goes"]
+        texts = [*texts, "the run is unfinished; only its finished trials are judged"]
     notes = [*known.notes, *(RunNote("judged-again", text) for text in texts)]
     notes += [RunNote("unsealed", unsealed)] if unsealed else []
     return replace(known, duration_s=0.0, notes=tuple(notes), sealed={})

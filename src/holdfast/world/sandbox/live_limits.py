@@ -15,7 +15,9 @@ from holdfast.model.world import Resources
 from holdfast.processes.program import KILL_S, MemoryEnd, killed_by
 from holdfast.world.sandbox.limits import ControlGroup, parents
 
-NO_GROUP = "no control group may be made here, so processor time cannot be limited: it needs root, or delegated groups"
+NO_GROUP = (
+    "Holdfast cannot create control groups here, so CPU time cannot be limited: that needs root or delegated groups"
+)
 
 LEAST = 64_000_000
 """Address space that a Holdfast process inside needs; the programs it starts inherit its limit."""
@@ -137,7 +139,7 @@ def _limit_each(size: int | None, everybody: Everybody) -> None:
     """Limits the address space of each process, which its children inherit; None restores the original limit."""
     if size is not None and size < LEAST:
         raise HarnessError(
-            f"no control group may be made here, and a single process needs at least {LEAST} bytes",
+            f"Holdfast cannot create control groups here, and a single process needs at least {LEAST} bytes",
             code="limits-failed",
         )
     there: set[int] = set()

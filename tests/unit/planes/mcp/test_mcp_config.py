@@ -61,7 +61,7 @@ def test_what_cannot_be_rewritten_is_refused_by_name():
         ({"mcpServers": {"a": {"url": "ws://x"}}}, "the url of server 'a' is not an http address"),
         ({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "args (a list)"),
         ({"mcpServers": {"a": {"command": "x", "env": [1]}}}, "a.env is to be a map"),
-        ({"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "x"}}}, "'a' is there twice"),
+        ({"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "x"}}}, "'a' is listed twice"),
     ]:
         with pytest.raises(UserError) as refused:
             rewrite(config, **PLACE)

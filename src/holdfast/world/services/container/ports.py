@@ -92,7 +92,7 @@ _LOG_LINES = 20
 
 async def ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
     """Waits until it is ready; raises HarnessError with the end of its log if it ends first or is too slow."""
-    late = f"takes no connection on port {port_of(spec)}"
+    late = f"does not accept connections on port {port_of(spec)}"
     try:
         async with asyncio.timeout(LIMIT_S):
             await _accepts(port_of(spec), name, connect)
