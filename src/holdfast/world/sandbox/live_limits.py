@@ -15,7 +15,7 @@ from holdfast.model.world import Resources
 from holdfast.processes.program import KILL_S, MemoryEnd, killed_by
 from holdfast.world.sandbox.limits import ControlGroup, parents
 
-NO_GROUP = (
+NO_GROUP = "Holdfast cannot create control groups here, so CPU time is not limited: that needs root or delegated groups"
     "Holdfast cannot create control groups here, so CPU time cannot be limited: that needs root or delegated groups"
 )
 
