@@ -16,8 +16,6 @@ from holdfast.processes.program import KILL_S, MemoryEnd, killed_by
 from holdfast.world.sandbox.limits import ControlGroup, parents
 
 NO_GROUP = "Holdfast cannot create control groups here, so CPU time is not limited: that needs root or delegated groups"
-    "Holdfast cannot create control groups here, so CPU time cannot be limited: that needs root or delegated groups"
-)
 
 LEAST = 64_000_000
 """Address space that a Holdfast process inside needs; the programs it starts inherit its limit."""
