@@ -131,6 +131,8 @@ class Intake:
 
     def take_at_once(self, trial: Trial, observation: Observation, *, alone: bool = False) -> bool:
         """Judge now if that is quick, and return whether it was. `alone`: no other trial is running."""
+        # Judging on the event loop is fastest, but a slow check would delay the other trials and eat their timeouts.
+        # So only checks that are known to be quick, on answers of bounded length, run here.
         served = self._bench.serving(trial)
         if served.asks or self._foreseen or not (alone or (not served.slow and _short(observation))):
             return False
@@ -162,6 +164,8 @@ class Intake:
 
     async def _take(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
         observation = await self._heard(trial, observation)
+        # `--keep` judges a trial early, while its world still exists. Those verdicts are reused only if nothing that a
+        # rule reads has changed since.
         before, verdicts = self._foreseen.pop(trial.id, (None, []))
         if before is not None and _judged_alike(before, observation):
             pass  # the early verdicts are valid
@@ -225,6 +229,9 @@ class Intake:
             self._listen(events.CallSeen(trial, masked))
 
     def _enter(self, trial: Trial, observation: Observation, verdicts: list[Verdict]) -> None:
+        # The order matters after kill -9: the observation is on disk, then the verdicts, then the score and the events.
+        # Verdicts are written in batches, because a lost batch is judged again from the stored observations. Masked
+        # answers are the exception: the text on disk is not the text that was judged, so they are written now.
         masked = self._masked and trial.id in self._masked
         if masked:
             self._masked.discard(trial.id)

@@ -84,6 +84,9 @@ def rounded(low: float, high: float, prompts: int) -> Interval:
 
 def _worth(groups: Sequence[PromptSum], total: float, rate: float) -> float:
     """How many independent tries these are worth, by how similar the tries of one prompt are."""
+    # Two bounds: if the tries of a prompt were independent, all of them would count (`tries`); if they always agreed,
+    # each prompt would count once (`prompts`). The spread between prompts says where between the two the truth lies:
+    # this is the design effect of cluster sampling, 1 + similarity * (tries per prompt - 1).
     tries = total * total / fsum(one.squares or one.weight_total**2 for one in groups)
     prompts = total * total / fsum(one.weight_total**2 for one in groups)
     most = tries / prompts
@@ -174,6 +177,7 @@ def regularised_beta(x: float, a: float, b: float) -> float:
     if x <= 0 or x >= 1:
         return float(x >= 1)
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(1 - x))
+    # I_x(a, b) = 1 - I_(1-x)(b, a): compute the side on which few terms of the fraction are enough.
     if x < (a + 1) / (a + b + 2):  # the fraction converges fast here; otherwise the other tail's does
         return front * _fraction(x, a, b) / a
     return 1 - front * _fraction(1 - x, b, a) / b

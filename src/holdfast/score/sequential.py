@@ -53,6 +53,8 @@ class StopRule(NamedTuple):
 
 def pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
     """How often an agent of this rate passes, computed path by path; at the limit `need` passes decide."""
+    # Exact, by dynamic programming: `open_` maps the passes so far to the probability of being undecided with them.
+    # The number of replicas is the loop variable, so the passes alone describe a state.
     open_, passed = {0: 1.0}, 0.0
     for used in range(1, limit + 1):
         if not open_:
@@ -79,6 +81,8 @@ def stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
     # If the rate plus 0.2 exceeds 1, the weights are those of half the distance to 1; likewise at 0.
     low, high = max(rate - EITHER_WAY, rate / 2), min(rate + EITHER_WAY, (1 + rate) / 2)
     passed, failed = log(high / low), log((1 - high) / (1 - low))
+    # Wald's thresholds assume no limit on the number of replicas. With a limit, undecided paths are settled by the
+    # count at the end, and that adds errors. So nearby thresholds are tried until both errors are within bounds.
     candidates: list[tuple[float, StopRule]] = []
     for fail_at, pass_at in _NEAR_WALD:
         rule = StopRule(passed, failed, -_WALD * fail_at / 10, _WALD * pass_at / 10)
@@ -166,6 +170,8 @@ class SequentialCount(CellCount):
 
     def stopped(self, place: int) -> Stopped:
         """The result of the replicas of one prompt."""
+        # Replicas may end in any order. The test reads them by number, so that the same replicas always stop at the
+        # same place, whatever finished first.
         test, outcomes = self._tests[place], self._by_replica[place]
         assert test is not None, "nothing runs there"
         return test.stop(outcomes[replica] for replica in sorted(outcomes))

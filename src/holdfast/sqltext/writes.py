@@ -149,6 +149,8 @@ _WRAPPERS: dict[str, Callable[[TokenCursor], Iterator[Write]]] = {
 
 
 def _definition(cursor: TokenCursor) -> Iterator[Write]:
+    # Between the verb and the kind of object there may be words (OR REPLACE, UNIQUE, TEMPORARY) and, after DEFINER,
+    # anything. Anything else there means that the statement is not understood, and then nothing is claimed.
     op, before = cursor.word, set[str]()
     cursor.step()
     while cursor.word not in _WHATS:
@@ -178,6 +180,8 @@ def _defined(cursor: TokenCursor, op: str, what: str, *, temporary: bool) -> Ite
 
 def _within(cursor: TokenCursor) -> Iterator[Write]:
     """Writes inside a WITH, and the table that PostgreSQL's SELECT INTO creates."""
+    # No grammar is needed here: inside a WITH, a keyword such as DELETE starts a statement unless the word before it
+    # makes it part of a clause (FOR UPDATE, ON DELETE). Strings and comments are separate tokens, so they cannot match.
     before, top = "", cursor.word
     while not cursor.over:
         word = cursor.word

@@ -178,6 +178,8 @@ class SocketStream(asyncio.Protocol):
         if self.raw is None or self.lost:
             return
         sock: socket.socket = self.raw.get_extra_info("socket")
+        # A linger time of zero makes close() send RST instead of FIN. Without it, an ordinary close sends FIN only if
+        # everything that arrived has been read; so the write side is shut down first, and the socket closed later.
         if reset:
             if sock.fileno() >= 0 and sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -222,6 +224,8 @@ class SocketStream(asyncio.Protocol):
         try:
             if under.is_closing():
                 raise ConnectionResetError("the client is gone")
+            # The first bytes of the handshake were read before TLS existed. start_tls() installs its protocol in a
+            # callback of its own, so the bytes are fed one callback later, when that protocol has started.
             if early:
                 self.loop.call_soon(self.loop.call_soon, _feed, under, early)
             transport = await self.loop.start_tls(
@@ -350,6 +354,7 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
     opened: list[socket.socket] = []
     try:
         sock: socket.socket | None
+        # Happy Eyeballs (RFC 8305): the families alternate, and the next attempt does not wait for a failure.
         tries = [partial(_connect, one, opened, room) for one in _alternate_families(addresses)]
         sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
     except BaseException:  # one may have succeeded just now

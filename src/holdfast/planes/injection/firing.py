@@ -111,6 +111,8 @@ class Firing:
             raise
         if not isinstance(reply, Reply):
             raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
+        # Only now is it known what the fault returned. The entry is written before the reply goes on, so that an agent
+        # that crashes on the reply cannot erase the evidence that the fault was met.
         came = self._came
         # the fault made a new reply from its value: keep the rest of the original
         if came is not None and reply is not came:
@@ -186,6 +188,8 @@ class Firing:
     def _failed(self, raised: BaseException) -> None:
         """Decides who raised an exception; raises HarnessError if the fault has a bug."""
         self.outcome = raised
+        # Three parties can raise here: the tool, an inner fault or the agent's own timeout (all `_theirs`); this
+        # fault, on purpose (Failed); and this fault by a bug. Identity decides, because the types can be the same.
         if raised is self._theirs:
             self._note("no_effect", self._would)
         elif isinstance(raised, Failed):
@@ -273,6 +277,8 @@ def _pieces(payload: str) -> list[str]:
     words = canaries(payload)
     for word in words:  # they differ from those of other attacks only in their last letters
         payload = payload.replace(word, "\n")
+    # The reply may carry the payload escaped, as JSON or as a Python literal. Pieces without quotes, backslashes and
+    # control characters look the same in every notation, so a plain substring search finds them.
     runs = _PLAIN.findall(payload)
     pieces = [run[at : at + PIECE] for run in runs for at in range(0, len(run) - PIECE + 1, PIECE)]
     return words + pieces or sorted(runs, key=len)[-1:] or [payload]

@@ -155,6 +155,8 @@ def placed(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
     """Every result of a conversation, in order."""
     if not any(message.results for message in messages):
         return []
+    # One pass with a running digest: `before` is the digest at the model's last message, so a result's position is
+    # described by what came before the model asked for the call, not by what agents may later cut or reorder.
     hasher = blake2b(digest_size=_SIZE)
     before = hasher.digest()
     results: list[tuple[ToolResult, bytes, int]] = []
@@ -272,6 +274,8 @@ def answers(
     call still answers none, unless the model has now requested it at that position. In a request that comes `again`,
     every known result stays as it is.
     """
+    # A greedy assignment: all fitting pairs, best fit first, each call and each result used once. The key ends with the
+    # two indices, so that equal fits are assigned in the order of the conversation.
     opened, fits = list(calls), []
     for n, (at, before) in enumerate(zip(positions, known, strict=True)):
         if before is not None and (again or not at.fresh):
