@@ -111,6 +111,8 @@ async def _side_by_side(
             if ended.many:
                 await ended.taken()
 
+    # Slots share one iterator, so a free slot takes the next trial, and there are never more tasks than slots. Slots
+    # wait when the judge is far behind: otherwise observations would pile up in memory.
     slots = [asyncio.create_task(slot()) for _ in range(at_once)]
     for task in slots:
         task.add_done_callback(ended.slot_over)

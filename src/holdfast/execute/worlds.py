@@ -81,6 +81,7 @@ async def found_in(
 
 async def gathered(checks: Mapping[str, Check], world: World, seen: Observation) -> dict[str, Evidence]:
     """The evidence of every check, by rule; checks that run programs inside come last."""
+    # A program that a check runs inside may change files. Checks that only look must come before it.
     last = sorted(checks.items(), key=lambda one: check_traits(one[1]).runs_inside)
     return {rule: await _gathered(check, world, seen) for rule, check in last if isinstance(check, GatheringCheck)}
 
@@ -175,6 +176,9 @@ class BoxedWorlds:
             checks = dict(checks_of(self._spec, context.trial))
             await foresee(world, checks)
             missing = await self._missing_of(programs_of(self._spec, context.trial, checks), world)
+            # The order is the point of this method. Faults of the world and the planes act only while the agent runs;
+            # then everything settles (late writes, logs); and only then do checks look at the world, so that no check
+            # sees a fault that was meant for the agent.
             began = time.time() - context.sink.now()
             context.sink.watch = world.disturbances.handle_event
             async with world.disturbances.around(world):

@@ -125,6 +125,8 @@ class RequestLoop:
 
     async def _linger(self) -> None:
         """Closes the sending side, then reads and drops what the client still sends, for a moment."""
+        # Closing a socket with unread data sends a reset, which can make the client lose an answer that is already in
+        # its buffer. So only the sending side is closed, and what still arrives is read and dropped.
         connection = self._connection
         connection.on_data = discard
         connection.release(ALL)
@@ -214,6 +216,9 @@ class RequestParser:
 
     def stay(self, exchange: Exchange) -> None:
         """Answers a request that offered to leave HTTP in HTTP: its body follows its head, then other requests."""
+        # The parser has stopped at the offer, because everything after it might be another protocol. The request stays
+        # HTTP, so a new parser reads on. If a body follows, the new parser must know its length: it is fed a small head
+        # with the framing headers of the request, whose events are ignored.
         rest, self._rest = self._rest, b""
         self._renew()
         framing = [field for field in exchange.head.headers if field[0].lower() in _BODY_FIELDS]

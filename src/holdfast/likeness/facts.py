@@ -78,6 +78,8 @@ class Fact(NamedTuple):
 def facts_in(pieces: list[TextPiece], words: list[str], lang: Language) -> dict[int, tuple[int, Fact]]:
     """The facts by their start position: how many tokens a fact has, and the fact."""
     reader = _Reader(pieces, words, lang)
+    # Left to right, longest reading first; a token belongs to one fact. A fact keeps all its possible readings, and two
+    # facts agree if they share one: `04/05` may be April or May, and a comparison must not guess.
     facts, at = dict[int, tuple[int, Fact]](), 0
     while at < len(pieces):
         fact = reader.fact_at(at)

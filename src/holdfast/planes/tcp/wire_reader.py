@@ -152,6 +152,8 @@ class WireReplies(ABC):
         """The part for the client; an incomplete message that must be read waits here."""
         if self.opaque:
             return data
+        # Bytes are passed on as slices of what arrived. Only an incomplete message that must be read is kept back, so a
+        # large result of rows is never copied.
         if self._part:
             data, self._part = self._part + data, b""
         at, start, pieces = self._messages(data)
