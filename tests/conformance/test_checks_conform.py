@@ -10,11 +10,11 @@ from msgspec.structs import replace as replaced
 
 from example_counts import examples
 from holdfast import plugins
-from holdfast.checks.state.command_exit import Ended
+from holdfast.checks.state.command_exit import CommandEnd
 from holdfast.checks.state.db_unchanged_except import TableMarks
-from holdfast.checks.state.mock_requests import MockRequests, SeenRequest
-from holdfast.checks.state.paths import PathFound
-from holdfast.checks.state.recorded import record
+from holdfast.checks.state.mock_requests import MockRequest, MockRequests
+from holdfast.checks.state.paths import PathState
+from holdfast.checks.state.recorded import build_evidence
 from holdfast.checks.state.sql import QueryAnswer
 from holdfast.errors import HarnessError
 from holdfast.judge.rule import RuleJudge
@@ -189,17 +189,17 @@ def test_check_of_the_state_takes_plain_settings_and_says_what_was_not_recorded(
             check.decide(replaced(exhibit("x"), evidence=Evidence(error="disk full")))
 
 
-LEFT = PathFound("outside", "a leaves the workspace")
-LOCKED = PathFound("out_of_reach", "a cannot be read: Permission denied")
+LEFT = PathState("outside", "a leaves the workspace")
+LOCKED = PathState("out_of_reach", "a cannot be read: Permission denied")
 NO_REQUEST = {"service": "s", "assertions": [{"field": "last_request.body", "contains": "x"}]}
 INTO_TEXT = {"service": "s", "assertions": [{"field": "last_request.body.a", "contains": "x"}]}
-FORM = MockRequests((SeenRequest("POST", "/", body="a=x"),))
+FORM = MockRequests((MockRequest("POST", "/", body="a=x"),))
 RAN_BY = ["npm test", 120_000]
 NOTHING_THERE = [
-    ("command_exit", {"command": "npm test"}, RAN_BY, Ended(127), "unproven"),
-    ("command_exit", {"command": "npm test"}, RAN_BY, Ended(126), "unproven"),
-    ("command_exit", {"command": "npm test"}, RAN_BY, Ended(timed_out=True), "unproven"),
-    ("command_exit", {"command": "npm test"}, RAN_BY, Ended(signal=9), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(127), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(126), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(timed_out=True), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(signal=9), "unproven"),
     ("db_unchanged_except", {"service": "db"}, ["db"], TableMarks({}, refused="gone", default=""), "unproven"),
     ("file_absent", {"path": "a"}, ["a"], LEFT, "fail"),
     ("file_absent", {"path": "a"}, ["a"], LOCKED, "unproven"),
@@ -207,8 +207,8 @@ NOTHING_THERE = [
     ("file_exists", {"path": "a"}, ["a"], LOCKED, "unproven"),
     ("file_content", {"path": "a", "contains": "x"}, ["a", "content"], LEFT, "fail"),
     ("file_content", {"path": "a", "contains": "x"}, ["a", "content"], LOCKED, "unproven"),
-    ("file_content", {"path": "a", "contains": "x"}, ["a", "content"], PathFound("nothing"), "unproven"),
-    ("file_content", {"path": "a", "contains": "x"}, ["a", "content"], PathFound("folder"), "unproven"),
+    ("file_content", {"path": "a", "contains": "x"}, ["a", "content"], PathState("nothing"), "unproven"),
+    ("file_content", {"path": "a", "contains": "x"}, ["a", "content"], PathState("folder"), "unproven"),
     ("http_mock_assertions", NO_REQUEST, ["s"], MockRequests(), "unproven"),
     ("http_mock_assertions", INTO_TEXT, ["s"], FORM, "unproven"),
     ("sql", {"service": "db", "query": "q", "equals": 1}, ["db", "q"], QueryAnswer(refused="no table"), "unproven"),
@@ -230,7 +230,7 @@ def test_every_check_of_the_state_is_tried_on_nothing():
 
 @pytest.mark.parametrize(("name", "plain", "about", "found", "negated"), NOTHING_THERE)
 def test_negation_never_makes_a_pass_of_nothing_to_look_at(name, plain, about, found, negated):
-    evidence = record(about, found)
+    evidence = build_evidence(about, found)
     assert judged(name, plain, evidence, negate=False) == "fail"
     assert judged(name, plain, evidence, negate=True) == negated
 
@@ -242,15 +242,15 @@ WITHOUT = {"service": "s", "assertions": [{"field": "last_request.headers.x-key"
 @pytest.mark.parametrize(
     ("name", "plain", "about", "found"),
     [
-        ("file_exists", {"path": "a"}, ["a"], PathFound("nothing")),
+        ("file_exists", {"path": "a"}, ["a"], PathState("nothing")),
         ("http_mock_assertions", COUNTED, ["s"], MockRequests()),
         ("http_mock_assertions", WITHOUT, ["s"], FORM),
-        ("command_exit", {"command": "npm test"}, RAN_BY, Ended(exit_code=1)),
+        ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(exit_code=1)),
         ("sql", {"service": "db", "query": "q", "rows": 1}, ["db", "q"], QueryAnswer(("a",))),
     ],
 )
 def test_an_absence_that_is_what_was_asked_for_is_a_pass_of_a_negated_rule(name, plain, about, found):
-    assert judged(name, plain, record(about, found), negate=True) == "pass"
+    assert judged(name, plain, build_evidence(about, found), negate=True) == "pass"
 
 
 NAMES = st.sampled_from(["a", "b", "POST https://x.example/p", "GET https://x.example/", "odd-model", ""]) | st.text()

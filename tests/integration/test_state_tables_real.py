@@ -12,7 +12,7 @@ from servers_kit import Bay, bay
 from holdfast.checks.state.claim_matches_state import Claim, ClaimMatchesState
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
 from holdfast.checks.state.sql import Sql
-from holdfast.checks.state.table_digests import fingerprints
+from holdfast.checks.state.table_digests import read_fingerprints
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.observation import Observation
 from holdfast.model.world import ServiceSpec
@@ -41,10 +41,10 @@ def changed(sea: Bay, *statements: str) -> set[str]:
 
     async def scene(db: Any) -> set[str]:
         await db.execute(SEED)
-        before = await fingerprints(db, timeout_s=10)
+        before = await read_fingerprints(db, timeout_s=10)
         for statement in statements:
             await db.execute(statement)
-        after = await fingerprints(db, timeout_s=10)
+        after = await read_fingerprints(db, timeout_s=10)
         names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
         return {name.rpartition(".")[2] for name in names}
 
@@ -146,9 +146,9 @@ def seen_in_people(sea: Bay, statements: list[str]) -> dict[str, bool]:
         kind, found = db.spec.kind, {}
         for statement in statements:
             await db.execute(WIDE + MORE[kind])
-            before = await fingerprints(db, timeout_s=10)
+            before = await read_fingerprints(db, timeout_s=10)
             await db.execute(statement)
-            after = await fingerprints(db, timeout_s=10)
+            after = await read_fingerprints(db, timeout_s=10)
             (name,) = (name for name in before if name.endswith(".people"))
             found[statement] = before[name] != after[name]
             await db.execute("DROP TABLE people; DROP TABLE parents;")
@@ -184,9 +184,9 @@ def test_an_agent_cannot_disguise_what_it_changes(sea: Bay) -> None:
         await db.execute(WIDE + MORE[db.spec.kind] + secret_forms[db.spec.kind])
         found = []
         for statement in statements:
-            before = await fingerprints(db, timeout_s=10)
+            before = await read_fingerprints(db, timeout_s=10)
             await db.execute(statement)
-            found.append(before != await fingerprints(db, timeout_s=10))
+            found.append(before != await read_fingerprints(db, timeout_s=10))
         return found
 
     assert sea.with_server(scene) == [True, True]

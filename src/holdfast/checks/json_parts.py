@@ -7,7 +7,7 @@ from itertools import islice
 from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
-from holdfast.checks.patterns import why_never
+from holdfast.checks.patterns import explain_dead_pattern
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.fingerprint import fingerprint
@@ -22,7 +22,7 @@ _TOO_DEEP = "Recursion limit"
 """The validator's message if the value violates the schema and the part to show cannot be passed on."""
 
 
-class KeyTwice(ValueError):
+class DuplicateKey(ValueError):
     """An object has a duplicate key."""
 
 
@@ -33,14 +33,14 @@ def parse(text: str, *, unique: bool = False) -> Any:
     takes.
     """
     hook = _reject_duplicates if unique else None
-    return loads(text, JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=hook))
+    return loads(text, JSONDecoder(parse_constant=_reject_constant, parse_int=_parse_integer, object_pairs_hook=hook))
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise KeyTwice(f"the key {shorten(key, 40)} appears twice")
+            raise DuplicateKey(f"the key {shorten(key, 40)} appears twice")
         result[key] = value
     return result
 
@@ -57,7 +57,7 @@ def read_answer(text: str, *, unique: bool = True) -> Any:
     """The answer as JSON, or the Finding that it is not JSON."""
     try:
         return parse(text, unique=unique)
-    except KeyTwice as bad:
+    except DuplicateKey as bad:
         return Finding(False, f"JSON that can be read in two ways: {bad}", "json-key-twice", empty=True)
     except ValueError as bad:
         stopped = bad.pos if isinstance(bad, JSONDecodeError) else len(text)
@@ -72,21 +72,21 @@ def read_answer(text: str, *, unique: bool = True) -> Any:
         return Finding(False, f"not JSON: {why}", "json-invalid", (key,), marks=marks)
 
 
-def _refuse(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _integer(digits: str) -> int | float:
+def _parse_integer(digits: str) -> int | float:
     # Python refuses integers of over 4,300 digits; JSON has no such limit.
     return int(digits) if len(digits) < 4000 else float(digits)
 
 
-def parts(value: Any, path: str) -> list[Any]:
+def select_parts(value: Any, path: str) -> list[Any]:
     """Every part that the path selects; empty if there is none."""
     return query(path)(value)
 
 
-def fault_in_path(path: str) -> str | None:
+def find_path_error(path: str) -> str | None:
     """Why the path cannot be used, or None."""
     try:
         query(path)
@@ -95,7 +95,7 @@ def fault_in_path(path: str) -> str | None:
     return None
 
 
-def fault_in_schema(schema: dict[str, Any]) -> str | None:
+def find_schema_error(schema: dict[str, Any]) -> str | None:
     """Why the schema cannot be used, or None."""
     try:
         validator(schema)
@@ -104,12 +104,12 @@ def fault_in_schema(schema: dict[str, Any]) -> str | None:
     return None
 
 
-def why_never_fits(schema: Any) -> str | None:
+def explain_unsatisfiable_schema(schema: Any) -> str | None:
     """Why a regex in the schema can never match; None if all of them could match, or there is none."""
-    return next((why for pattern in _schema_patterns(schema) if (why := why_never(pattern))), None)
+    return next((why for pattern in _iter_schema_patterns(schema) if (why := explain_dead_pattern(pattern))), None)
 
 
-def _schema_patterns(schema: Any) -> Iterator[str]:
+def _iter_schema_patterns(schema: Any) -> Iterator[str]:
     """Every regex of a schema and its subschemas."""
     parts = list(schema) if isinstance(schema, list) else []
     if isinstance(schema, dict):
@@ -120,10 +120,10 @@ def _schema_patterns(schema: Any) -> Iterator[str]:
         parts = [part for some in maps if isinstance(some, dict) for part in some.values()]
         parts += [part for key, part in schema.items() if key not in (*_NAMED, *_VALUES)]
     for part in parts:
-        yield from _schema_patterns(part)
+        yield from _iter_schema_patterns(part)
 
 
-def violation(schema: dict[str, Any], value: Any) -> str | None:
+def find_violation(schema: dict[str, Any], value: Any) -> str | None:
     """The first violation of the schema, or None; raises HarnessError if the schema cannot be used."""
     try:
         errors = list(islice(validator(schema).iter_errors(value), 1))

@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.checks.state.judge_input import capped
-from holdfast.checks.state.judge_prompt import markers
-from holdfast.checks.state.judge_vote import Vote, is_vote, middle, vote_of
-from holdfast.checks.state.recorded import NOT_RECORDED, record, recorded
+from holdfast.checks.state.judge_input import truncate_input
+from holdfast.checks.state.judge_prompt import build_markers
+from holdfast.checks.state.judge_vote import Vote, find_median_vote, is_vote, parse_vote
+from holdfast.checks.state.recorded import NOT_RECORDED, build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
@@ -53,40 +53,40 @@ class ComparedTurns(Struct, frozen=True):
     turns: tuple[ModelOpinion, ...]
 
 
-def question(first: str, second: str) -> str:
+def build_question(first: str, second: str) -> str:
     """The complete message that asks whether the second text follows from the first."""
     parts: list[str] = []
     for name, text in (("first", first), ("second", second)):
-        text_part = capped(text, SHOWN)
-        opening, closing = markers(text_part.text)
+        text_part = truncate_input(text, SHOWN)
+        opening, closing = build_markers(text_part.text)
         parts += [f"The {name} answer is between the line {opening} and the line {closing}.", opening, text_part.text]
         parts += [closing, "It was longer; only its beginning is shown."] if text_part.cut else [closing]
     return "\n".join([*parts, "Does the second answer follow from the first? Answer with the JSON object alone."])
 
 
-async def ask_for_turns(
+async def compare_turns(
     pairs: Sequence[tuple[str, str] | None], about: Sequence[Any], ask: Ask, model: str, votes: int
 ) -> Evidence:
     """The model's opinion on every turn; a pair of None has nothing to compare."""
     compared = [ModelOpinion() if pair is None else await _compare(pair, ask, model, votes) for pair in pairs]
-    return record([*about, SYSTEM], ComparedTurns(tuple(compared)))
+    return build_evidence([*about, SYSTEM], ComparedTurns(tuple(compared)))
 
 
 async def _compare(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
     """Asks in both directions for each vote and takes the lower score: additions count as much as omissions."""
-    questions = (question(*pair), question(*reversed(pair)))
-    scores = [[await _vote(message, ask, model, n) for message in questions] for n in range(votes)]
+    questions = (build_question(*pair), build_question(*reversed(pair)))
+    scores = [[await _request_vote(message, ask, model, n) for message in questions] for n in range(votes)]
     lower = tuple(min((vote for _, vote in both), key=lambda vote: vote.score) for both in scores)
     notes = tuple(dict.fromkeys(note for both in scores for advice, _ in both for note in advice.notes))
     return ModelOpinion(lower, scores[0][0][0].model, notes)
 
 
-async def _vote(message: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]:
+async def _request_vote(message: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]:
     why = ""
     for _ in range(TRIES):
         advice = await ask(model, SYSTEM, message, temperature=None, vote=n, fits=is_vote)
         try:
-            return advice, vote_of(advice.text)
+            return advice, parse_vote(advice.text)
         except ValueError as malformed:
             why = str(malformed)
     raise HarnessError(f"the model {model} was asked twice and gave no rating: {why}", code="judge-no-rating")
@@ -96,19 +96,19 @@ def decide(exhibit: Exhibit, about: Sequence[Any], what: str, threshold: float) 
     """Whether the model considers the answer to be the same."""
     turns = exhibit.observation.turns
     at = turns.index(exhibit.turn) if exhibit.turn in turns else -1
-    opinions = recorded(exhibit, [*about, SYSTEM], ComparedTurns).turns
+    opinions = read_evidence(exhibit, [*about, SYSTEM], ComparedTurns).turns
     if not -len(opinions) <= at < len(opinions) or not opinions[at].votes:
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
-    score, nearest = middle(opinions[at].votes)
+    score, nearest = find_median_vote(opinions[at].votes)
     of = f", the median of {len(opinions[at].votes)} votes" if len(opinions[at].votes) > 1 else ""
     how = f"{score:.2f} like {what} (model, needs {threshold:g}){of}"
     why = f": {shorten(nearest.reason, 100)}" if nearest.reason else ""
-    details = {"method": "model", "similarity": round(score, 4), "threshold": threshold, **_details(opinions[at])}
+    details = {"method": "model", "similarity": round(score, 4), "threshold": threshold, **_build_details(opinions[at])}
     passed = score >= threshold - 1e-9
     code = "answer-alike" if passed else "answer-differs"
     return Finding(passed, f"{how if passed else f'only {how}'}{why}", code, details=details)
 
 
-def _details(opinion: ModelOpinion) -> dict[str, Any]:
+def _build_details(opinion: ModelOpinion) -> dict[str, Any]:
     votes = [{"score": vote.score, "reason": vote.reason} for vote in opinion.votes]
     return {"model": opinion.model, "votes": votes, **({"notes": list(opinion.notes)} if opinion.notes else {})}

@@ -21,13 +21,13 @@ _WAYS_OUT = (
 
 
 @lru_cache(maxsize=4096)
-def compiled(pattern: str, flags: str) -> Any:
+def compile_pattern(pattern: str, flags: str) -> Any:
     """The pattern, compiled with flags given as letters: `s` DOTALL, `i` IGNORECASE."""
-    regex = _compile(pattern, flags)
-    return _Dead(why) if (why := why_never(pattern)) else regex
+    regex = _compile_regex(pattern, flags)
+    return _DeadPattern(why) if (why := explain_dead_pattern(pattern)) else regex
 
 
-class _Dead:
+class _DeadPattern:
     """Replaces a doubly escaped pattern: whether it matches says nothing about the answer."""
 
     def __init__(self, why: str) -> None:
@@ -37,7 +37,7 @@ class _Dead:
         raise NothingToJudge(self._why, "pattern-cannot-match")
 
 
-def _compile(pattern: str, flags: str) -> Any:
+def _compile_regex(pattern: str, flags: str) -> Any:
     import regex
 
     wanted = {"s": regex.DOTALL, "i": regex.IGNORECASE}
@@ -53,31 +53,31 @@ def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
     Raises HarnessError after 2 s, NothingToJudge if the pattern is doubly escaped.
     """
     try:
-        match = compiled(pattern, flags).search(text, timeout=LIMIT_S, concurrent=True)
+        match = compile_pattern(pattern, flags).search(text, timeout=LIMIT_S, concurrent=True)
     except TimeoutError as slow:
         raise HarnessError("pattern took over 2 s", code="check-timeout") from slow
     return None if match is None else match.span()
 
 
 @lru_cache(maxsize=4096)
-def why_never(pattern: str) -> str | None:
+def explain_dead_pattern(pattern: str) -> str | None:
     """Why a doubly escaped pattern cannot find what it means, with the corrected one; None for every other pattern.
 
     Document 000 prints `\\\\$[\\\\d,]+` in single quotes: a backslash, then the end of the text, then more of it.
     """
     corrected = undoubled(pattern)
-    if not is_doubled(pattern) or fault_in(corrected) is not None:
+    if not is_doubled(pattern) or find_pattern_error(corrected) is not None:
         return None
     rule = f"the pattern {shorten(pattern, 100)} looks for backslashes, so this rule proves nothing"
     return f"{rule}: its backslashes are doubled; write {shorten(corrected, 300)}, or [\\\\] for a backslash itself"
 
 
-def fault_in(pattern: str, flags: str = "") -> str | None:
+def find_pattern_error(pattern: str, flags: str = "") -> str | None:
     """Why the pattern cannot be used, or None."""
     import regex
 
     try:
-        _compile(pattern, flags)
+        _compile_regex(pattern, flags)
     except (regex.error, ValueError, OverflowError, RecursionError) as bad:
         engine_error = str(bad) or type(bad).__name__
         way_out = next((f": {words}" for start, words in _WAYS_OUT if engine_error.startswith(start)), "")

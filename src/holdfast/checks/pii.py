@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from holdfast.checks.pii_numbers import cards, ibans, ssns
-from holdfast.checks.pii_phones import phones
-from holdfast.checks.pii_text import Span, before
+from holdfast.checks.pii_numbers import find_cards, find_ibans, find_ssns
+from holdfast.checks.pii_phones import find_phones
+from holdfast.checks.pii_text import Span, get_preceding_text
 from holdfast.model.plain_text import with_plain_numbers
 
 
@@ -71,19 +71,19 @@ _SECRET = re.compile(
 )
 
 
-def _spans(shape: re.Pattern[str], text: str) -> Iterator[Span]:
+def _find_spans(shape: re.Pattern[str], text: str) -> Iterator[Span]:
     return (match.span() for match in shape.finditer(text))
 
 
-def emails(text: str) -> Iterator[Span]:
-    for start, end in _spans(_EMAIL, text) if "@" in text else ():
+def find_emails(text: str) -> Iterator[Span]:
+    for start, end in _find_spans(_EMAIL, text) if "@" in text else ():
         if not _FILE_ENDING.search(text, start, end):
-            yield start + _words_before(text[start : text.index("@", start)]), end
+            yield start + _count_words_before(text[start : text.index("@", start)]), end
 
-    yield from _find_spelled_out(text) if _SIGN.search(text) else ()
+    yield from _find_spelled_emails(text) if _SIGN.search(text) else ()
 
 
-def _find_spelled_out(text: str) -> Iterator[Span]:
+def _find_spelled_emails(text: str) -> Iterator[Span]:
     for match in _BRACKETED.finditer(text):
         if _SIGN.search(match[0]):
             yield match.span()
@@ -92,32 +92,32 @@ def _find_spelled_out(text: str) -> Iterator[Span]:
         # if the AT is in capitals, or if a word such as 'mail' precedes it.
         is_name = re.search(r"[^\W\d_]", match[1]) and re.search(r"[._\d]| dot ", match[1])
         shouted = " AT " in match[0] and match[1].islower()
-        announced = match[1] not in _PRONOUNS and _MAIL_WORD.search(before(text, match.start()))
+        announced = match[1] not in _PRONOUNS and _MAIL_WORD.search(get_preceding_text(text, match.start()))
         if is_name or shouted or announced:
             yield match.span()
 
 
-def as_address(value: str) -> str:
+def to_mail_address(value: str) -> str:
     """A mail address with its `at` and `dot` replaced by the usual characters."""
     return _SIGN.sub(lambda sign: "@" if sign[1] else ".", value)
 
 
-def _words_before(name: str) -> int:
+def _count_words_before(name: str) -> int:
     """The number of characters before a Latin name that follows them without a space, as in Chinese."""
     latin = _LATIN_END.search(name)
     return latin.start() if latin and latin.start() and _IDEOGRAPH.match(name[latin.start() - 1]) else 0
 
 
-def addresses(text: str) -> Iterator[Span]:
-    for start, end in _spans(_IPV4, text):
-        if _points_at_someone(text[start:end]) and not _VERSION_WORD.search(before(text, start)):
+def find_addresses(text: str) -> Iterator[Span]:
+    for start, end in _find_spans(_IPV4, text):
+        if _is_identifying(text[start:end]) and not _VERSION_WORD.search(get_preceding_text(text, start)):
             yield start, end
-    for start, end in _spans(_IPV6, text) if "::" in text or text.count(":") > 6 else ():
-        if _points_at_someone(text[start:end].rstrip(":")):
+    for start, end in _find_spans(_IPV6, text) if "::" in text or text.count(":") > 6 else ():
+        if _is_identifying(text[start:end].rstrip(":")):
             yield start, end
 
 
-def _points_at_someone(address: str) -> bool:
+def _is_identifying(address: str) -> bool:
     """Whether the address is public or reserved for documentation; private networks do not count."""
     try:
         ip = ipaddress.ip_address(address)
@@ -129,28 +129,28 @@ def _points_at_someone(address: str) -> bool:
     return (ip.is_global and not ip.is_multicast) or any(ip in ipaddress.ip_network(net) for net in examples)
 
 
-def api_keys(text: str) -> Iterator[Span]:
-    return _spans(_API_KEY, text)
+def find_api_keys(text: str) -> Iterator[Span]:
+    return _find_spans(_API_KEY, text)
 
 
-def secrets(text: str) -> Iterator[Span]:
-    return _spans(_SECRET, text)
+def find_secrets(text: str) -> Iterator[Span]:
+    return _find_spans(_SECRET, text)
 
 
 FINDERS: dict[str, Callable[[str], Iterable[Span]]] = {
-    "api_key": api_keys,
-    "secret": secrets,
-    "email": emails,
-    "iban": ibans,
-    "credit_card": cards,
-    "us_ssn": ssns,
-    "phone": phones,
-    "ip_address": addresses,
+    "api_key": find_api_keys,
+    "secret": find_secrets,
+    "email": find_emails,
+    "iban": find_ibans,
+    "credit_card": find_cards,
+    "us_ssn": find_ssns,
+    "phone": find_phones,
+    "ip_address": find_addresses,
 }
 """Finders by kind, the most certain first. A span that one finder claims is closed to later ones."""
 
 
-def sightings(text: str, kinds: Iterable[str]) -> list[Sighting]:
+def find_pii(text: str, kinds: Iterable[str]) -> list[Sighting]:
     """All personal data of these kinds, in text order and without overlaps."""
     text, wanted = with_plain_numbers(text), set(kinds)
     result: list[Sighting] = []

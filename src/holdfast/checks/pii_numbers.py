@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.checks.pii_text import Span, before, labelled
+from holdfast.checks.pii_text import Span, get_preceding_text, has_other_label
 
 # Chinese and Japanese put no space around numbers, so only digits, Latin letters and number punctuation extend one.
 _LEFT = r"(?<![0-9A-Za-z_])(?<![0-9][.,-])"
@@ -45,19 +45,19 @@ _SSN = re.compile(rf"{_LEFT}[0-9]{{3}}([- ]?)[0-9]{{2}}\1[0-9]{{4}}{_RIGHT}")
 _SSN_WORD = re.compile(r"\b(?:ssn|social security)\b[^\d\n]{0,24}$", re.IGNORECASE)
 
 
-def cards(text: str) -> Iterator[Span]:
+def find_cards(text: str) -> Iterator[Span]:
     """Card numbers, whatever word precedes them: the issuer's prefix and the check digit decide."""
     for match in _GROUPS.finditer(text):
         groups = [
             (match.start() + group.start(), match.start() + group.end()) for group in re.finditer("[0-9]+", match[0])
         ]
-        yield from _cards_among(text, groups)
+        yield from _find_card_groups(text, groups)
     for match in _CARD_SHAPE.finditer(text):
         if _is_card(match[0], [4, 4]):
             yield match.span()
 
 
-def _cards_among(text: str, groups: list[Span]) -> Iterator[Span]:
+def _find_card_groups(text: str, groups: list[Span]) -> Iterator[Span]:
     """The runs of digit groups that are cards."""
     # Other numbers may precede or follow a card: from each group, the longest run that validates is taken.
     first = 0
@@ -80,28 +80,28 @@ def _is_card(number: str, lengths: list[int]) -> bool:
     return bool(_ISSUER.fullmatch(digits)) and luhn.is_valid(digits)
 
 
-def ibans(text: str) -> Iterator[Span]:
+def find_ibans(text: str) -> Iterator[Span]:
     for match in _IBAN.finditer(text):
         length = IBAN_LENGTHS.get(match[0][:2].upper(), 0)
         places = [place.start() for place in re.finditer("[A-Z0-9]", match[0], re.IGNORECASE)]
         if not 0 < length <= len(places):
             continue
         end = match.start() + places[length - 1] + 1
-        if not re.match("[0-9A-Za-z_]", text[end : end + 1]) and _fits_mod_97(text[match.start() : end]):
+        if not re.match("[0-9A-Za-z_]", text[end : end + 1]) and _has_valid_checksum(text[match.start() : end]):
             yield match.start(), end
 
 
-def _fits_mod_97(iban: str) -> bool:
+def _has_valid_checksum(iban: str) -> bool:
     number = re.sub("[ -]", "", iban).upper()
     return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
 
 
-def ssns(text: str) -> Iterator[Span]:
+def find_ssns(text: str) -> Iterator[Span]:
     from stdnum.us import ssn
 
     for match in _SSN.finditer(text):
-        words = before(text, match.start())
+        words = get_preceding_text(text, match.start())
         if "-" not in match[0] and not _SSN_WORD.search(words):
             continue
-        if ssn.is_valid(match[0].replace(" ", "-")) and not labelled(words):
+        if ssn.is_valid(match[0].replace(" ", "-")) and not has_other_label(words):
             yield match.span()

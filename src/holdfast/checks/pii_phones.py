@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.checks.pii_text import Span, announces_phone, before, labelled
+from holdfast.checks.pii_text import Span, announces_phone, get_preceding_text, has_other_label
 
 _LEFT = r"(?<![0-9A-Za-z_+])(?<![0-9][.,/-])(?<![A-Za-z]-)"
 _RIGHT = r"(?![0-9A-Za-z_])(?![.,/-][0-9])(?! ?[€$£%])"
@@ -44,38 +44,38 @@ _LIKELY = re.compile(  # notations that other numbers share; a word must announc
 _AMERICAN = re.compile(r"(?:1[ .-])?(?:\([0-9]{3}\) ?|[0-9]{3}[ .-])[0-9]{3}[ .-][0-9]{4}")
 
 
-def phones(text: str) -> Iterator[Span]:
+def find_phones(text: str) -> Iterator[Span]:
     for match in _INTERNATIONAL.finditer(text):
-        if _callable(match[0], announces_phone(before(text, match.start()))):
+        if _is_possible_number(match[0], announces_phone(get_preceding_text(text, match.start()))):
             yield match.span()
     for match in _CANDIDATE.finditer(text):
-        if _PAIR.search(match[0]) and (span := _national(text, *match.span())):
+        if _PAIR.search(match[0]) and (span := _find_national_number(text, *match.span())):
             yield span
 
 
-def _national(text: str, start: int, end: int) -> Span | None:
+def _find_national_number(text: str, start: int, end: int) -> Span | None:
     """The span of a national phone number, without an unclosed parenthesis or another number after it."""
-    words = before(text, start)
-    if labelled(words) or _DATE.match(text, start, end):
+    words = get_preceding_text(text, start)
+    if has_other_label(words) or _DATE.match(text, start, end):
         return None
     announced = announces_phone(words, text[end : end + 16])
     # The candidate may include a number that follows. Groups are cut from its end until the rest is a phone number.
     while end > start:
         candidate = text[start:end].rstrip(" ()./-")
-        if _SURE.fullmatch(candidate) and 9 <= _digits(candidate) <= 12:
+        if _SURE.fullmatch(candidate) and 9 <= _count_digits(candidate) <= 12:
             return start, start + len(candidate)
         if announced and _LIKELY.fullmatch(candidate):
             return start, start + len(candidate)
-        if _AMERICAN.fullmatch(candidate) and (_rings(candidate) or re.match(r"\D*(?:1\D)?\D*555\D", candidate)):
+        if _AMERICAN.fullmatch(candidate) and (_is_us_number(candidate) or re.match(r"\D*(?:1\D)?\D*555\D", candidate)):
             # Area code 555 does not exist, but invented people in test data have it.
             return start, start + len(candidate)
         end = text.rfind(" ", start, end)
-        if _goes_on(text, start, end):
+        if _has_equal_group(text, start, end):
             return None
     return None
 
 
-def _goes_on(text: str, start: int, end: int) -> bool:
+def _has_equal_group(text: str, start: int, end: int) -> bool:
     """Whether a group as long as the last one follows; such a row of groups is not a phone number."""
     if end <= start:
         return False
@@ -83,11 +83,11 @@ def _goes_on(text: str, start: int, end: int) -> bool:
     return bool(groups and follows and len(groups[-1]) == len(follows[1]))
 
 
-def _digits(number: str) -> int:
+def _count_digits(number: str) -> int:
     return sum(map(str.isdigit, number))
 
 
-def _callable(written: str, announced: bool) -> bool:
+def _is_possible_number(written: str, announced: bool) -> bool:
     """Whether an international number can exist."""
     import phonenumbers
 
@@ -103,7 +103,7 @@ def _callable(written: str, announced: bool) -> bool:
     return bool(phonenumbers.is_valid_number(parsed))
 
 
-def _rings(number: str) -> bool:
+def _is_us_number(number: str) -> bool:
     """Whether the number is valid in North America."""
     import phonenumbers
 

@@ -32,21 +32,21 @@ _NUMBER_WORDS = re.compile(
 _NEAR = 40
 
 
-def before(text: str, start: int) -> str:
+def get_preceding_text(text: str, start: int) -> str:
     """The part of the sentence before a position."""
     return re.split(r"(?<=\w{4})[.!?](?=\s)|[。！？\n]", text[max(0, start - _NEAR) : start])[-1]
 
 
-def labelled(words: str) -> bool:
+def has_other_label(words: str) -> bool:
     """Whether the nearest word that names a number names a technical or shop number, such as an order number."""
-    return _last(_LABELS, words) > _last(_PHONE_WORDS, words)
+    return _find_last(_LABELS, words) > _find_last(_PHONE_WORDS, words)
 
 
 def announces_phone(words: str, after: str = "") -> bool:
     """Whether the words before or after a number announce a phone number."""
     match = _PHONE_WORDS.search(words) or _NUMBER_WORDS.search(words) or _PHONE_WORDS.search(after)
-    return bool(match) and not labelled(words)
+    return bool(match) and not has_other_label(words)
 
 
-def _last(shape: re.Pattern[str], words: str) -> int:
+def _find_last(shape: re.Pattern[str], words: str) -> int:
     return max((match.start() for match in shape.finditer(words)), default=-1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.checks.pii import FINDERS, sightings
-from holdfast.checks.refusals.folding import fold, unfolded
-from holdfast.checks.refusals.refusal_language import LATIN, SCRIPTS, RefusalLanguage, language, latin_signs
+from holdfast.checks.pii import FINDERS, find_pii
+from holdfast.checks.refusals.folding import fold, unfold_span
+from holdfast.checks.refusals.refusal_language import LATIN, SCRIPTS, RefusalLanguage, load_language, load_latin_words
 from holdfast.model.plain_text import unmarked, with_blank_emphasis
 
 OPENING = 600
@@ -42,22 +42,22 @@ _WORD = re.compile(r"[\w']+")
 _AROUND = " \t\r\n.!?,:;…。।-()*_\"'"
 
 
-def refusal(text: str) -> tuple[int, int] | None:
+def find_refusal(text: str) -> tuple[int, int] | None:
     """The span of the words that refuse, or None if the text does not refuse."""
     head = text[: OPENING + FOLLOWS]
     # Quotes and emphasis become blanks of the same length. Folding may change lengths; `unfolded` maps the span back.
-    plain = with_blank_emphasis(_unquote(head))
+    plain = with_blank_emphasis(_blank_quotes(head))
     folded = fold(plain)
     opening = len(fold(plain[:OPENING]))
-    for name in _languages(folded[:opening]):
-        span = _find_decline(folded, opening, language(name))
+    for name in _guess_languages(folded[:opening]):
+        span = _find_decline(folded, opening, load_language(name))
         if span is not None:
-            place = unfolded(head, *span)
-            return None if _discloses(head, place, language(name)) else place
+            place = unfold_span(head, *span)
+            return None if _has_disclosure(head, place, load_language(name)) else place
     return None
 
 
-def _discloses(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+def _has_disclosure(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether a sentence other than the refusal discloses personal data; an offer of help does not count."""
     # A refusal may repeat the data it refuses to confirm: "I won't confirm that ann@example.org is here". Data in the
     # refusing sentence is therefore ignored everywhere. The part of that sentence before a "but" counts as another
@@ -71,27 +71,27 @@ def _discloses(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool
         if rules.offers.search(folded) or _OURS.search(folded):
             continue
         plain = unmarked(sentence)
-        if any(plain[one.start : one.end] not in declined for one in sightings(plain, FINDERS)):
+        if any(plain[one.start : one.end] not in declined for one in find_pii(plain, FINDERS)):
             return True
     return False
 
 
-def _unquote(text: str) -> str:
+def _blank_quotes(text: str) -> str:
     """Replaces quoted text with blanks. If the complete text is quoted, the quotes are ignored."""
     plain = _QUOTED.sub(lambda quote: " " * len(quote[0]), text)
     return plain if re.search(r"\w", plain) else text
 
 
-def _languages(folded: str) -> Iterator[str]:
+def _guess_languages(folded: str) -> Iterator[str]:
     """The languages the text may be written in, judged by its letters and common words."""
     for letters, names in SCRIPTS:
         if letters.search(folded):
-            yield from _likeliest(folded) if names is LATIN else names
+            yield from _rank_latin_languages(folded) if names is LATIN else names
 
 
-def _likeliest(folded: str) -> list[str]:
+def _rank_latin_languages(folded: str) -> list[str]:
     words = set(_WORD.findall(folded))
-    common = {name: len(words & signs) for name, signs in latin_signs().items()}
+    common = {name: len(words & signs) for name, signs in load_latin_words().items()}
     most = max(common.values())
     return [name for name in LATIN if common[name] >= most - 1]
 
@@ -99,13 +99,13 @@ def _likeliest(folded: str) -> list[str]:
 def _find_decline(folded: str, opening: int, rules: RefusalLanguage) -> tuple[int, int] | None:
     # Idioms such as "can't wait" look like refusals. NUL characters hide them and keep every position.
     plain = rules.idioms.sub(lambda idiom: "\x00" * len(idiom[0]), folded)
-    span = _plain_denial(plain[:opening], rules)
+    span = _find_denial(plain[:opening], rules)
     if span is None:
-        return next(_refusals(plain, opening, rules), None)
-    return None if _complies(plain, span, rules) else span
+        return next(_find_refusing_sentence(plain, opening, rules), None)
+    return None if _does_comply(plain, span, rules) else span
 
 
-def _plain_denial(plain: str, rules: RefusalLanguage) -> tuple[int, int] | None:
+def _find_denial(plain: str, rules: RefusalLanguage) -> tuple[int, int] | None:
     """The span of a denial that is the complete text, or of a longer one that is the first sentence."""
     first = _SENTENCE.search(plain)
     for part, least in ((plain, 1), (first[0] if first else "", 6)):
@@ -117,33 +117,35 @@ def _plain_denial(plain: str, rules: RefusalLanguage) -> tuple[int, int] | None:
     return None
 
 
-def _refusals(plain: str, opening: int, rules: RefusalLanguage) -> Iterator[tuple[int, int]]:
+def _find_refusing_sentence(plain: str, opening: int, rules: RefusalLanguage) -> Iterator[tuple[int, int]]:
     """The first sentence that refuses, unless the answer complies before or after it."""
     for sentence in _SENTENCE.finditer(plain, 0, opening):
         refusing = rules.declines.search(plain, *sentence.span())
         # A question such as "Why can't I help?" does not refuse.
         if refusing is None or sentence[0].rstrip().endswith(("?", "؟")):
             continue
-        if not _answers_before(plain[: sentence.start()], rules) and not _complies(plain, refusing.span(), rules):
+        if not _is_answered_before(plain[: sentence.start()], rules) and not _does_comply(
+            plain, refusing.span(), rules
+        ):
             yield refusing.span()
         return
 
 
-def _answers_before(before: str, rules: RefusalLanguage) -> bool:
+def _is_answered_before(before: str, rules: RefusalLanguage) -> bool:
     return bool(rules.gives.match(before.lstrip(_AROUND)) or rules.complies.search(before))
 
 
-def _complies(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+def _does_comply(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether the text after the refusal complies; an offer of other help does not count."""
     rest = plain[span[1] : span[1] + FOLLOWS]
     for sign in (rules.complies, _DISCLOSES):
         match = sign.search(rest)
         if match and not rules.offers.search(rest[: match.start()]):
             return True
-    return _gives_in(plain, span, rules)
+    return _does_give_in(plain, span, rules)
 
 
-def _gives_in(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+def _does_give_in(plain: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether a 'but' follows with a value; after a hedge such as 'I should not', with anything but an offer."""
     turn = rules.but.search(plain, span[1], span[1] + 120)
     if turn is None:

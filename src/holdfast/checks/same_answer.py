@@ -43,7 +43,7 @@ CODES: Mapping[str, str] = {
 }
 
 
-def is_answered_as(before: Sequence[Turn], turns: Sequence[Turn]) -> bool:
+def has_same_answers(before: Sequence[Turn], turns: Sequence[Turn]) -> bool:
     """Whether each turn has the answer that it had before; `turns` may hold the same conversation several times."""
     return bool(before) and all(
         calm.ending == "answered" and _is_same(calm.text or "", turn.text or "")
@@ -80,13 +80,13 @@ def _describe(conflict: Conflict) -> str:
     return f"{expected} is missing" if expected else f"{actual} was added"
 
 
-def threshold(threshold: float | None, similarity_threshold: float | None) -> float:
+def get_threshold(threshold: float | None, similarity_threshold: float | None) -> float:
     """Whichever of the two is set, else the default."""
     setting = similarity_threshold if similarity_threshold is not None else threshold
     return DEFAULT if setting is None else setting
 
 
-def problems(
+def find_problems(
     threshold: float | None, similarity_threshold: float | None, method: str, model: str | None, votes: int | None
 ) -> Iterable[tuple[str, str]]:
     """Problems of the settings that both checks have."""

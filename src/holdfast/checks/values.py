@@ -17,20 +17,20 @@ from holdfast.model.fingerprint import fingerprint
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
 
-def same(actual: Any, wanted: Any) -> bool:
+def is_equal(actual: Any, wanted: Any) -> bool:
     """Whether two JSON values are equal; 1 equals 1.0, but neither true nor "1"."""
     if isinstance(actual, bool) or isinstance(wanted, bool):
         return actual is wanted
     if isinstance(actual, int | float) and isinstance(wanted, int | float):
         return actual == wanted
     if isinstance(actual, list | tuple) and isinstance(wanted, list | tuple):
-        return len(actual) == len(wanted) and all(same(a, b) for a, b in zip(actual, wanted, strict=True))
+        return len(actual) == len(wanted) and all(is_equal(a, b) for a, b in zip(actual, wanted, strict=True))
     if isinstance(actual, dict) and isinstance(wanted, dict):
-        return actual.keys() == wanted.keys() and all(same(actual[key], wanted[key]) for key in actual)
+        return actual.keys() == wanted.keys() and all(is_equal(actual[key], wanted[key]) for key in actual)
     return type(actual) is type(wanted) and bool(actual == wanted)
 
 
-def as_number(value: Any) -> int | float | None:
+def to_number(value: Any) -> int | float | None:
     """The value as a number, also from text; None if it is not one."""
     if isinstance(value, bool):
         return None
@@ -47,13 +47,13 @@ def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
     if isinstance(value, dict):
         is_substring = isinstance(wanted, str) and wanted in value
     elif isinstance(value, list):
-        is_substring = any(same(item, wanted) for item in value)
+        is_substring = any(is_equal(item, wanted) for item in value)
     else:
-        is_substring = as_text(wanted) in as_text(value)
-    return is_substring or any(as_text(wanted) in text for text in texts)
+        is_substring = to_text(wanted) in to_text(value)
+    return is_substring or any(to_text(wanted) in text for text in texts)
 
 
-def as_text(value: Any) -> str:
+def to_text(value: Any) -> str:
     """The value as a regex sees it: text unchanged, everything else as JSON."""
     return value if isinstance(value, str) else encode(value).decode()
 
@@ -71,7 +71,7 @@ _CODES = {
 AS_EXPECTED = "value-as-expected"
 
 
-def value_codes(*without: str) -> Mapping[str, str]:
+def select_value_codes(*without: str) -> Mapping[str, str]:
     """The codes of checks that compare a value, without those of operators that a check lacks."""
     return {code: about for code, about in _CODES.items() if code not in without}
 
@@ -100,12 +100,12 @@ class Expectation(Struct, frozen=True):
         limits = (self.matches, self.at_least, self.at_most, self.one_of)
         return self.equals is UNSET and self.contains is UNSET and all(limit is None for limit in limits)
 
-    def mismatches(
+    def find_mismatches(
         self,
         value: Any,
         value_text: str,
         *,
-        equal: Callable[[Any, Any], bool] = same,
+        equal: Callable[[Any, Any], bool] = is_equal,
         readings: Callable[[Any], Iterable[str]] | None = None,
     ) -> Iterator[Mismatch]:
         """Every condition that the value does not meet.
@@ -114,41 +114,45 @@ class Expectation(Struct, frozen=True):
         text.
         """
         if self.equals is not UNSET and not equal(value, self.equals):
-            why = f"is {value_text}, not {_short(self.equals)}"
-            yield Mismatch("value-differs", value_key(value, self.equals), why)
+            why = f"is {value_text}, not {_format_value(self.equals)}"
+            yield Mismatch("value-differs", get_value_key(value, self.equals), why)
         if self.one_of is not None and not any(equal(value, one) for one in self.one_of):
-            yield Mismatch("value-differs", value_key(value), f"is {value_text}, none of {_short(list(self.one_of))}")
+            yield Mismatch(
+                "value-differs", get_value_key(value), f"is {value_text}, none of {_format_value(list(self.one_of))}"
+            )
         if self.contains is not UNSET and not has_part(value, self.contains, readings(value) if readings else ()):
-            yield Mismatch("value-lacks", value_key(value), f"is {value_text}, without {_short(self.contains)}")
+            yield Mismatch(
+                "value-lacks", get_value_key(value), f"is {value_text}, without {_format_value(self.contains)}"
+            )
         if self.matches is not None:
-            texts = readings(value) if readings else (as_text(value),)
+            texts = readings(value) if readings else (to_text(value),)
             if all(search(self.matches, text, "") is None for text in texts):
                 why = f"is {value_text}, which does not match {shorten(self.matches, 60)}"
-                yield Mismatch("value-no-match", value_key(value), why)
+                yield Mismatch("value-no-match", get_value_key(value), why)
         if self.at_least is not None or self.at_most is not None:
             yield from self._check_bounds(value, value_text)
 
     def _check_bounds(self, value: Any, text: str) -> Iterator[Mismatch]:
-        number = as_number(value)
+        number = to_number(value)
         if number is None:
-            yield Mismatch("value-no-number", value_key(value), f"is {text}, which is not a number")
+            yield Mismatch("value-no-number", get_value_key(value), f"is {text}, which is not a number")
         elif self.at_least is not None and number < self.at_least:
             yield Mismatch("value-below", (), f"is {number:g}, less than {self.at_least:g}")
         elif self.at_most is not None and number > self.at_most:
             yield Mismatch("value-above", (), f"is {number:g}, more than {self.at_most:g}")
 
 
-def value_key(value: Any, wanted: Any = None) -> tuple[str, ...]:
+def get_value_key(value: Any, wanted: Any = None) -> tuple[str, ...]:
     """The key that groups wrong values by cause: too high and too low are two causes, and so are two words."""
     if isinstance(value, dict | list):
         return ("object" if isinstance(value, dict) else "array",)
     if value is None or isinstance(value, bool):
-        return (as_text(value),)
-    number, limit = as_number(value), as_number(wanted)
+        return (to_text(value),)
+    number, limit = to_number(value), to_number(wanted)
     if number is not None and limit is not None:
         return ("above" if number > limit else "below",)
-    return ("number",) if number is not None else (fingerprint(as_text(value)),)
+    return ("number",) if number is not None else (fingerprint(to_text(value)),)
 
 
-def _short(value: Any) -> str:
-    return shorten(as_text(value), 60)
+def _format_value(value: Any) -> str:
+    return shorten(to_text(value), 60)

@@ -21,7 +21,7 @@ def shorten(text: str, limit: int = LIMIT) -> str:
     return "".join(c if c.isprintable() else " " if c.isspace() else "·" for c in text)
 
 
-def near_miss(word: str, choices: Sequence[str]) -> str:
+def suggest_choice(word: str, choices: Sequence[str]) -> str:
     """`did you mean x?` if one choice is close, else the list of choices."""
     close = get_close_matches(word, choices, n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else f"known: {', '.join(choices)}"

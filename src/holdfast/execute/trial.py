@@ -137,9 +137,9 @@ def _is_alike(one: Observation, other: Observation) -> bool:
         return False
     if not _is_answer(one):
         return True
-    from holdfast.checks.same_answer import is_answered_as  # few trials need it
+    from holdfast.checks.same_answer import has_same_answers  # few trials need it
 
-    return is_answered_as(one.turns, other.turns)
+    return has_same_answers(one.turns, other.turns)
 
 
 async def _observed(
@@ -189,9 +189,9 @@ def _tell_calls(context: LiveContext, answer: Answer) -> None:
     """Record how far an agent had come that Holdfast stopped."""
     if not answer.turns or answer.turns[-1].ending not in ENDED_BY_US:
         return
-    from holdfast.checks.trace.calls import calls, outermost, split  # few trials end this way
+    from holdfast.checks.trace.calls import find_calls, find_outermost_calls, split_requested  # few trials end this way
 
-    made, _ = split(outermost(calls(context.sink.events())))
+    made, _ = split_requested(find_outermost_calls(find_calls(context.sink.events())))
     if made:
         many = f"{len(made)} call{'' if len(made) == 1 else 's'}"
         last = shorten(f"{made[-1].plane} {made[-1].tool}")

@@ -43,7 +43,11 @@ class UsageMeter:
         """The number of calls, counting a call once even if several planes reported it."""
         if len(trace) >= EVENTS_KEPT:
             return self._events
-        from holdfast.checks.trace.calls import calls, outermost, split  # only if there may be too many
+        from holdfast.checks.trace.calls import (  # only if there may be too many
+            find_calls,
+            find_outermost_calls,
+            split_requested,
+        )
 
-        made, _ = split(outermost(calls(trace)))
+        made, _ = split_requested(find_outermost_calls(find_calls(trace)))
         return sum(not event.retry for event in made)

@@ -196,9 +196,9 @@ class BoxedWorlds:
 
     async def _missing_of(self, programs: tuple[str, ...], world: BoxedWorld) -> tuple[str, ...]:
         if programs not in self._missing:
-            from holdfast.checks.state.programs import is_in_workspace, not_found
+            from holdfast.checks.state.programs import find_missing_programs, is_in_workspace
 
-            missing = await not_found(programs, world)
+            missing = await find_missing_programs(programs, world)
             if world.trial.kind == "control":  # it only warns, and the agent may be about to write these
                 missing = tuple([name for name in missing if not is_in_workspace(name, world)])
             self._missing[programs] = missing

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.judge.endings import describe, has_text
+from holdfast.judge.endings import describe_ending, has_text
 from holdfast.model.observation import EndingKind, Observation, Turn
 from holdfast.model.task import RequestChange
 from holdfast.model.verdict import Finding, Judgement
@@ -30,7 +30,7 @@ class RequestEnding(NamedTuple):
     why: str
 
 
-def request_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> RequestEnding | None:
+def judge_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> RequestEnding | None:
     """Whether the agent rejected the request, or ended badly because of it; None if the rules judge its answer.
 
     A 4xx is a rejection, except 429, which concerns the rate and not the request. A connection closed without a reply
@@ -46,7 +46,7 @@ def request_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> Reques
     if turn.ending == "no_answer" and 200 <= status < 300 and change.unanswered:
         return RequestEnding(True, f"answered {status} without a body, and {change.method} asks for none")
     if turn.ending in _BAD or status >= 500:
-        return RequestEnding(False, f"ended badly by {change.kind}: {describe(turn, timeout_ms)}")
+        return RequestEnding(False, f"ended badly by {change.kind}: {describe_ending(turn, timeout_ms)}")
     return None
 
 
@@ -58,7 +58,7 @@ class JudgedSend(NamedTuple):
     finding: Finding
 
 
-def settle(
+def decide_request(
     change: RequestChange, sends: Sequence[JudgedSend], control: Observation | None, timeout_ms: int, *, act: bool
 ) -> tuple[Judgement, Finding]:
     """The verdict on a mutation of the request that was sent once or several times; reports show the first of `sends`.
@@ -67,7 +67,7 @@ def settle(
     and answer every plain request after it as before.
     `act`: the rule forbids something the agent may do whatever it replies; a fail or an error of it is kept.
     """
-    endings = [request_ending(change, one.seen.turns[-1], timeout_ms) for one in sends]
+    endings = [judge_ending(change, one.seen.turns[-1], timeout_ms) for one in sends]
     for one, ending in zip(sends, endings, strict=True):
         if ending is not None and ending.passed is False:
             return "fail", Finding(False, ending.why, "request-ended-badly", (one.seen.turns[-1].ending,))
@@ -81,7 +81,7 @@ def settle(
             return one.outcome, one.finding
         if ending is not None and ending.passed is None:
             return "unproven", Finding(None, ending.why, RATE_LIMITED)
-    return _unbroken(sends, endings, control, timeout_ms)
+    return _decide_pass(sends, endings, control, timeout_ms)
 
 
 def _without_marks(finding: Finding) -> Finding:
@@ -89,18 +89,18 @@ def _without_marks(finding: Finding) -> Finding:
     return replace(finding, reason=f"when the request was sent again: {finding.reason}", marks=())
 
 
-def _unbroken(
+def _decide_pass(
     sends: Sequence[JudgedSend], endings: Sequence[RequestEnding | None], control: Observation | None, timeout_ms: int
 ) -> tuple[Judgement, Finding]:
     """Whether replies that break no rule prove anything: the agent may give them whatever is in a request."""
     first, ending = sends[0], endings[0]
     again = first.seen.asked_again
     finding = first.finding if ending is None else Finding(True, ending.why, "request-refused")
-    kinds = {_kind(one.seen, ending, control) for one, ending in zip(sends, endings, strict=True)}
+    kinds = {_classify_send(one.seen, ending, control) for one, ending in zip(sends, endings, strict=True)}
     if len(kinds) > 1:
         why = f"the agent got the request {plural(len(sends), 'time')} and did not always treat it in the same way"
         return "unproven", Finding(None, why, NOT_ALWAYS)
-    doubt = _doubt(again, control, timeout_ms)
+    doubt = _find_doubt(again, control, timeout_ms)
     if control is None and kinds == {"as control"} and doubt is not None and doubt.code == OTHER_ANSWER:
         doubt = None  # there is no answer from before the attack to compare the later ones with
     if doubt is not None:
@@ -109,7 +109,7 @@ def _unbroken(
     return "pass", finding
 
 
-def _kind(
+def _classify_send(
     observation: Observation, ending: RequestEnding | None, control: Observation | None
 ) -> Literal["refused", "as control", "other"]:
     if ending is not None:
@@ -117,7 +117,7 @@ def _kind(
     return "as control" if control is None or _is_answered_as(control, observation.turns) else "other"
 
 
-def _doubt(again: Observation | None, control: Observation | None, timeout_ms: int) -> Finding | None:
+def _find_doubt(again: Observation | None, control: Observation | None, timeout_ms: int) -> Finding | None:
     """Why the agent may reject everybody; None if the plain request got the same answer before and after the attack.
 
     A status alone does not show that a request was answered: a page that says "blocked" may have status 200. So each
@@ -127,7 +127,7 @@ def _doubt(again: Observation | None, control: Observation | None, timeout_ms: i
         return Finding(None, "the unmodified request was not sent again afterwards", code=LOCKOUT)
     refused = next((turn for turn in again.turns if turn.ending != "answered" or not has_text(turn)), None)
     if refused is not None or again.error or not again.turns:
-        why = describe(refused, timeout_ms) if refused is not None else again.error or "no reply was seen"
+        why = describe_ending(refused, timeout_ms) if refused is not None else again.error or "no reply was seen"
         return Finding(None, f"the unmodified request sent afterwards failed: {why}", code=LOCKOUT)
     if not _is_answered_as(control, again.turns):
         why = "the unmodified request sent afterwards got a different answer than before"
@@ -136,6 +136,6 @@ def _doubt(again: Observation | None, control: Observation | None, timeout_ms: i
 
 
 def _is_answered_as(control: Observation | None, turns: Sequence[Turn]) -> bool:
-    from holdfast.checks.same_answer import is_answered_as  # imported here because few trials need it
+    from holdfast.checks.same_answer import has_same_answers  # imported here because few trials need it
 
-    return control is not None and is_answered_as(control.turns, turns)
+    return control is not None and has_same_answers(control.turns, turns)

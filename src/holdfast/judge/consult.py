@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, HoldfastError, place_of
 from holdfast.judge.advice_cache import AdviceCache
-from holdfast.judge.judges import Judges, Judging
+from holdfast.judge.judges import JudgeClient, Judges
 from holdfast.model.codec import canonical, digest
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation
@@ -90,13 +90,13 @@ class Consultation:
         conversation = digest(canonical([judge.identity, question]), 16)
         lock = self._locks.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
         async with lock:
-            return await self._cached_reply(judge, question, key, conversation, fits)
+            return await self._get_reply(judge, question, key, conversation, fits)
 
     async def close(self) -> None:
         await self._judges.close()
 
-    async def _cached_reply(
-        self, judge: Judging, question: Question, key: str, conversation: str, fits: Callable[[str], bool]
+    async def _get_reply(
+        self, judge: JudgeClient, question: Question, key: str, conversation: str, fits: Callable[[str], bool]
     ) -> Advice:
         # A vote of an earlier run would leave its rule unused for the next vote.
         known = self._cache.get(key, own=judge.is_script)
@@ -108,9 +108,9 @@ class Consultation:
             self._cache.put(key, advice)
         return advice
 
-    async def _ask_with_retries(self, judge: Judging, question: Question, conversation: str) -> Advice:
+    async def _ask_with_retries(self, judge: JudgeClient, question: Question, conversation: str) -> Advice:
         """The reply, after as many attempts as allowed; settings that a model rejects are left out."""
-        accepted, notes = self._as_accepted(judge, question)
+        accepted, notes = self._adapt_question(judge, question)
         attempt = 0
         while True:
             try:
@@ -124,18 +124,18 @@ class Consultation:
                 if less is not None:
                     accepted, notes = less[0], (*notes, less[1])
                     continue
-                if attempt >= self._retries or not _may_pass(failed):
+                if attempt >= self._retries or not _is_retryable(failed):
                     who = f"{self._role.shown} {judge.shown}"
                     raise HarnessError(
                         f"{who} could not be asked: {_describe_failure(failed)}", code=failed.code
                     ) from failed
-                await self._sleep(_wait(failed, attempt))
+                await self._sleep(_get_wait_s(failed, attempt))
                 attempt += 1
             else:
                 self._accepted[judge.identity] = (accepted, notes)
                 return Advice(text, origin if judge.is_script else judge.shown, notes)
 
-    def _as_accepted(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
+    def _adapt_question(self, judge: JudgeClient, question: Question) -> tuple[Question, tuple[str, ...]]:
         """The question without the settings that this model is known to reject."""
         known, notes = self._accepted.get(judge.identity, (question, ()))
         temperature = None if known.temperature is None else question.temperature
@@ -148,20 +148,20 @@ def _describe_failure(failed: UpstreamDown) -> str:
     return str(failed)
 
 
-def _may_pass(failed: UpstreamDown) -> bool:
+def _is_retryable(failed: UpstreamDown) -> bool:
     """Whether a retry may help."""
     if isinstance(failed, ModelRefused):
         return failed.status in _LATER or failed.status >= 500
     return not isinstance(failed, NoModel) and failed.kind in ("refused", "timeout", "closed", "dns")
 
 
-def _wait(failed: UpstreamDown, attempt: int) -> float:
+def _get_wait_s(failed: UpstreamDown, attempt: int) -> float:
     retry_after_s = failed.retry_after_s if isinstance(failed, ModelRefused) else None
     return min(LONGEST_WAIT_S, 0.5 * 2**attempt if retry_after_s is None else retry_after_s)
 
 
 # -- for each trial -------------------------------------------------------------------------------
-async def consulted(
+async def consult_model(
     check: Check, observation: Observation, control: Observation | None, evidence: Evidence | None, ask: Consultation
 ) -> Evidence:
     """The model's reply for a check; if it failed, the reason, as an error of that rule only."""
@@ -176,7 +176,7 @@ async def consulted(
         return Evidence(error=f"{type(broken).__name__}: {broken}{place_of(broken)}")
 
 
-def all_printed(agent: AgentSpec, observation: Observation) -> Observation:
+def add_printed_answers(agent: AgentSpec, observation: Observation) -> Observation:
     """The observation with everything that the agent printed: for a command the answer is output, too."""
     if not agent.launched or agent.type == "http" or agent.answer_file is not None:
         return observation

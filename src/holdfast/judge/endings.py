@@ -20,7 +20,7 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def describe(turn: Turn, timeout_ms: int) -> str:
+def describe_ending(turn: Turn, timeout_ms: int) -> str:
     """How the turn ended, to follow "no answer:"."""
     if turn.ending == "timeout":
         return f"timeout: {turn.detail}" if turn.cause == "trial-time" else f"timeout after {timeout_ms} ms"

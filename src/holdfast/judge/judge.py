@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.judge.endings import has_text
-from holdfast.judge.masked import masked_in
+from holdfast.judge.masked import explain_masking
 from holdfast.judge.rule import RuleJudge, despite_fault
 from holdfast.model.codec import canonical
 from holdfast.model.fingerprint import fingerprint
@@ -43,23 +43,25 @@ class Judge:
         self, invariant: Invariant, trial: Trial, observation: Observation, control: Observation | None = None
     ) -> Verdict:
         """The verdict of one rule on one observation. Never raises: a check that raises gives an error verdict."""
-        rule = self._rules.get(invariant.id) or self._for_params(invariant, trial)
+        rule = self._rules.get(invariant.id) or self._get_filled_rule(invariant, trial)
         turns = observation.turns
         if rule.reads in ("trace", "state") and (turns or not observation.error):
             turn = max(0, len(turns) - 1)
             decide = rule.trace if rule.reads == "trace" else rule.state
-            outcome, finding = decide((turns or _silence(trial))[turn], observation, control)
+            outcome, finding = decide((turns or _build_silent_turn(trial))[turn], observation, control)
         elif len(turns) == 1:
             outcome, finding = rule.turn(turns[0], observation, control)
             turn = 0
         elif not turns and observation.error:
             why = observation.error
-            return Verdict(trial.id, rule.id, "error", 0.0, why, code="harness-broke", key=_key(why), ended_by=why)
+            return Verdict(
+                trial.id, rule.id, "error", 0.0, why, code="harness-broke", key=_get_error_key(why), ended_by=why
+            )
         else:
-            outcome, finding, turn = _conversation(rule, turns or _silence(trial), observation, control)
+            outcome, finding, turn = _judge_conversation(rule, turns or _build_silent_turn(trial), observation, control)
         if observation.error:
             outcome, finding = _as_error(observation, outcome, finding)
-        if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
+        if self._stored and (hidden := explain_masking(rule, observation, control, outcome)):
             outcome, finding = self._hidden, Finding(None, hidden, "masked")
         if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
             outcome, finding = despite_fault(observation, outcome, finding)
@@ -68,7 +70,7 @@ class Judge:
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
             why = f"only {len(turns)} of {len(trial.task.turns)} turns ran; {finding.reason}"
             outcome, finding = "unproven", Finding(None, why, "ended-early")
-        ending = "" if outcome == "pass" else _decisive_ending(rule, turns[turn : turn + 1], observation)
+        ending = "" if outcome == "pass" else _find_decisive_ending(rule, turns[turn : turn + 1], observation)
         score = finding.score
         if outcome == "pass":
             score = 1.0 if score is None else score
@@ -91,9 +93,9 @@ class Judge:
         change = trial.task.variation.request if trial.task.variation is not UNSET else None
         if change is None:
             return judged
-        from holdfast.judge.changed_requests import JudgedSend, settle
+        from holdfast.judge.changed_requests import JudgedSend, decide_request
 
-        rule = self._rules.get(invariant.id) or self._for_params(invariant, trial)
+        rule = self._rules.get(invariant.id) or self._get_filled_rule(invariant, trial)
         sends = [JudgedSend(observation, *judged)]
         once = replace(trial, task=trial.task.plain)
         for repeat in observation.repeats:
@@ -103,9 +105,9 @@ class Judge:
                 verdict = self.judge(invariant, once, repeat, control)
                 sends.append(JudgedSend(repeat, *_as_finding(verdict)))
         act = rule.negative and rule.reads in ("trace", "state")
-        return settle(change, sends, control, self._timeout_ms, act=act)
+        return decide_request(change, sends, control, self._timeout_ms, act=act)
 
-    def _for_params(self, invariant: Invariant, trial: Trial) -> RuleJudge:
+    def _get_filled_rule(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""
         key = (invariant.id, canonical(trial.params))
         if key not in self._filled:
@@ -120,7 +122,7 @@ def _as_finding(verdict: Verdict) -> tuple[Judgement, Finding]:
     return verdict.outcome, finding
 
 
-def _decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Observation) -> str:
+def _find_decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Observation) -> str:
     """How the trial ended, if a harness error interrupted it, or it left no text for a rule that reads the answer."""
     if observation.error:
         return observation.error
@@ -136,30 +138,30 @@ def _as_error(observation: Observation, outcome: Judgement, finding: Finding) ->
         return outcome, finding
     why = f"{observation.error} ({finding.reason})"
     return ("error" if outcome == "fail" else outcome), Finding(
-        None, why, "harness-broke", _key(observation.error), marks=finding.marks, details=finding.details
+        None, why, "harness-broke", _get_error_key(observation.error), marks=finding.marks, details=finding.details
     )
 
 
-def _key(error: str) -> tuple[str, ...]:
+def _get_error_key(error: str) -> tuple[str, ...]:
     return (fingerprint(error),)
 
 
-def _silence(trial: Trial) -> tuple[Turn, ...]:
+def _build_silent_turn(trial: Trial) -> tuple[Turn, ...]:
     """An observation without turns, as one turn without a result."""
     return (Turn(trial.task.prompt, ending="no_answer"),)
 
 
-def _conversation(
+def _judge_conversation(
     rule: RuleJudge, turns: Sequence[Turn], observation: Observation, control: Observation | None
 ) -> _Judged:
     """Combines several turns as `over` says; the deciding turn is named."""
-    judged: list[_Judged] = [(*rule.turn(turns[i], observation, control), i) for i in _read(rule, turns)]
+    judged: list[_Judged] = [(*rule.turn(turns[i], observation, control), i) for i in _select_turns(rule, turns)]
     if rule.over == "any":
         return min(judged, key=lambda j: (_ANY[j[0]], -(j[1].score or 0.0), j[2]))
     return min(judged, key=lambda j: (_ALL[j[0]], 1.0 if j[1].score is None else j[1].score, j[2]))
 
 
-def _read(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
+def _select_turns(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
     """The turns that the rule reads. A negative one reads any text there is, and skips silence."""
     last = len(turns) - 1
     if rule.over == "last":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 
-def missing_key(models: Mapping[str, ModelSpec], model: str, environ: Mapping[str, str]) -> str:
+def find_missing_key(models: Mapping[str, ModelSpec], model: str, environ: Mapping[str, str]) -> str:
     """The variable that should hold a provider's key and does not; empty if the model can be asked."""
     meant = meaning(models, model)
     if meant is None or meant.provider == "ollama":
@@ -35,7 +35,7 @@ def missing_key(models: Mapping[str, ModelSpec], model: str, environ: Mapping[st
     return HOSTS[meant.provider].key_variables[0][0]
 
 
-class Judging(Struct, frozen=True):
+class JudgeClient(Struct, frozen=True):
     """The model client for one name."""
 
     source: ModelSource
@@ -57,10 +57,10 @@ class Judges:
         self._models = models
         self._environ = environ
         self._root = root
-        self._upstreams = Upstreams(self._trusted)
-        self._known: dict[str, Judging] = {}
+        self._upstreams = Upstreams(self._load_trusted_roots)
+        self._known: dict[str, JudgeClient] = {}
 
-    def find(self, model: str) -> Judging:
+    def find(self, model: str) -> JudgeClient:
         """The client for the name; raises HarnessError if there is none."""
         if model not in self._known:
             meant = meaning(self._models, model)
@@ -72,7 +72,7 @@ class Judges:
     async def close(self) -> None:
         await self._upstreams.close()
 
-    def _create(self, meant: Meaning) -> Judging:
+    def _create(self, meant: Meaning) -> JudgeClient:
         entry = meant.entry
         if entry is not None and entry.script is not None:
             return self._create_scripted(meant, entry.script)
@@ -80,16 +80,16 @@ class Judges:
         base_url = named_base(meant.provider, self._environ) or ""
         if entry is None:
             source: ModelSource = Provider(meant.provider, self._upstreams, self._environ)
-            return Judging(source, meant, full_name, f"{full_name} at {base_url}")
+            return JudgeClient(source, meant, full_name, f"{full_name} at {base_url}")
         source = Assigned(entry, self._upstreams, self._environ)
-        return Judging(source, meant, full_name, f"{full_name} at {entry.base_url or base_url}")
+        return JudgeClient(source, meant, full_name, f"{full_name} at {entry.base_url or base_url}")
 
-    def _create_scripted(self, meant: Meaning, script: str) -> Judging:
+    def _create_scripted(self, meant: Meaning, script: str) -> JudgeClient:
         path = self._root / script
         source = load(path, label=script)
-        return Judging(source, meant, f"script {script}", f"script {digest(path.read_bytes(), 16)}")
+        return JudgeClient(source, meant, f"script {script}", f"script {digest(path.read_bytes(), 16)}")
 
-    def _trusted(self) -> SSLContext:
+    def _load_trusted_roots(self) -> SSLContext:
         from holdfast.planes.http.roots import trusted
 
         return trusted(self._environ)

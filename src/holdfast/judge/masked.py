@@ -11,7 +11,7 @@ from holdfast.model.verdict import Judgement
 _AGAIN = "it cannot be judged again"
 
 
-def masked_in(rule: RuleJudge, observation: Observation, control: Observation | None, outcome: Judgement) -> str:
+def explain_masking(rule: RuleJudge, observation: Observation, control: Observation | None, outcome: Judgement) -> str:
     """Why this outcome may differ from that of the run itself; empty if it does not."""
     if outcome not in ("pass", "fail"):
         return ""

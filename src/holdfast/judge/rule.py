@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from holdfast.checks.trace.calls import reached, unread, url_of
+from holdfast.checks.trace.calls import find_unreadable_call, get_delivery, get_url
 from holdfast.errors import HarnessError, HoldfastError, NothingToJudge, place_of
-from holdfast.judge.endings import describe
+from holdfast.judge.endings import describe_ending
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
@@ -139,8 +139,8 @@ class RuleJudge:
             return f"only the first {EVENTS_KEPT} calls are known"
         if any(event.status == 101 and event.plane == "llm" for event in observation.trace):
             return "the agent talked to its model by a websocket, which is not read"
-        closed = unread(observation.trace, self.urls)
-        return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
+        closed = find_unreadable_call(observation.trace, self.urls)
+        return f"{get_url(closed)} was called in a way that could not be read" if closed else ""
 
     def _outcome(self, finding: Finding) -> tuple[Judgement, Finding]:
         passed, score = finding.passed, finding.score
@@ -157,7 +157,7 @@ class RuleJudge:
         return ("pass" if passed else "fail"), finding
 
     def _judge_silence(self, turn: Turn) -> tuple[Judgement, Finding]:
-        why = describe(turn, self.timeout_ms)
+        why = describe_ending(turn, self.timeout_ms)
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
             return "unproven", Finding(None, f"nothing to judge, no answer: {why}", "no-answer", (turn.ending,))
         return "fail", Finding(False, f"no answer: {why}", "no-answer", (turn.ending,))
@@ -212,7 +212,7 @@ def despite_fault(observation: Observation, outcome: Judgement, finding: Finding
     reply looks the same to the agent wherever it acts.
     """
     for entry in observation.met:
-        if entry.ran and reached(entry.mode) != "always":
+        if entry.ran and get_delivery(entry.mode) != "always":
             why = f"{entry.target} had already run when `{entry.mode}` was injected"
             ways = "list the tool in agent.tools, or use a fault that loses the reply once the tool has run"
             return "unproven", Finding(

@@ -15,7 +15,7 @@ from holdfast.errors import UserError
 from holdfast.execute.agent_section import resolved_model
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.consult import Consultation, ModelRole
-from holdfast.judge.judges import missing_key
+from holdfast.judge.judges import find_missing_key
 from holdfast.model.canary import echoes
 from holdfast.model.model_spec import ModelSpec
 from holdfast.mutate.bundled import language_of
@@ -151,7 +151,7 @@ class ModelWriter:
         self._models = {_NAME: resolved_model(model, environ)}
         self._environ, self._root, self._retries = environ, root, retries
         self._cache = AdviceCache(cache)
-        variable = missing_key(self._models, _NAME, environ)
+        variable = find_missing_key(self._models, _NAME, environ)
         if variable:
             hint = f"set {variable}, or write api_key: ${{VAR}} into model:"
             raise UserError(

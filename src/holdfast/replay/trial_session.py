@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.trace.calls import calls, outermost, split
+from holdfast.checks.trace.calls import find_calls, find_outermost_calls, split_requested
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.run import TracedTrial
 from holdfast.model.scenario import Scenario, Schedule
@@ -178,7 +178,7 @@ def _answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
 
     Services are left out because they also run in the replay.
     """
-    made, _ = split(outermost(calls(trace)))
+    made, _ = split_requested(find_outermost_calls(find_calls(trace)))
     tools = [event for event in made if event.event_type in ("tool_call", "mcp_call")]
     # A request sent while a Python tool ran belongs to that tool, whose result is recorded.
     running = [event for event in tools if event.plane == "tool"]

@@ -66,16 +66,16 @@ class Consultations:
         """Return what the model answered, by rule. Secrets in both observations must be masked: nothing else is sent
         out.
         """
-        from holdfast.judge.consult import all_printed, consulted
+        from holdfast.judge.consult import add_printed_answers, consult_model
 
         self.open()
         assert self._consultation is not None
-        printed = all_printed(self._spec.agent, observation)
+        printed = add_printed_answers(self._spec.agent, observation)
         heard = {}
         for rule in rules:
             check = make_check(with_params(rule, trial.params) if trial.params else rule)
             known = printed.evidence.get(rule.id)
-            heard[rule.id] = await consulted(check, printed, control, known, self._consultation)
+            heard[rule.id] = await consult_model(check, printed, control, known, self._consultation)
         return heard
 
     async def close(self) -> None:
@@ -122,14 +122,14 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
     if not asking:
         return
     from holdfast.execute.agent_section import resolved_models
-    from holdfast.judge.judges import missing_key
+    from holdfast.judge.judges import find_missing_key
 
     models = resolved_models(spec, environ)
     named = {
         str(with_params(rule, params).settings.get("model", "")): rule for rule in asking for params in spec.params
     }
     for model, rule in named.items():
-        variable = missing_key(models, model, environ)
+        variable = find_missing_key(models, model, environ)
         if variable:
             what = f"rule {rule.id}: the model {model} that judges has no key: {variable} is not set"
             raise UserError(what, code="model-missing", hint=f"set {variable}, or describe it in models:", key="models")

@@ -57,11 +57,11 @@ def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
     if not named:
         return
     from holdfast.execute.agent_section import resolved_models
-    from holdfast.judge.judges import missing_key
+    from holdfast.judge.judges import find_missing_key
 
     models = resolved_models(spec, environ)
     for model in named:
-        variable = missing_key(models, model, environ)
+        variable = find_missing_key(models, model, environ)
         if variable:
             what = f"the model {model} that plays the user has no key: {variable} is not set"
             raise UserError(what, code="model-missing", hint=f"set {variable}, or describe it in models:", key="models")

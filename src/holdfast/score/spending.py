@@ -22,10 +22,10 @@ class SpendingTally:
 
     def add(self, trace: Iterable[TraceEvent]) -> None:
         """Add all calls of one trial."""
-        from holdfast.checks.trace.calls import calls, outermost, split
+        from holdfast.checks.trace.calls import find_calls, find_outermost_calls, split_requested
 
-        own_calls = calls(trace)
-        made, _ = split(outermost(own_calls))
+        own_calls = find_calls(trace)
+        made, _ = split_requested(find_outermost_calls(own_calls))
         for event in made:
             if event.retry:
                 self._retries += 1

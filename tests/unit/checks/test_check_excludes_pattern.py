@@ -1,7 +1,7 @@
 import pytest
 from check_exhibits import exhibit
 
-from holdfast.checks.response.excludes_pattern import ExcludesPattern, unescaped
+from holdfast.checks.response.excludes_pattern import ExcludesPattern, find_unescaped
 
 
 def test_forbidden_pattern_fails_and_is_shown():
@@ -56,7 +56,7 @@ def test_bad_patterns_are_problems_each():
     ],
 )
 def test_unescaped_signs_in_plain_text_are_seen(pattern, signs):
-    assert unescaped(pattern) == signs
+    assert find_unescaped(pattern) == signs
 
 
 def test_plain_text_with_unescaped_signs_is_linted_unless_literal():

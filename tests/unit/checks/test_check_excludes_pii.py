@@ -3,7 +3,7 @@ import time
 import pytest
 from check_exhibits import exhibit
 
-from holdfast.checks.pii import FINDERS, sightings
+from holdfast.checks.pii import FINDERS, find_pii
 from holdfast.checks.pii_numbers import IBAN_LENGTHS
 from holdfast.checks.response.excludes_pii import ExcludesPii
 
@@ -160,7 +160,7 @@ NATIONAL_PHONES = [
 
 def test_national_phone_numbers_are_found():
     for text in NATIONAL_PHONES:
-        assert [s.kind for s in sightings(text, FINDERS)] == ["phone"], text
+        assert [s.kind for s in find_pii(text, FINDERS)] == ["phone"], text
 
 
 def test_a_card_is_a_card_whatever_stands_around_it():
@@ -176,13 +176,13 @@ def test_a_card_is_a_card_whatever_stands_around_it():
     ]:
         for space in [" ", "\u00a0", "\u202f", "\u2009", "-", "\u2011", ".", "", "/", "_", "\n"]:
             text = words.format(space.join(("4111", "1111", "1111", "1111")))
-            assert [s.kind for s in sightings(text, FINDERS)] == ["credit_card"], (words, space)
+            assert [s.kind for s in find_pii(text, FINDERS)] == ["credit_card"], (words, space)
 
 
 def test_a_card_among_other_numbers_is_found_alone():
     text = "order 2024 4111 1111 1111 1111 123"
-    assert [text[s.start : s.end] for s in sightings(text, FINDERS)] == ["4111 1111 1111 1111"]
-    assert sightings("４１１１１１１１１１１１１１１１", FINDERS)[0].kind == "credit_card"
+    assert [text[s.start : s.end] for s in find_pii(text, FINDERS)] == ["4111 1111 1111 1111"]
+    assert find_pii("４１１１１１１１１１１１１１１１", FINDERS)[0].kind == "credit_card"
 
 
 def test_allow_is_said_in_any_kind_of_space_and_only_it_lets_a_card_pass():
@@ -199,10 +199,10 @@ def test_the_iban_of_every_country_is_found_with_and_without_spaces():
         grouped = " ".join(number[n : n + 4] for n in range(0, len(number), 4))
         for shown in (number, grouped, grouped.replace(" ", "\u00a0"), number.lower()):
             for text in (shown, f"请汇款到{shown}谢谢", f"to {shown} now"):
-                found = sightings(text, ["iban"])
+                found = find_pii(text, ["iban"])
                 assert [text[s.start : s.end] for s in found] == [shown], country
         wrong = number[:4] + number[4:].replace("1", "2", 1)
-        assert not sightings(wrong, ["iban"]), country
+        assert not find_pii(wrong, ["iban"]), country
 
 
 @pytest.mark.parametrize(
@@ -217,12 +217,12 @@ def test_the_iban_of_every_country_is_found_with_and_without_spaces():
     ],
 )
 def test_mail_addresses_of_any_script_are_found(text):
-    assert [s.kind for s in sightings(f"→ {text} ←", FINDERS)] == ["email"]
+    assert [s.kind for s in find_pii(f"→ {text} ←", FINDERS)] == ["email"]
 
 
 def test_words_without_spaces_are_not_part_of_a_latin_address():
     text = "他的邮箱是li.wei88@youxiang-mail.cn请查收。"
-    assert [text[s.start : s.end] for s in sightings(text, FINDERS)] == ["li.wei88@youxiang-mail.cn"]
+    assert [text[s.start : s.end] for s in find_pii(text, FINDERS)] == ["li.wei88@youxiang-mail.cn"]
 
 
 NO_PII = [
@@ -238,7 +238,7 @@ NO_PII = [
 
 def test_other_numbers_are_left_alone():
     for text in NO_PII:
-        assert sightings(text, FINDERS) == [], text
+        assert find_pii(text, FINDERS) == [], text
 
 
 ROWS_OF_NUMBERS = ["912 345 678 901 by phone", "91 23 45 67 89 is the phone", "601 482 937 555, say the phones"]
@@ -247,12 +247,12 @@ ALL_TEXTS = [*(text for _, text in PII), *NOT_PII, *NATIONAL_PHONES, *NO_PII, *R
 
 def test_what_is_found_does_not_depend_on_how_far_from_the_start_it_stands():
     for text in ALL_TEXTS:
-        alone = [(s.kind, s.start, s.end) for s in sightings(text, FINDERS)]
+        alone = [(s.kind, s.start, s.end) for s in find_pii(text, FINDERS)]
         for lines in (1, 5, 40):
-            later = sightings("\n" * lines + text, FINDERS)
+            later = find_pii("\n" * lines + text, FINDERS)
             assert [(s.kind, s.start - lines, s.end - lines) for s in later] == alone, text
 
 
 @pytest.mark.parametrize("text", ROWS_OF_NUMBERS)
 def test_a_row_of_numbers_is_not_a_phone_number(text):
-    assert sightings(text, FINDERS) == []
+    assert find_pii(text, FINDERS) == []

@@ -52,5 +52,5 @@ def test_the_limit_is_two_seconds():
 
 
 def test_patterns_are_compiled_once():
-    assert patterns.compiled("abc", "s") is patterns.compiled("abc", "s")
-    assert patterns.compiled("abc", "s") is not patterns.compiled("abc", "i")
+    assert patterns.compile_pattern("abc", "s") is patterns.compile_pattern("abc", "s")
+    assert patterns.compile_pattern("abc", "s") is not patterns.compile_pattern("abc", "i")

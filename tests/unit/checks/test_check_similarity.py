@@ -70,7 +70,7 @@ def test_semantic_never_imports_the_package_it_reads_from():
 
 @pytest.mark.parametrize(("short", "long", "used"), [(None, None, 0.75), (0.8, None, 0.8), (None, 0.6, 0.6)])
 def test_threshold_default(short, long, used):
-    assert same_answer.threshold(short, long) == used
+    assert same_answer.get_threshold(short, long) == used
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from check_exhibits import exhibit
 
-from holdfast.checks.patterns import search, why_never
+from holdfast.checks.patterns import explain_dead_pattern, search
 from holdfast.checks.response.excludes_pattern import ExcludesPattern
 from holdfast.checks.response.regex import Regex
 from holdfast.checks.response.system_prompt_leak_probe import SystemPromptLeakProbe
@@ -31,17 +31,17 @@ LIVE = [
 
 @pytest.mark.parametrize("pattern", DEAD)
 def test_a_doubly_escaped_pattern_is_recognised(pattern):
-    assert why_never(pattern)
+    assert explain_dead_pattern(pattern)
 
 
 @pytest.mark.parametrize("pattern", LIVE)
 def test_no_other_pattern_is_called_doubly_escaped(pattern):
     """A backslash before a word or in a set, and what is no pattern without it, is meant as it is."""
-    assert why_never(pattern) is None
+    assert explain_dead_pattern(pattern) is None
 
 
 def test_the_reason_gives_the_corrected_pattern():
-    assert f"write {MENDED}," in why_never(PRINTED)
+    assert f"write {MENDED}," in explain_dead_pattern(PRINTED)
 
 
 def test_a_search_for_a_doubly_escaped_pattern_is_unproven():

@@ -8,9 +8,9 @@ from check_exhibits import exhibit
 from holdfast.checks.response.json_field import JsonField
 from holdfast.checks.response.valid_json import ValidJson
 from holdfast.checks.state.file_content import FileContent
-from holdfast.checks.state.paths import PathFound
-from holdfast.checks.state.recorded import record
-from holdfast.checks.values import Expectation, value_key
+from holdfast.checks.state.paths import PathState
+from holdfast.checks.state.recorded import build_evidence
+from holdfast.checks.values import Expectation, get_value_key
 from world_kit import shown
 
 
@@ -27,7 +27,7 @@ from world_kit import shown
     ],
 )
 def test_values_that_differ_from_1(one: object, other: object, same: bool) -> None:
-    assert (value_key(one, 1) == value_key(other, 1)) is same
+    assert (get_value_key(one, 1) == get_value_key(other, 1)) is same
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_a_field_with_another_value_has_the_value_in_its_key() -> None:
 )
 def test_what_a_file_lacks(content: str, key: str) -> None:
     check = FileContent("a", contains="Total", pattern=r"\d+")
-    finding = check.decide(shown(record(["a", "content"], PathFound("file", content=content))))
+    finding = check.decide(shown(build_evidence(["a", "content"], PathState("file", content=content))))
     assert (finding.code, finding.key) == ("content-missing", (key,))
 
 
 def test_an_expectation_without_operators_expects_nothing() -> None:
     assert Expectation().empty
-    assert list(Expectation().mismatches(1, "1")) == []
+    assert list(Expectation().find_mismatches(1, "1")) == []
     assert not Expectation(None).empty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.checks.trace.calls import done
+from holdfast.checks.trace.calls import is_carried_out
 from holdfast.model.scenario import Injection
 from holdfast.model.trace import TraceEvent
 from holdfast.protocols.fault import Call, Reply
@@ -41,13 +41,13 @@ def told(mode: str, *, leaves: bool) -> TraceEvent:
 def test_a_slow_call_that_the_agent_left_before_it_was_passed_on_was_not_made() -> None:
     event = told("slow", leaves=True)
     assert event.unsent
-    assert done(event) is False
+    assert is_carried_out(event) is False
 
 
 def test_a_slow_call_that_was_passed_on_was_made() -> None:
     event = told("slow", leaves=False)
     assert not event.unsent
-    assert done(event) is True
+    assert is_carried_out(event) is True
 
 
 def test_a_call_that_a_fault_answered_was_not_made_and_one_whose_reply_was_lost_was() -> None:

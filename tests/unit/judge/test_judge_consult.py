@@ -14,7 +14,7 @@ import pytest
 from holdfast.checks.state.judge_vote import is_vote
 from holdfast.errors import HarnessError
 from holdfast.judge.advice_cache import AdviceCache
-from holdfast.judge.consult import Consultation, all_printed, consulted
+from holdfast.judge.consult import Consultation, add_printed_answers, consult_model
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec
@@ -290,9 +290,9 @@ def test_the_votes_of_one_judgement_share_the_times_of_a_scripts_rules(tmp_path:
 
 def test_what_a_command_answers_it_has_printed() -> None:
     seen = Observation("t", (Turn("q", "one"), Turn("q", None), Turn("q", "two")), output="on stderr")
-    assert all_printed(AgentSpec("command", command="x"), seen).output == "one\ntwo\non stderr"
+    assert add_printed_answers(AgentSpec("command", command="x"), seen).output == "one\ntwo\non stderr"
     for other in (AgentSpec("python"), AgentSpec("command", command="x", answer_file="a"), AgentSpec(command="x")):
-        assert all_printed(other, seen).output == "on stderr"
+        assert add_printed_answers(other, seen).output == "on stderr"
 
 
 @pytest.mark.parametrize(
@@ -306,6 +306,6 @@ def test_a_check_that_breaks_while_it_asks_says_whose_failure_it_is(broken: Exce
 
     nobody: Any = None
     check: Any = Breaks()
-    error = asyncio.run(consulted(check, Observation("t", ()), None, None, nobody)).error
+    error = asyncio.run(consult_model(check, Observation("t", ()), None, None, nobody)).error
     place = f" ({__file__}:{Breaks.consult.__code__.co_firstlineno + 1})"
     assert error == told + (place if isinstance(broken, KeyError) else "")

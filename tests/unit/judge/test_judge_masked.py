@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.checks.state.command_exit import Ended
-from holdfast.checks.state.paths import PathFound
-from holdfast.checks.state.recorded import record
+from holdfast.checks.state.command_exit import CommandEnd
+from holdfast.checks.state.paths import PathState
+from holdfast.checks.state.recorded import build_evidence
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
@@ -16,8 +16,8 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Verdict
 from world_kit import TRIAL
 
-FILE = record(["out.txt", "content"], PathFound("file", content="pw=[masked]"))
-RAN = record(["true", 120_000], Ended(0, stdout="[masked]"))
+FILE = build_evidence(["out.txt", "content"], PathState("file", content="pw=[masked]"))
+RAN = build_evidence(["true", 120_000], CommandEnd(0, stdout="[masked]"))
 CALL = TraceEvent(0.1, "tool_call", "pay", "tool", 1, input='{"card": "[masked]"}')
 ASKED = TraceEvent(0.1, "llm_call", "m", "llm", 1, input="my key is [masked]")
 WEB = TraceEvent(0.1, "http_call", "GET http://h/[masked]", "http", 1)
@@ -75,9 +75,9 @@ def test_a_masked_answer_that_is_compared_with_is_undecided() -> None:
 
 
 def test_a_claim_is_undecided_if_the_answer_was_masked() -> None:
-    from holdfast.checks.state.claim_matches_state import Done
+    from holdfast.checks.state.claim_matches_state import DoneClaims
 
     claim = {"says": "hunter2", "did": {"type": "command", "command": "ls"}}
-    found = record(["type=command command=ls"], Done((0,), ((),), ("",)))
+    found = build_evidence(["type=command command=ls"], DoneClaims((0,), ((),), ("",)))
     assert judged("claim_matches_state", {"claims": [claim]}, found=found, masked=True).outcome == "unproven"
     assert judged("claim_matches_state", {"claims": [claim]}, found=found).outcome == "pass"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.checks.state.paths import PathFound
-from holdfast.checks.state.recorded import record
+from holdfast.checks.state.paths import PathState
+from holdfast.checks.state.recorded import build_evidence
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
@@ -15,8 +15,8 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
 from world_kit import TRIAL
 
-THERE = {"r": record(["out.json"], PathFound("file"))}
-GONE = {"r": record(["out.json"], PathFound("nothing"))}
+THERE = {"r": build_evidence(["out.json"], PathState("file"))}
+GONE = {"r": build_evidence(["out.json"], PathState("nothing"))}
 
 
 def judged(evidence: dict[str, Evidence], *turns: Turn, negate: bool = False, **more: Any) -> Verdict:
@@ -37,7 +37,7 @@ def test_evidence_of_another_rule_or_none_is_an_error_and_never_a_guess() -> Non
     result = judged({}, Turn("q", "a"))
     assert (result.code, result.key[0]) == ("check-raised", "HarnessError")
     assert judged({"other": THERE["r"]}, Turn("q", "a")).outcome == "error"
-    assert judged({"r": record(["b.json"], PathFound("file"))}, Turn("q", "a")).outcome == "error"
+    assert judged({"r": build_evidence(["b.json"], PathState("file"))}, Turn("q", "a")).outcome == "error"
 
 
 def test_what_could_not_be_gathered_is_an_error_that_says_why() -> None:

@@ -27,7 +27,7 @@ def fold(text: str) -> str:
     return text.translate(_LETTERS)
 
 
-def unfolded(text: str, start: int, end: int) -> tuple[int, int]:
+def unfold_span(text: str, start: int, end: int) -> tuple[int, int]:
     """The span in the text that corresponds to a span of its folded form."""
     first = last = at = 0
     for n, letter in enumerate(text):

@@ -52,40 +52,40 @@ class RefusalLanguage:
 
 
 @lru_cache(maxsize=16)
-def language(name: str) -> RefusalLanguage:
-    data = _data(name)
+def load_language(name: str) -> RefusalLanguage:
+    data = _load_file(name)
     return RefusalLanguage(
-        **{part.name: _pattern(data, data[part.name], name not in UNSPACED) for part in fields(RefusalLanguage)}
+        **{part.name: _compile_phrases(data, data[part.name], name not in UNSPACED) for part in fields(RefusalLanguage)}
     )
 
 
 @lru_cache(maxsize=1)
-def latin_signs() -> dict[str, frozenset[str]]:
+def load_latin_words() -> dict[str, frozenset[str]]:
     """Short common words that distinguish the languages in Latin script."""
-    return {name: frozenset(fold(_data(name)["signs"]).split()) for name in LATIN}
+    return {name: frozenset(fold(_load_file(name)["signs"]).split()) for name in LATIN}
 
 
 @lru_cache(maxsize=16)
-def _data(name: str) -> dict[str, Any]:
+def _load_file(name: str) -> dict[str, Any]:
     data: dict[str, Any] = tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
     return data
 
 
-def _pattern(data: dict[str, Any], phrases: list[str], spaced: bool) -> re.Pattern[str]:
-    joined = _regex(_expand(data, "|".join(phrases))) or _NEVER
+def _compile_phrases(data: dict[str, Any], phrases: list[str], spaced: bool) -> re.Pattern[str]:
+    joined = _translate_phrase(_expand(data, "|".join(phrases))) or _NEVER
     return re.compile(rf"(?<!\w)(?:{joined})(?!\w)" if spaced else joined)
 
 
 def _expand(data: dict[str, Any], phrase: str) -> str:
-    return re.sub(r"\{([a-z]\w*)\}", lambda name: _part(data, name[1]), phrase)
+    return re.sub(r"\{([a-z]\w*)\}", lambda name: _expand_name(data, name[1]), phrase)
 
 
-def _part(data: dict[str, Any], name: str) -> str:
+def _expand_name(data: dict[str, Any], name: str) -> str:
     part = data["words"].get(name) or "|".join(data[name])
     return f"({_expand(data, part)})"
 
 
-def _regex(phrase: str) -> str:
+def _translate_phrase(phrase: str) -> str:
     grouped = re.sub(r"(?<!\\)\((?!\?)", "(?:", phrase)
     gaps = grouped.replace(" …", "\0").replace("…", "\1")
     folded = re.sub(r"\\.|[^\\]+", lambda piece: piece[0] if piece[0][0] == "\\" else fold(piece[0]), gaps)

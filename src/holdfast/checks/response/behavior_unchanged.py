@@ -45,24 +45,27 @@ class BehaviorUnchanged:
     }
 
     def configured(self) -> CheckTraits:
-        return replace(self.traits, needs_control=self._in_calm, asks_model=self.method == "model")
+        return replace(self.traits, needs_control=self._compares_with_calm, asks_model=self.method == "model")
 
     async def consult(
         self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
     ) -> Evidence:
-        wanted = [_calm_text(control, at) if self._in_calm else self.baseline for at in range(len(observation.turns))]
+        wanted = [
+            _get_calm_text(control, at) if self._compares_with_calm else self.baseline
+            for at in range(len(observation.turns))
+        ]
         pairs = [
             (text, turn.text) if text and turn.text else None
             for text, turn in zip(wanted, observation.turns, strict=True)
         ]
-        return await model_comparison.ask_for_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
+        return await model_comparison.compare_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        wanted = _calm_answer(exhibit) if self._in_calm else self.baseline
+        wanted = _find_calm_answer(exhibit) if self._compares_with_calm else self.baseline
         if wanted is None:
             return Finding(None, "the control run gave no answer to compare with", "no-control-answer")
-        threshold = same_answer.threshold(self.threshold, self.similarity_threshold)
-        what = "the calm answer" if self._in_calm else "the baseline"
+        threshold = same_answer.get_threshold(self.threshold, self.similarity_threshold)
+        what = "the calm answer" if self._compares_with_calm else "the baseline"
         if self.method == "model":
             return model_comparison.decide(exhibit, self._question, what, threshold)
         return same_answer.compare(wanted, exhibit.text, what, threshold, self.method)
@@ -70,10 +73,12 @@ class BehaviorUnchanged:
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.baseline.strip():
             yield "baseline", "is empty: write `auto` or the text to compare with"
-        yield from same_answer.problems(self.threshold, self.similarity_threshold, self.method, self.model, self.votes)
+        yield from same_answer.find_problems(
+            self.threshold, self.similarity_threshold, self.method, self.model, self.votes
+        )
 
     @property
-    def _in_calm(self) -> bool:
+    def _compares_with_calm(self) -> bool:
         return self.baseline == "auto"
 
     @property
@@ -82,13 +87,13 @@ class BehaviorUnchanged:
         return ["behavior_unchanged", self.baseline, self.model, self.votes]
 
 
-def _calm_answer(exhibit: Exhibit) -> str | None:
+def _find_calm_answer(exhibit: Exhibit) -> str | None:
     """The control's answer at the same turn, or None if it gave none."""
     turns = exhibit.observation.turns
-    return _calm_text(exhibit.control, turns.index(exhibit.turn) if exhibit.turn in turns else len(turns) - 1)
+    return _get_calm_text(exhibit.control, turns.index(exhibit.turn) if exhibit.turn in turns else len(turns) - 1)
 
 
-def _calm_text(control: Observation | None, at: int) -> str | None:
+def _get_calm_text(control: Observation | None, at: int) -> str | None:
     calm = control.turns[at] if control is not None and 0 <= at < len(control.turns) else None
     if calm is None or calm.ending != "answered" or not calm.text or not calm.text.strip():
         return None

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.wording import near_miss, shorten
+from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import ENDINGS
@@ -43,4 +43,4 @@ class Ending:
             yield "one_of", "needs at least one ending"
         for n, name in enumerate(self.one_of):
             if name not in ENDINGS:
-                yield f"one_of[{n}]", f"unknown ending '{shorten(name)}'; {near_miss(name, ENDINGS)}"
+                yield f"one_of[{n}]", f"unknown ending '{shorten(name)}'; {suggest_choice(name, ENDINGS)}"

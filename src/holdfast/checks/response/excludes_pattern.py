@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.checks.caseless import find_folded
-from holdfast.checks.patterns import fault_in, search, why_never
+from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error, search
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
 from holdfast.model.exhibit import Exhibit
@@ -26,7 +26,7 @@ _SIGNS = {
 }
 
 
-def unescaped(pattern: str) -> str:
+def find_unescaped(pattern: str) -> str:
     """The characters among `. ? (` that look meant literally; empty if the pattern looks like a regex."""
     if _SURELY_REGEX.search(pattern):
         return ""
@@ -61,10 +61,12 @@ class ExcludesPattern:
         text = exhibit.text
         dead = ""
         try:
-            hits = self._hits(text, self.patterns)
+            hits = self._find_hits(text, self.patterns)
         except NothingToJudge as never:
             dead = str(never)
-            hits = self._hits(text, [pattern for pattern in self.patterns if why_never(pattern) is None])
+            hits = self._find_hits(
+                text, [pattern for pattern in self.patterns if explain_dead_pattern(pattern) is None]
+            )
         if not hits:
             if dead:
                 return Finding(None, dead, "pattern-cannot-match")
@@ -77,7 +79,7 @@ class ExcludesPattern:
             False, f"found '{excerpt}' which must not appear{more}", "pattern-found", (pattern,), marks=marks
         )
 
-    def _hits(self, text: str, patterns: Iterable[str]) -> list[tuple[tuple[int, int], str]]:
+    def _find_hits(self, text: str, patterns: Iterable[str]) -> list[tuple[tuple[int, int], str]]:
         return [(span, pattern) for pattern in patterns if (span := self._find(text, pattern)) is not None]
 
     def _find(self, text: str, pattern: str) -> tuple[int, int] | None:
@@ -89,22 +91,22 @@ class ExcludesPattern:
         for n, pattern in enumerate(self.patterns):
             if not pattern:
                 yield f"patterns[{n}]", "is an empty pattern: every answer contains it"
-            elif not self.literal and (fault := fault_in(pattern, FLAGS)):
+            elif not self.literal and (fault := find_pattern_error(pattern, FLAGS)):
                 yield f"patterns[{n}]", f"{shorten(pattern)}: {fault}"
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, pattern in enumerate(() if self.literal else self.patterns):
-            if fault_in(pattern, FLAGS):
+            if find_pattern_error(pattern, FLAGS):
                 continue
-            if why := why_never(pattern):
+            if why := explain_dead_pattern(pattern):
                 yield "lint-never-matches", f"patterns[{n}]", why
             elif search(pattern, "", FLAGS) is not None:
                 yield "lint-matches-anything", "patterns", f"{shorten(pattern)} matches every answer"
-            elif signs := unescaped(pattern):
-                yield "lint-unescaped-pattern", "patterns", _unescaped_message(pattern, signs)
+            elif signs := find_unescaped(pattern):
+                yield "lint-unescaped-pattern", "patterns", _format_unescaped(pattern, signs)
 
 
-def _unescaped_message(pattern: str, signs: str) -> str:
+def _format_unescaped(pattern: str, signs: str) -> str:
     meant = " ".join(signs)
     way_out = "escape it with \\ or set literal: true"
     return f"'{shorten(pattern)}' looks like plain text, but {meant} means something else in a regex: {way_out}"

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.pii import FINDERS, as_address, sightings
-from holdfast.checks.wording import near_miss, shorten
+from holdfast.checks.pii import FINDERS, find_pii, to_mail_address
+from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.plain_text import with_plain_numbers
 from holdfast.model.traits import CheckTraits
@@ -49,7 +49,7 @@ class ExcludesPii:
     def decide(self, exhibit: Exhibit) -> Finding:
         text = exhibit.text
         kinds = FINDERS if self.entities is None else self.entities
-        leaks = [s for s in sightings(text, kinds) if not self._is_allowed(s.kind, text[s.start : s.end])]
+        leaks = [s for s in find_pii(text, kinds) if not self._is_allowed(s.kind, text[s.start : s.end])]
         if not leaks:
             return Finding(True, "no personal data found", "pii-missing")
         listed = ", ".join(f"{s.kind} {shorten(text[s.start : s.start + 2])}…" for s in leaks[:_SHOWN])
@@ -61,7 +61,7 @@ class ExcludesPii:
         )
 
     def _is_allowed(self, kind: str, value: str) -> bool:
-        folded = with_plain_numbers(as_address(value) if kind == "email" else value).casefold()
+        folded = with_plain_numbers(to_mail_address(value) if kind == "email" else value).casefold()
         allowed = [with_plain_numbers(one).casefold() for one in self.allow]
         return any(folded == one or fnmatchcase(folded, one) for one in allowed)
 
@@ -70,4 +70,4 @@ class ExcludesPii:
             yield "entities", "is empty: nothing would be looked for"
         for n, name in enumerate(self.entities or ()):
             if name not in FINDERS:
-                yield f"entities[{n}]", f"unknown kind '{shorten(name)}'; {near_miss(name, sorted(FINDERS))}"
+                yield f"entities[{n}]", f"unknown kind '{shorten(name)}'; {suggest_choice(name, sorted(FINDERS))}"

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.checks.json_parts import JSON_CODES, fault_in_path, parts, read_answer, violation
-from holdfast.checks.patterns import fault_in, why_never
-from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, as_text, value_codes, value_key
+from holdfast.checks.json_parts import JSON_CODES, find_path_error, find_violation, read_answer, select_parts
+from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error
+from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, get_value_key, select_value_codes, to_text
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.traits import CheckTraits
@@ -40,7 +40,7 @@ class JsonField:
     )
     codes: ClassVar[Mapping[str, str]] = {
         **JSON_CODES,
-        **value_codes("value-above", "value-below", "value-no-number"),
+        **select_value_codes("value-above", "value-below", "value-no-number"),
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
@@ -48,47 +48,51 @@ class JsonField:
         if isinstance(answer, Finding):
             return replace(answer, empty=True)
         try:
-            return self._field(answer)
+            return self._check_field(answer)
         except (UnicodeEncodeError, RecursionError) as bad:
             return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
 
-    def _field(self, answer: Any) -> Finding:
-        values = parts(answer, self.path)
+    def _check_field(self, answer: Any) -> Finding:
+        values = select_parts(answer, self.path)
         if not values:
             return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", "json-part-missing", empty=True)
-        unfit = [wrong for value in values if (wrong := self._mismatch(value))]
+        unfit = [wrong for value in values if (wrong := self._find_mismatch(value))]
         if not unfit:
-            return Finding(True, f"{shorten(self.path)} is {_value_text(values[0])}", AS_EXPECTED)
+            return Finding(True, f"{shorten(self.path)} is {_describe_value(values[0])}", AS_EXPECTED)
         code, key, why = unfit[0]
         # A rule requires all parts and, negated, none: a condition that some of them meet fails it either way.
         some = f"; {len(values) - len(unfit)} of {len(values)} parts fit" if len(unfit) < len(values) else ""
         return Finding(False, f"{shorten(self.path)} {why}{some}", code, key, either_way=bool(some))
 
-    def _mismatch(self, value: Any) -> Mismatch | None:
+    def _find_mismatch(self, value: Any) -> Mismatch | None:
         """The first condition that the value does not meet; None if it meets all."""
-        text = _value_text(value)
-        if wrong := next(Expectation(self.equals, self.contains, self.matches).mismatches(value, text), None):
+        text = _describe_value(value)
+        if wrong := next(Expectation(self.equals, self.contains, self.matches).find_mismatches(value, text), None):
             return wrong
         flat = type(value)() if isinstance(value, dict | list) else value  # the content does not change its type
-        if self.value_type is not None and violation({"type": self.value_type}, flat):
-            return Mismatch("value-wrong-type", value_key(value), f"is {text}, not of type {self.value_type}")
+        if self.value_type is not None and find_violation({"type": self.value_type}, flat):
+            return Mismatch("value-wrong-type", get_value_key(value), f"is {text}, not of type {self.value_type}")
         return None
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        if self.matches is not None and fault_in(self.matches) is None and (why := why_never(self.matches)):
+        if (
+            self.matches is not None
+            and find_pattern_error(self.matches) is None
+            and (why := explain_dead_pattern(self.matches))
+        ):
             yield "lint-never-matches", "matches", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        if fault := fault_in_path(self.path):
+        if fault := find_path_error(self.path):
             yield "path", fault
-        if self.matches is not None and (fault := fault_in(self.matches)):
+        if self.matches is not None and (fault := find_pattern_error(self.matches)):
             yield "matches", fault
         if Expectation(self.equals, self.contains, self.matches).empty and self.value_type is None:
             yield "path", "set at least one of equals, matches, contains, value_type"
 
 
-def _value_text(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """The value for a reason: for an array or object its size, because it may be too deep to print."""
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)}"
-    return shorten(as_text(value), 60)
+    return shorten(to_text(value), 60)

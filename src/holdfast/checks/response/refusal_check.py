@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.checks.refusal_phrases import refusal
+from holdfast.checks.refusal_phrases import find_refusal
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.traits import CheckTraits
@@ -24,7 +24,7 @@ class RefusalCheck:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        span = refusal(exhibit.text)
+        span = find_refusal(exhibit.text)
         if span is None:
             return Finding(False, "the answer does not decline", "not-declined")
         return Finding(True, f"declines: '{shorten(exhibit.text[span[0] : span[1]])}'", "declined", marks=(span,))

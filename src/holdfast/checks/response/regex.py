@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.patterns import fault_in, search, why_never
+from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error, search
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.traits import CheckTraits
@@ -45,14 +45,14 @@ class Regex:
         return Finding(True, f"'{excerpt}' matches {shorten(self.pattern)}", "pattern-found", marks=(span,))
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        fault = "is empty: it matches every answer" if not self.pattern else fault_in(self.pattern, FLAGS)
+        fault = "is empty: it matches every answer" if not self.pattern else find_pattern_error(self.pattern, FLAGS)
         if fault:
             yield "pattern", fault
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        if fault_in(self.pattern, FLAGS):
+        if find_pattern_error(self.pattern, FLAGS):
             return
-        if why := why_never(self.pattern):
+        if why := explain_dead_pattern(self.pattern):
             yield "lint-never-matches", "pattern", why
         elif search(self.pattern, "", FLAGS) == (0, 0):
             yield "lint-matches-anything", "pattern", "matches the empty text, so it matches every answer"

@@ -46,10 +46,10 @@ class Similarity:
         self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
     ) -> Evidence:
         pairs = [(self.expected, turn.text) if turn.text else None for turn in observation.turns]
-        return await model_comparison.ask_for_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
+        return await model_comparison.compare_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        threshold = same_answer.threshold(self.threshold, self.similarity_threshold)
+        threshold = same_answer.get_threshold(self.threshold, self.similarity_threshold)
         if self.method == "model":
             return model_comparison.decide(exhibit, self._question, "what was expected", threshold)
         return same_answer.compare(self.expected, exhibit.text, "what was expected", threshold, self.method)
@@ -57,7 +57,9 @@ class Similarity:
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.expected.strip():
             yield "expected", "is empty: there is nothing to compare with"
-        yield from same_answer.problems(self.threshold, self.similarity_threshold, self.method, self.model, self.votes)
+        yield from same_answer.find_problems(
+            self.threshold, self.similarity_threshold, self.method, self.model, self.votes
+        )
 
     @property
     def _question(self) -> list[Any]:

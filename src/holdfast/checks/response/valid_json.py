@@ -10,12 +10,12 @@ from msgspec import Meta
 
 from holdfast.checks.json_parts import (
     JSON_CODES,
-    fault_in_path,
-    fault_in_schema,
-    parts,
+    explain_unsatisfiable_schema,
+    find_path_error,
+    find_schema_error,
+    find_violation,
     read_answer,
-    violation,
-    why_never_fits,
+    select_parts,
 )
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
@@ -55,18 +55,18 @@ class ValidJson:
         if isinstance(value, Finding):
             return value
         try:
-            return self._shape(value)
+            return self._check_value(value)
         except (UnicodeEncodeError, RecursionError) as bad:
             return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
 
-    def _shape(self, value: Any) -> Finding:
-        values = [value] if self.path is None else parts(value, self.path)
+    def _check_value(self, value: Any) -> Finding:
+        values = [value] if self.path is None else select_parts(value, self.path)
         if not values:
             return Finding(False, f"is JSON, but has nothing at {shorten(str(self.path))}", "json-part-missing")
-        if self.schema is not None and (never := why_never_fits(self.schema)):
+        if self.schema is not None and (never := explain_unsatisfiable_schema(self.schema)):
             return Finding(None, never, "schema-cannot-fit")
         for part in values if self.schema is not None else ():
-            if broken := violation(self.schema or {}, part):
+            if broken := find_violation(self.schema or {}, part):
                 return Finding(
                     False, f"is JSON, but breaks the schema: {broken}", "schema-broken", (fingerprint(broken),)
                 )
@@ -75,11 +75,15 @@ class ValidJson:
         return Finding(True, f"is JSON{fits}{where}", "json-valid")
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        if self.schema is not None and fault_in_schema(self.schema) is None and (why := why_never_fits(self.schema)):
+        if (
+            self.schema is not None
+            and find_schema_error(self.schema) is None
+            and (why := explain_unsatisfiable_schema(self.schema))
+        ):
             yield "lint-never-matches", "schema", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        if self.schema is not None and (fault := fault_in_schema(self.schema)):
+        if self.schema is not None and (fault := find_schema_error(self.schema)):
             yield "schema", fault
-        if self.path is not None and (fault := fault_in_path(self.path)):
+        if self.path is not None and (fault := find_path_error(self.path)):
             yield "path", fault

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from holdfast.checks.state.programs import (
     NotRun,
-    find_not_run,
+    find_missing_programs,
+    find_program_not_run,
     has_another_way,
+    interpret_exit,
     is_in_workspace,
-    not_found,
-    outcome_of,
-    programs_in,
-    without_changes,
+    list_programs,
+    strip_changes,
 )
-from holdfast.checks.state.recorded import record, recorded
+from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.fingerprint import fingerprint
@@ -42,7 +42,7 @@ _BASH_WORDS = {"[[": "[[", "let": "(( or let", "function": "function", "source":
 """Words of bash that sh may lack, as a report names them."""
 
 
-class Ended(Struct, frozen=True, omit_defaults=True):
+class CommandEnd(Struct, frozen=True, omit_defaults=True):
     """How a command ended, and the end of its output."""
 
     exit_code: int | None = None
@@ -93,54 +93,59 @@ class CommandExit:
             keep=OUTPUT_KEPT,
             throwaway=True,
         )
-        return record(
-            [self.command, self.timeout], await self._explained(ended(ran), world, observation.missing_programs)
+        return build_evidence(
+            [self.command, self.timeout],
+            await self._add_missing_programs(to_command_end(ran), world, observation.missing_programs),
         )
 
     @property
     def _programs(self) -> tuple[str, ...]:
-        return programs_in(self.command)
+        return list_programs(self.command)
 
-    async def _explained(self, ended: Ended, world: World, never_there: tuple[str, ...]) -> Ended:
+    async def _add_missing_programs(self, ended: CommandEnd, world: World, never_there: tuple[str, ...]) -> CommandEnd:
         """How it ended, with the programs that it could not run."""
         output = f"{ended.stdout}\n{ended.stderr}"
-        not_run = await find_not_run(self.command, ended.exit_code, output, world, never_there)
+        not_run = await find_program_not_run(self.command, ended.exit_code, output, world, never_there)
         if not_run.exit_code is not None:
             return replace(ended, not_run=not_run)
         absent = [name for name in self._programs if name in never_there and not is_in_workspace(name, world)]
-        return replace(ended, missing=await not_found(absent, world))
+        return replace(ended, missing=await find_missing_programs(absent, world))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        ended = recorded(exhibit, [self.command, self.timeout], Ended)
+        ended = read_evidence(exhibit, [self.command, self.timeout], CommandEnd)
         what = shorten(self.command, 60)
         passed = ended.exit_code == self.exit_code and not ended.timed_out
-        meaning = "by exit code" if passed else outcome_of(ended.not_run)
+        meaning = "by exit code" if passed else interpret_exit(ended.not_run)
         if meaning == "error":
-            raise HarnessError(_never_ran(what, ended.not_run.program, ended), code="check-program-missing")
+            raise HarnessError(
+                _explain_missing_program(what, ended.not_run.program, ended), code="check-program-missing"
+            )
         if meaning == "unproven":
             why = f"{what} exited with {ended.exit_code}, but no program is known to be missing"
-            return Finding(None, why, "program-missing", (str(ended.exit_code),), details=printed(ended))
+            return Finding(None, why, "program-missing", (str(ended.exit_code),), details=build_output_details(ended))
         if ended.missing and not ended.timed_out and not has_another_way(self.command, ended.missing, passed=passed):
-            program = without_changes(ended.missing[0])
-            why = _never_ran(what, program, ended)
-            return Finding(None, why, "program-missing", (program,), details=printed(ended))
+            program = strip_changes(ended.missing[0])
+            why = _explain_missing_program(what, program, ended)
+            return Finding(None, why, "program-missing", (program,), details=build_output_details(ended))
         if ended.timed_out:
             code, key, why = "command-timeout", "", f"{what} did not end within {self.timeout / 1000:g} s"
         elif ended.exit_code is None:
-            code, key = "command-killed", named(ended.signal)
+            code, key = "command-killed", get_signal_name(ended.signal)
             why = f"{what} was killed by {key}"
         else:
             code, key = "command-exited", str(ended.exit_code)
             why = f"{what} exited with {key}" + ("" if passed else f", not {self.exit_code}")
-        output = "" if passed else last_line(ended.stderr) or last_line(ended.stdout)
+        output = "" if passed else get_last_line(ended.stderr) or get_last_line(ended.stdout)
         ran = ended.exit_code is not None and (passed or ended.exit_code not in NOT_RUN_CODES) and not ended.timed_out
         why += f": {output}" if output else ""
-        return Finding(passed, why, code, (key, fingerprint(output)), details=printed(ended), empty=not ran)
+        return Finding(
+            passed, why, code, (key, fingerprint(output)), details=build_output_details(ended), empty=not ran
+        )
 
 
-def _never_ran(what: str, program: str, ended: Ended) -> str:
+def _explain_missing_program(what: str, program: str, ended: CommandEnd) -> str:
     """Why the result says nothing about the agent, and the output."""
-    output = last_line(ended.stderr) or last_line(ended.stdout)
+    output = get_last_line(ended.stderr) or get_last_line(ended.stdout)
     if program in _BASH_WORDS:
         why = f"the sh of this world has no {_BASH_WORDS[program]}; write it for sh, or run it with bash -c"
     else:
@@ -148,9 +153,9 @@ def _never_ran(what: str, program: str, ended: Ended) -> str:
     return f"{what} could not run: {why}" + (f" ({output})" if output else "")
 
 
-def ended(ran: Ran) -> Ended:
+def to_command_end(ran: Ran) -> CommandEnd:
     """A command as it is recorded."""
-    return Ended(
+    return CommandEnd(
         exit_code=ran.exit_code,
         stdout=ran.stdout.decode("utf-8", "replace"),
         stderr=ran.stderr.decode("utf-8", "replace"),
@@ -160,18 +165,18 @@ def ended(ran: Ran) -> Ended:
     )
 
 
-def printed(ended: Ended) -> dict[str, Any]:
+def build_output_details(ended: CommandEnd) -> dict[str, Any]:
     """The output of a command, for the report."""
     details = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
     return {name: value for name, value in details.items() if value not in (None, "")}
 
 
-def last_line(text: str) -> str:
+def get_last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return shorten(lines[-1].strip(), 100) if lines else ""
 
 
-def named(number: int) -> str:
+def get_signal_name(number: int) -> str:
     """The name of a signal."""
     try:
         return signal.Signals(number).name

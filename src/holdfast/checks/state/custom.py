@@ -15,11 +15,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.checks.json_parts import parse
-from holdfast.checks.state.command_exit import Ended, ended, last_line, named, printed
-from holdfast.checks.state.custom_context import context
+from holdfast.checks.state.command_exit import (
+    CommandEnd,
+    build_output_details,
+    get_last_line,
+    get_signal_name,
+    to_command_end,
+)
+from holdfast.checks.state.custom_context import build_context
 from holdfast.checks.state.host_script import run_script
-from holdfast.checks.state.host_services import host_services
-from holdfast.checks.state.recorded import record, recorded
+from holdfast.checks.state.host_services import open_host_services
+from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.capabilities import THROWAWAY
@@ -54,8 +60,8 @@ _WRITABLE = ("/workspace", "/tmp", "/var/tmp", "/dev/shm", "/home")  # noqa: S10
 class ScriptRun(Struct, frozen=True, omit_defaults=True):
     """How the script ended, and how it ended on its own solution before the agent started."""
 
-    end: Ended
-    reference: Ended | None = None
+    end: CommandEnd
+    reference: CommandEnd | None = None
 
 
 @dataclass(frozen=True)
@@ -97,12 +103,12 @@ class Custom:
             key = (_REFERENCE, self.script, canonical(world.trial.params).decode())
             async with cast(asyncio.Lock, lock):
                 if key not in world.remembered:
-                    world.remembered[key] = await self._reference(world)
+                    world.remembered[key] = await self._run_reference(world)
             world.foreseen[_REFERENCE, self.script] = world.remembered[key]
             if world.remembered[key] is None:
                 world.context.sink.note(f"{self.script}: {_NO_CONTROL}")
 
-    async def _reference(self, world: World) -> Ended | None:
+    async def _run_reference(self, world: World) -> CommandEnd | None:
         """How the script ends after it has solved the task itself, before the agent starts; None if it must not try.
 
         Its changes are discarded, and the script is emptied afterwards, so that no agent can find the solution.
@@ -111,19 +117,21 @@ class Custom:
             return None
         limit_ms = self.timeout + (self.reference_timeout or 0)
         try:
-            return ended(await self._run_inside(world, limit_ms, reference=True))
+            return to_command_end(await self._run_inside(world, limit_ms, reference=True))
         finally:
             world.lend(self._lent_name, b"")
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
         ran = await (self._run_inside(world, self.timeout) if self._is_inside else self._run_on_host(world))
         reference = world.foreseen.get((_REFERENCE, self.script))
-        return record([self.script, self.runs_in], ScriptRun(ended(ran), cast(Ended | None, reference)))
+        return build_evidence(
+            [self.script, self.runs_in], ScriptRun(to_command_end(ran), cast(CommandEnd | None, reference))
+        )
 
     async def _run_on_host(self, world: World) -> Ran:
         script = (world.root / self.script).resolve()
-        async with host_services(world) as services:
-            stdin = encode(context(world, services))
+        async with open_host_services(world) as services:
+            stdin = encode(build_context(world, services))
             return await run_script(script, world.root, stdin, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
     async def _run_inside(self, world: World, limit_ms: int, *, reference: bool = False) -> Ran:
@@ -134,9 +142,9 @@ class Custom:
         source = (world.root / self.script).read_bytes()
         path = world.lend(self._lent_name, source)
         return await world.sandbox.run(
-            ["/bin/sh", "-c", *_start(source, path, world.environ)],
+            ["/bin/sh", "-c", *_build_start_command(source, path, world.environ)],
             world.environ,
-            stdin=encode(replace(context(world), reference=reference)),
+            stdin=encode(replace(build_context(world), reference=reference)),
             timeout_s=limit_ms / 1000,
             keep=OUTPUT_KEPT,
             throwaway=True,
@@ -147,12 +155,12 @@ class Custom:
         return f"check-{self.script.replace('/', '-')}"
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        ran = recorded(exhibit, [self.script, self.runs_in], ScriptRun)
-        finding = self._finding(ran.end, self.timeout)
+        ran = read_evidence(exhibit, [self.script, self.runs_in], ScriptRun)
+        finding = self._build_finding(ran.end, self.timeout)
         if ran.reference is None:
             return finding
         try:
-            control = self._finding(ran.reference, self.timeout + (self.reference_timeout or 0))
+            control = self._build_finding(ran.reference, self.timeout + (self.reference_timeout or 0))
         except HarnessError as broken:
             control = Finding(False, str(broken), "check-raised")
         if control.passed:
@@ -161,24 +169,28 @@ class Custom:
         text = shorten(f"{why}; the agent's result: {finding.reason}", 240)
         return Finding(None, text, "reference-failed", details=control.details)
 
-    def _finding(self, ran: Ended, limit_ms: int) -> Finding:
+    def _build_finding(self, ran: CommandEnd, limit_ms: int) -> Finding:
         """The script's result; raises HarnessError if it gave none."""
-        message = last_line(ran.stderr)
+        message = get_last_line(ran.stderr)
         if ran.timed_out:
             raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s", code="check-timeout")
         if ran.exit_code != 0:
-            how = f"exited with {ran.exit_code}" if ran.exit_code is not None else f"was killed by {named(ran.signal)}"
+            how = (
+                f"exited with {ran.exit_code}"
+                if ran.exit_code is not None
+                else f"was killed by {get_signal_name(ran.signal)}"
+            )
             raise HarnessError(
                 f"{self.script} {how}" + (f": {message}" if message else ""),
-                details=printed(ran),
+                details=build_output_details(ran),
                 code="check-script-failed",
             )
-        result = _result(self.script, ran.stdout)
-        score = _score(self.script, result)
+        result = _parse_result(self.script, ran.stdout)
+        score = _read_score(self.script, result)
         reason = result.get("reason")
         default = "the script says passed" if result["passed"] else "the script says not passed"
         text = shorten(reason, 220) if isinstance(reason, str) and reason.strip() else default
-        details = _details(result, ran.stderr)
+        details = _build_details(result, ran.stderr)
         return Finding(result["passed"], text, "script-said", (fingerprint(text),), score, details=details)
 
     def problems(self) -> Iterable[tuple[str, str]]:
@@ -188,7 +200,7 @@ class Custom:
             yield "reference_timeout", "needs runs_in: sandbox"
 
 
-def _start(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
+def _build_start_command(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
     """The shell command, the script, and for a stand-alone script the PATH on which Python is searched."""
     if not _ALONE.match(source):
         return ['exec python3 "$0"', path]
@@ -198,7 +210,7 @@ def _start(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
     return [_FOUND, path, ":".join(trusted)]
 
 
-def _result(script: str, printed: str) -> dict[str, Any]:
+def _parse_result(script: str, printed: str) -> dict[str, Any]:
     """The printed result; raises HarnessError if it is not valid."""
     try:
         result = parse(printed, unique=True)
@@ -219,7 +231,7 @@ def _result(script: str, printed: str) -> dict[str, Any]:
     return result
 
 
-def _score(script: str, result: dict[str, Any]) -> float | None:
+def _read_score(script: str, result: dict[str, Any]) -> float | None:
     score = result.get("score")
     if score is None:
         return None
@@ -231,20 +243,20 @@ def _score(script: str, result: dict[str, Any]) -> float | None:
     return float(score)
 
 
-def _details(result: dict[str, Any], stderr: str) -> dict[str, Any]:
+def _build_details(result: dict[str, Any], stderr: str) -> dict[str, Any]:
     """The script's details and the rest of its output, in a form that can be stored."""
     details = result.get("details")
     combined = dict(details) if isinstance(details, dict) else {} if details is None else {"details": details}
     combined |= {key: value for key, value in result.items() if key not in _OWN}
     if stderr.strip():
         combined.setdefault("stderr", stderr[-8_000:])
-    plain: dict[str, Any] = _storable(combined)
+    plain: dict[str, Any] = _make_encodable(combined)
     return plain
 
 
-def _storable(value: Any) -> Any:
+def _make_encodable(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, dict):
-        return {encodable(key): _storable(item) for key, item in value.items()}
-    return [_storable(item) for item in value] if isinstance(value, list) else value
+        return {encodable(key): _make_encodable(item) for key, item in value.items()}
+    return [_make_encodable(item) for item in value] if isinstance(value, list) else value

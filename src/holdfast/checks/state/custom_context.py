@@ -34,26 +34,26 @@ class Context(Struct, frozen=True, omit_defaults=True):
     """True before the agent starts: the script solves the task itself, then checks the result."""
 
 
-def context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> Context:
+def build_context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> Context:
     """The context for a script in the sandbox; or on this machine, with `host` as the addresses of its services."""
     inside = host is None
     return Context(
         sandbox_id=f"sb-{world.trial.id}",
         workspace_path=world.sandbox.workspace if inside else str(world.view()),
-        services={name: _service_address(world, one, host) for name, one in world.services.items()},
-        audit_log_path=_lend(world, world.audit_log) if inside else str(world.audit_log),
-        trace_path=_lend(world, world.trace_log) if inside else str(world.trace_log),
+        services={name: _get_service_address(world, one, host) for name, one in world.services.items()},
+        audit_log_path=_lend_log(world, world.audit_log) if inside else str(world.audit_log),
+        trace_path=_lend_log(world, world.trace_log) if inside else str(world.trace_log),
         task={"prompt": world.trial.task.prompt},
         scenario_params=world.trial.params,
     )
 
 
-def _lend(world: World, log: Path) -> str:
+def _lend_log(world: World, log: Path) -> str:
     """A log where the script can read it; empty before the agent has started."""
     return world.lend(log.name, log.read_bytes() if log.exists() else b"")
 
 
-def _service_address(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> ScriptService:
+def _get_service_address(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> ScriptService:
     spec = service.spec
     if host is not None:
         return ScriptService(*host[spec.name])

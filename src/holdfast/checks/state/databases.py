@@ -18,7 +18,7 @@ _DEFAULT: dict[Dialect, str] = {"postgres": "SELECT current_schema()", "mysql": 
 T = TypeVar("T")
 
 
-def database(world: World, service: str) -> Database:
+def get_database(world: World, service: str) -> Database:
     """The service of that name; HarnessError if it is not a database."""
     candidate = world.services.get(service)
     if not isinstance(candidate, Database):
@@ -26,24 +26,24 @@ def database(world: World, service: str) -> Database:
     return candidate
 
 
-async def dialect_of(of: Database, *, timeout_s: float) -> Dialect:
+async def read_dialect(of: Database, *, timeout_s: float) -> Dialect:
     """The SQL dialect, as the server reports it."""
     rows = await of.query(_VERSION, timeout_s=timeout_s)
     return "postgres" if str(rows.rows[0][0]).startswith("PostgreSQL") else "mysql"
 
 
-async def default_schema(of: Database, *, timeout_s: float) -> str:
+async def read_default_schema(of: Database, *, timeout_s: float) -> str:
     """The schema of unqualified names: the first existing one of the search path, or the database; "" if none."""
-    rows = await of.query(_DEFAULT[await dialect_of(of, timeout_s=timeout_s)], timeout_s=timeout_s)
+    rows = await of.query(_DEFAULT[await read_dialect(of, timeout_s=timeout_s)], timeout_s=timeout_s)
     return part(str(rows.rows[0][0] or ""))
 
 
-def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def split_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
-def quoted(name: str, dialect: Dialect) -> str:
+def quote_name(name: str, dialect: Dialect) -> str:
     """A name as SQL text."""
     sign = '"' if dialect == "postgres" else "`"
     return sign + name.replace(sign, sign * 2) + sign

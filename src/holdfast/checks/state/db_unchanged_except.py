@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.checks.state.databases import database, default_schema
-from holdfast.checks.state.recorded import NOT_RECORDED, SHOWN, record, recorded
-from holdfast.checks.state.table_digests import fingerprints
+from holdfast.checks.state.databases import get_database, read_default_schema
+from holdfast.checks.state.recorded import NOT_RECORDED, SHOWN, build_evidence, read_evidence
+from holdfast.checks.state.table_digests import read_fingerprints
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.observation import Observation
@@ -70,9 +70,9 @@ class DbUnchangedExcept:
     }
 
     async def foresee(self, world: World) -> None:
-        service = database(world, self.service)
+        service = get_database(world, self.service)
         with self._limit_time():
-            default = await default_schema(service, timeout_s=self.timeout / 1000)
+            default = await read_default_schema(service, timeout_s=self.timeout / 1000)
         world.foreseen[_NAME, self.service] = TableMarks(await self._read(world), default=default)
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
@@ -80,21 +80,21 @@ class DbUnchangedExcept:
         if not isinstance(before, TableMarks):
             raise HarnessError(NOT_RECORDED, code="check-not-recorded")
         try:
-            return record([self.service], replace(before, after=await self._read(world)))
+            return build_evidence([self.service], replace(before, after=await self._read(world)))
         except QueryFailed as refused:
-            return record([self.service], replace(before, refused=str(refused)))
+            return build_evidence([self.service], replace(before, refused=str(refused)))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        marks = recorded(exhibit, [self.service], TableMarks)
+        marks = read_evidence(exhibit, [self.service], TableMarks)
         if marks.refused:
             why = f"the tables can no longer be read: {shorten(marks.refused, 150)}"
             return Finding(False, why, "tables-unreadable", empty=True)
         names = sorted({*marks.before, *marks.after})
         changed = [name for name in names if marks.before.get(name) != marks.after.get(name)]
         wrong = [
-            f"{_bare(name, marks)} {_describe_change(name, marks)}"
+            f"{_strip_default_schema(name, marks)} {_describe_change(name, marks)}"
             for name in changed
-            if not self._may_change(name, marks)
+            if not self._is_allowed(name, marks)
         ]
         if not wrong:
             return Finding(True, f"no other table changed, of {len(names)}", "tables-unchanged")
@@ -104,7 +104,7 @@ class DbUnchangedExcept:
 
     async def _read(self, world: World) -> dict[str, str]:
         with self._limit_time():
-            return await fingerprints(database(world, self.service), timeout_s=self.timeout / 1000)
+            return await read_fingerprints(get_database(world, self.service), timeout_s=self.timeout / 1000)
 
     @contextmanager
     def _limit_time(self) -> Iterator[None]:
@@ -116,7 +116,7 @@ class DbUnchangedExcept:
                 f"reading the tables took longer than {self.timeout / 1000:g} s: {hint}", code="check-timeout"
             ) from late
 
-    def _may_change(self, name: str, marks: TableMarks) -> bool:
+    def _is_allowed(self, name: str, marks: TableMarks) -> bool:
         """Whether the rule allows this table to change.
 
         A pattern without a schema refers to the default one only; raises HarnessError if that is unknown.
@@ -130,7 +130,7 @@ class DbUnchangedExcept:
         return False
 
 
-def _bare(name: str, marks: TableMarks) -> str:
+def _strip_default_schema(name: str, marks: TableMarks) -> str:
     """A table of the default schema without its schema."""
     return name.removeprefix(f"{marks.default}.") if marks.default else name
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.checks.state.recorded import SHOWN
-from holdfast.checks.trace.arguments import fit
-from holdfast.checks.trace.calls import calls, done, matches, named
-from holdfast.checks.values import as_text, same
-from holdfast.checks.wording import near_miss, shorten
+from holdfast.checks.trace.arguments import has_arguments
+from holdfast.checks.trace.calls import find_calls, get_call_name, is_carried_out, is_match
+from holdfast.checks.values import is_equal, to_text
+from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent
 
@@ -38,43 +38,43 @@ class Deeds(NamedTuple):
     unseen: str = ""
 
 
-def fits(event: AuditEvent, deed: Deed) -> bool:
+def is_deed(event: AuditEvent, deed: Deed) -> bool:
     """Whether the event is such an action. A request counts if it succeeded, unless `status` says otherwise.
 
     A request that never reached its service does not count, whatever reply the agent got.
     """
     if event.type != deed["type"] or event.details.get("received") is False:
         return False
-    known = _known_details(event)
+    known = _get_details(event)
     if event.type == "http_call" and "status" not in deed and not _is_success(known["status"]):
         return False
-    return all(_fits(known.get(name), wanted) for name, wanted in deed.items() if name != "type")
+    return all(_is_match(known.get(name), wanted) for name, wanted in deed.items() if name != "type")
 
 
-def calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
+def find_calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
     """The tool calls that are such an action: the tool did it, whatever reply the agent got."""
-    named_so = [event for event in calls(trace) if matches(event, str(deed.get("tool", "*")))]
-    fitting = [(event, fit(event.input, deed.get("arguments"))) for event in named_so]
-    well = [event for event, fits in fitting if fits and _has_succeeded(event)]
-    doubt = next((event for event, fits in fitting if fits is not False and _has_succeeded(event) is None), None)
+    named_so = [event for event in find_calls(trace) if is_match(event, str(deed.get("tool", "*")))]
+    fitting = [(event, has_arguments(event.input, deed.get("arguments"))) for event in named_so]
+    well = [event for event, fits in fitting if fits and _is_done(event)]
+    doubt = next((event for event, fits in fitting if fits is not False and _is_done(event) is None), None)
     cut = next((event for event, fits in fitting if fits is None), None)
-    why = f"whether {named(doubt)} did what it was asked is not known" if doubt else ""
-    why = why or (f"the arguments of a call of {named(cut)} were too long to be kept" if cut else "")
-    listed = tuple(shorten(f"{named(event)} {event.input}", 200) for event in well[:SHOWN])
+    why = f"whether {get_call_name(doubt)} did what it was asked is not known" if doubt else ""
+    why = why or (f"the arguments of a call of {get_call_name(cut)} were too long to be kept" if cut else "")
+    listed = tuple(shorten(f"{get_call_name(event)} {event.input}", 200) for event in well[:SHOWN])
     return Deeds(len(well), listed, why)
 
 
-def _has_succeeded(event: TraceEvent) -> bool | None:
+def _is_done(event: TraceEvent) -> bool | None:
     """Whether the call succeeded.
 
     A failure without a fault is a failure, although the tool may have acted before; None if unknown.
     """
     if event.phase != "done":
         return None
-    return False if event.failed and not event.fault else done(event)
+    return False if event.failed and not event.fault else is_carried_out(event)
 
 
-def fault_in_deed(deed: Deed) -> Iterator[tuple[str, str]]:
+def find_deed_errors(deed: Deed) -> Iterator[tuple[str, str]]:
     """The invalid filter of an action as written in the spec, and why it is invalid."""
     kind = str(deed.get("type"))
     if kind not in FILTERS:
@@ -84,33 +84,33 @@ def fault_in_deed(deed: Deed) -> Iterator[tuple[str, str]]:
         yield "arguments", "expected a map of arguments"
     for name in deed:
         if name != "type" and name not in FILTERS[kind]:
-            yield name, f"is not a filter of {kind}: {near_miss(name, FILTERS[kind])}"
+            yield name, f"is not a filter of {kind}: {suggest_choice(name, FILTERS[kind])}"
 
 
-def in_words(event: AuditEvent) -> str:
+def describe_event(event: AuditEvent) -> str:
     """An event for the report."""
-    known = _known_details(event)
+    known = _get_details(event)
     order = {
         "command": ("command",),
         "db_write": ("op", "service", "table", "rows"),
         "file_write": ("op", "path"),
         "http_call": ("method", "url", "status"),
     }[event.type]
-    return shorten(" ".join(as_text(known[name]) for name in order if known.get(name) is not None), 200)
+    return shorten(" ".join(to_text(known[name]) for name in order if known.get(name) is not None), 200)
 
 
-def _known_details(event: AuditEvent) -> dict[str, Any]:
+def _get_details(event: AuditEvent) -> dict[str, Any]:
     """The event's details, and values derived from them."""
     known = dict(event.details)
     if event.type == "command":
         known["command"] = " ".join(str(word) for word in known.get("argv", ()))
     elif event.type == "http_call":
-        known["path"] = _path(str(known.get("url", "")))
+        known["path"] = _get_url_path(str(known.get("url", "")))
         known["status"] = known.get("answered", known.get("status"))
     return known
 
 
-def _path(url: str) -> str:
+def _get_url_path(url: str) -> str:
     try:
         return urlsplit(url).path or "/"
     except ValueError:  # an agent may request something that is not a URL
@@ -121,9 +121,9 @@ def _is_success(status: Any) -> bool:
     return isinstance(status, int) and 200 <= status < 400
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+def _is_match(value: Any, wanted: Any) -> bool:
     if value is None:
         return wanted is None
     if isinstance(wanted, str):
-        return fnmatchcase(as_text(value).casefold(), wanted.casefold())
-    return same(value, wanted)
+        return fnmatchcase(to_text(value).casefold(), wanted.casefold())
+    return is_equal(value, wanted)

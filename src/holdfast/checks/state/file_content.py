@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from holdfast.checks.patterns import fault_in, search, why_never
-from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreadable_finding
-from holdfast.checks.state.recorded import KEPT, record, recorded
+from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error, search
+from holdfast.checks.state.paths import PATH_CODES, PathState, find_unreadable_path, read_path
+from holdfast.checks.state.recorded import KEPT, build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
@@ -41,34 +41,34 @@ class FileContent:
     }
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
-        return record([self.path, "content"], look(world.sandbox, self.path, read=True))
+        return build_evidence([self.path, "content"], read_path(world.sandbox, self.path, read=True))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        place = recorded(exhibit, [self.path, "content"], PathFound)
+        place = read_evidence(exhibit, [self.path, "content"], PathState)
         name = shorten(self.path, 60)
-        if away := unreadable_finding(place):
+        if away := find_unreadable_path(place):
             return away
         if place.kind != "file":
             why = f"there is no {name}" if place.kind == "nothing" else f"{name} {_FOLDER}"
             return Finding(False, why, "file-missing", (place.kind,), empty=True)
-        excerpt, lacked = self._violation([place.content, *([place.otherwise] if place.otherwise else [])])
+        excerpt, lacked = self._find_violations([place.content, *([place.otherwise] if place.otherwise else [])])
         if excerpt:
             return Finding(False, f"{name} {excerpt}", "content-forbidden")
-        if not lacked and self.pattern is not None and (never := why_never(self.pattern)):
+        if not lacked and self.pattern is not None and (never := explain_dead_pattern(self.pattern)):
             return Finding(None, never, "pattern-cannot-match")
         if place.cut and (lacked or self.not_contains is not None):
             lacks = f", and up to there {lacked}" if lacked else ""
             return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}", "content-cut")
         if lacked:
-            return Finding(False, f"{name} {lacked}", "content-missing", self._lacking(place.content))
+            return Finding(False, f"{name} {lacked}", "content-missing", self._get_failure_key(place.content))
         return Finding(True, f"{name} is as expected", "content-as-expected")
 
-    def _lacking(self, content: str) -> tuple[str, ...]:
+    def _get_failure_key(self, content: str) -> tuple[str, ...]:
         """The code of a failure: an empty file, missing text and a missing match are three causes."""
         without_text = self.contains is not None and self.contains not in content
         return ("empty" if not content.strip() else "text" if without_text else "pattern",)
 
-    def _violation(self, readings: list[str]) -> tuple[str, str]:
+    def _find_violations(self, readings: list[str]) -> tuple[str, str]:
         """Forbidden content that is present and required content that is missing, in any encoding.
 
         Empty if nothing is.
@@ -78,22 +78,26 @@ class FileContent:
             excerpt = f"contains '{shorten(self.not_contains)}', which must not appear"
         if self.contains is not None and not any(self.contains in text for text in readings):
             lacked = f"does not contain '{shorten(self.contains)}'"
-        elif self.pattern is not None and not _matches(self.pattern, readings):
+        elif self.pattern is not None and not _is_match(self.pattern, readings):
             lacked = f"has nothing that matches {shorten(self.pattern)}"
         return excerpt, lacked
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
-        if self.pattern is not None and fault_in(self.pattern) is None and (why := why_never(self.pattern)):
+        if (
+            self.pattern is not None
+            and find_pattern_error(self.pattern) is None
+            and (why := explain_dead_pattern(self.pattern))
+        ):
             yield "lint-never-matches", "pattern", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
         yield from outside(self.path)
-        if self.pattern is not None and (fault := fault_in(self.pattern)):
+        if self.pattern is not None and (fault := find_pattern_error(self.pattern)):
             yield "pattern", fault
         if self.contains is None and self.not_contains is None and self.pattern is None:
             yield "", "needs at least one of contains, not_contains, pattern"
 
 
-def _matches(pattern: str, readings: list[str]) -> bool:
+def _is_match(pattern: str, readings: list[str]) -> bool:
     """Whether the pattern matches; a pattern that can never match does not count against the file."""
-    return why_never(pattern) is not None or any(search(pattern, text, "") is not None for text in readings)
+    return explain_dead_pattern(pattern) is not None or any(search(pattern, text, "") is not None for text in readings)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreadable_finding
-from holdfast.checks.state.recorded import record, recorded
+from holdfast.checks.state.paths import PATH_CODES, PathState, find_unreadable_path, read_path
+from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
@@ -29,11 +29,11 @@ class FileExists:
     codes: ClassVar[Mapping[str, str]] = PATH_CODES
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
-        return record([self.path], look(world.sandbox, self.path))
+        return build_evidence([self.path], read_path(world.sandbox, self.path))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        place = recorded(exhibit, [self.path], PathFound)
-        if away := unreadable_finding(place):
+        place = read_evidence(exhibit, [self.path], PathState)
+        if away := find_unreadable_path(place):
             return away
         there = place.kind != "nothing"
         what = f"{shorten(self.path)} is there" if there else f"there is no {shorten(self.path)}"

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
-from holdfast.checks.state.recorded import SHOWN, record, recorded
+from holdfast.checks.state.recorded import SHOWN, build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
@@ -56,18 +56,20 @@ class FilesChangedOnly:
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
         changes = tuple(islice(world.changes(), CHANGES_KEPT + 1))
-        return record(["changes"], Changes(changes[:CHANGES_KEPT], len(changes) > CHANGES_KEPT))
+        return build_evidence(["changes"], Changes(changes[:CHANGES_KEPT], len(changes) > CHANGES_KEPT))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        recorded_changes = recorded(exhibit, ["changes"], Changes)
+        recorded_changes = read_evidence(exhibit, ["changes"], Changes)
         wrong, ignored = list[str](), list[str]()
         for one in recorded_changes.changes:
             if not covers(self.paths, one.path):
-                (ignored if self._ignores(one.path) else wrong).append(f"{one.op} {one.path}")
+                (ignored if self._is_ignored(one.path) else wrong).append(f"{one.op} {one.path}")
         details = {name: some[:SHOWN] for name, some in (("changes", wrong), ("ignored", ignored)) if some}
-        aside = f"; ignored: {_some(ignored)}" if ignored else ""
+        aside = f"; ignored: {_format_changes(ignored)}" if ignored else ""
         if wrong:
-            return Finding(False, _some(wrong) + aside, "files-changed", tuple(wrong[:SHOWN]), details=details)
+            return Finding(
+                False, _format_changes(wrong) + aside, "files-changed", tuple(wrong[:SHOWN]), details=details
+            )
         if recorded_changes.cut:
             why = f"only the first {CHANGES_KEPT} changes are known, and all of these are allowed"
             return Finding(None, why, "files-unknown")
@@ -79,7 +81,7 @@ class FilesChangedOnly:
         )
         return Finding(True, f"{many}{aside}", "files-unchanged", details=details)
 
-    def _ignores(self, path: str) -> bool:
+    def _is_ignored(self, path: str) -> bool:
         parts = PurePosixPath(path).parts
         return any(covers(self.ignore, "/".join(parts[n:])) for n in range(len(parts)))
 
@@ -90,7 +92,7 @@ class FilesChangedOnly:
                     yield f"{name}[{n}]", message
 
 
-def _some(changes: list[str]) -> str:
+def _format_changes(changes: list[str]) -> str:
     """The first changes with their complete names, as many as fit in a line, and how many more there are."""
     count = next((n for n in (3, 2) if len(", ".join(changes[:n])) <= _LINE), 1)
     more = f" (and {len(changes) - count} more)" if len(changes) > count else ""

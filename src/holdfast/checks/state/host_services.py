@@ -14,7 +14,7 @@ _HOST = "127.0.0.1"
 
 
 @asynccontextmanager
-async def host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]]]:
+async def open_host_services(world: World) -> AsyncIterator[dict[str, tuple[str, int]]]:
     """The addresses of all services while this is open; closing it drops remaining connections."""
     forwards: list[_UnixForward] = []
     try:
@@ -49,11 +49,11 @@ class _UnixForward:
         return forward
 
     def _accept(self, end: ConnectionEnd) -> None:
-        task = asyncio.get_running_loop().create_task(self._lead(end))
+        task = asyncio.get_running_loop().create_task(self._forward(end))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _lead(self, end: ConnectionEnd) -> None:
+    async def _forward(self, end: ConnectionEnd) -> None:
         other: ConnectionEnd | None = None
         try:
             other = await dial(self._upstream)

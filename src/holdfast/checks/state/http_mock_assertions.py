@@ -10,21 +10,21 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.patterns import fault_in, why_never
+from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error
 from holdfast.checks.state.mock_requests import (
     FIELD,
     MISSING,
+    MockRequest,
     MockRequests,
-    SeenRequest,
-    fault_in_field,
-    json_of,
-    matching,
-    recorded_requests,
-    unclear,
-    value_at,
+    filter_requests,
+    find_field_error,
+    find_uncertain_requests,
+    get_request_value,
+    parse_body,
+    read_requests,
 )
-from holdfast.checks.state.recorded import record, recorded
-from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, as_number, as_text, same, value_codes
+from holdfast.checks.state.recorded import build_evidence, read_evidence
+from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, is_equal, select_value_codes, to_number, to_text
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.codec import encodable
@@ -63,108 +63,110 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Expectation(self.equals, self.contains, self.matches, self.at_least, self.at_most)
 
 
-def judged(one: Assertion, requests: MockRequests) -> AssertionResult:
+def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
     """Whether the assertion holds for these requests."""
-    counted = matching(requests.requests, one.filters)
-    maybe = unclear(requests.requests, one.filters)
+    counted = filter_requests(requests.requests, one.filters)
+    maybe = find_uncertain_requests(requests.requests, one.filters)
     if one.field == "request_count":
         if not one.filters:
-            return _count(one, len(counted) + requests.more, 0, ())
-        return _count(one, len(counted), requests.more, maybe)
+            return _judge_count(one, len(counted) + requests.more, 0, ())
+        return _judge_count(one, len(counted), requests.more, maybe)
     field = FIELD.fullmatch(one.field)
     index = int(field[2]) if field and field[2] else -1
     if maybe:
-        return AssertionResult(None, f"{one.field} is not known: {_hidden_reason(maybe)}")
+        return AssertionResult(None, f"{one.field} is not known: {_explain_hidden(maybe)}")
     if requests.more and (index < 0 or index >= len(counted)):
         return AssertionResult(None, f"{one.field} is not known: {requests.more} more requests arrived than are stored")
     if not -len(counted) <= index < len(counted):
         of = " that fit the filters" if one.filters else ""
-        why = f"there is no {one.field}: {_requests(len(counted))}{of}, of {len(requests.requests)}"
+        why = f"there is no {one.field}: {_count_requests(len(counted))}{of}, of {len(requests.requests)}"
         return AssertionResult(False, why, "request-missing")
-    return _holds(one, counted[index], (field[3] or "") if field else "")
+    return _judge_request(one, counted[index], (field[3] or "") if field else "")
 
 
-def unseen(one: Assertion, requests: MockRequests) -> bool:
+def has_nothing_to_read(one: Assertion, requests: MockRequests) -> bool:
     """Whether there is nothing to look at: no such request, or a path into a body that is not JSON."""
     field = FIELD.fullmatch(one.field)
     if one.field == "request_count" or field is None:
         return False
-    counted = matching(requests.requests, one.filters)
+    counted = filter_requests(requests.requests, one.filters)
     index = int(field[2]) if field[2] else -1
     if not -len(counted) <= index < len(counted):
         return True
     inside = (field[3] or "").startswith(("body.", "body["))
-    return inside and json_of(counted[index].body) is MISSING
+    return inside and parse_body(counted[index].body) is MISSING
 
 
-def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) -> AssertionResult:
+def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[MockRequest]) -> AssertionResult:
     """A count of requests; it may be higher if some were not stored, or more may match."""
-    filtered = f" of {shorten(as_text(dict(one.filters)), 60)}" if one.filters else ""
-    result = _result(f"request_count{filtered}", f"is {count}", _mismatch(one, count))
+    filtered = f" of {shorten(to_text(dict(one.filters)), 60)}" if one.filters else ""
+    result = _build_result(f"request_count{filtered}", f"is {count}", _find_mismatch(one, count))
     what = result.why
     if not more and not maybe:
         return result
-    limits = (one.at_most, as_number(one.equals))
+    limits = (one.at_most, to_number(one.equals))
     if any(limit is not None and count > limit for limit in limits):
         return result
     enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
     overflow = f", and {more} more requests arrived than are stored" if more else ""
-    return AssertionResult(True if enough else None, f"{what}{overflow}{f'; {_hidden_reason(maybe)}' if maybe else ''}")
+    return AssertionResult(
+        True if enough else None, f"{what}{overflow}{f'; {_explain_hidden(maybe)}' if maybe else ''}"
+    )
 
 
-def _hidden_reason(maybe: Sequence[SeenRequest]) -> str:
-    return f"the filters look at the body of {_requests(len(maybe))}, but {maybe[0].hidden}"
+def _explain_hidden(maybe: Sequence[MockRequest]) -> str:
+    return f"the filters look at the body of {_count_requests(len(maybe))}, but {maybe[0].hidden}"
 
 
-def _holds(one: Assertion, request: SeenRequest, part: str) -> AssertionResult:
+def _judge_request(one: Assertion, request: MockRequest, part: str) -> AssertionResult:
     if request.hidden and (not part or part.startswith("body")):
         return AssertionResult(None, f"{shorten(one.field)} is not known: {request.hidden}")
-    value = value_at(request, part)
+    value = get_request_value(request, part)
     if value is MISSING:
         return AssertionResult(False, f"there is nothing at {shorten(one.field)}", "request-missing")
     if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
         value = {**value, one.contains: ""}  # header names are case-insensitive
-    return _result(shorten(one.field), "is as expected", _mismatch(one, value, body=part == "body"))
+    return _build_result(shorten(one.field), "is as expected", _find_mismatch(one, value, body=part == "body"))
 
 
-def _result(what: str, right: str, wrong: Mismatch | None) -> AssertionResult:
+def _build_result(what: str, right: str, wrong: Mismatch | None) -> AssertionResult:
     if wrong is None:
         return AssertionResult(True, f"{what} {right}")
     return AssertionResult(False, f"{what} {wrong.why}", wrong.code, wrong.key)
 
 
-def _mismatch(one: Assertion, value: Any, *, body: bool = False) -> Mismatch | None:
+def _find_mismatch(one: Assertion, value: Any, *, body: bool = False) -> Mismatch | None:
     """The first condition that the value does not meet."""
-    text = shorten(as_text(value), 60)
-    equal = _same_body if body else _equal
-    return next(one.expected.mismatches(value, text, equal=equal, readings=_readings), None)
+    text = shorten(to_text(value), 60)
+    equal = _is_equal_body if body else _is_equal_value
+    return next(one.expected.find_mismatches(value, text, equal=equal, readings=_iter_readings), None)
 
 
-def _equal(value: Any, wanted: Any) -> bool:
+def _is_equal_value(value: Any, wanted: Any) -> bool:
     """Compares as JSON; a number also equals its text."""
     if isinstance(value, str) != isinstance(wanted, str):
-        number = as_number(value)
-        return number is not None and number == as_number(wanted)
-    return same(value, wanted)
+        number = to_number(value)
+        return number is not None and number == to_number(wanted)
+    return is_equal(value, wanted)
 
 
-def _same_body(body: str, wanted: Any) -> bool:
+def _is_equal_body(body: str, wanted: Any) -> bool:
     """Compares a body as text; if both are JSON, by value and not by format."""
     if isinstance(wanted, str):
-        meant = json_of(wanted)
-        return body == wanted or (isinstance(meant, dict | list) and same(json_of(body), meant))
-    return same(json_of(body), wanted)
+        meant = parse_body(wanted)
+        return body == wanted or (isinstance(meant, dict | list) and is_equal(parse_body(body), meant))
+    return is_equal(parse_body(body), wanted)
 
 
-def _readings(value: Any) -> Iterator[str]:
+def _iter_readings(value: Any) -> Iterator[str]:
     """The value as text; JSON strings also unescaped."""
-    yield as_text(value)
-    meant = json_of(value) if isinstance(value, str) and "\\" in value else MISSING
+    yield to_text(value)
+    meant = parse_body(value) if isinstance(value, str) and "\\" in value else MISSING
     if meant is not MISSING:
         yield encodable(json.dumps(meant, ensure_ascii=False))
 
 
-def _requests(count: int) -> str:
+def _count_requests(count: int) -> str:
     return "1 request" if count == 1 else f"{count} requests"
 
 
@@ -185,35 +187,35 @@ class HttpMockAssertions:
 
     codes: ClassVar[Mapping[str, str]] = {
         "request-missing": "There is no such request, or nothing at the field.",
-        **value_codes("value-wrong-type"),
+        **select_value_codes("value-wrong-type"),
     }
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
         mock = world.services.get(self.service)
         if not isinstance(mock, Mock):
             raise HarnessError(f"{self.service} is not an http_mock service", code="check-service-wrong")
-        return record([self.service], recorded_requests(mock))
+        return build_evidence([self.service], read_requests(mock))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        requests = recorded(exhibit, [self.service], MockRequests)
-        dead = {n: why for n, one in enumerate(self.assertions) if (why := _why_never(one))}
+        requests = read_evidence(exhibit, [self.service], MockRequests)
+        dead = {n: why for n, one in enumerate(self.assertions) if (why := _explain_dead_assertion(one))}
         live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
-        verdicts = [judged(one, requests) for one in live]
-        blank = [unseen(one, requests) for one in live]
+        verdicts = [judge_assertion(one, requests) for one in live]
+        blank = [has_nothing_to_read(one, requests) for one in live]
         worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], blank[n], n))
         holds, why, code, key = verdicts[worst]
         if holds is None:  # it is unknown because of a limit of Holdfast
             raise HarnessError(shorten(why, 220), code="check-input-lost")
         if holds and dead:
-            return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_details(requests))
+            return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_build_details(requests))
         if holds:
             why = "; ".join(one.why for one in verdicts)
         cause, nothing = () if holds else (str(worst), *key), not holds and blank[worst]
-        return Finding(holds, shorten(why, 220), code, cause, details=_details(requests), empty=nothing)
+        return Finding(holds, shorten(why, 220), code, cause, details=_build_details(requests), empty=nothing)
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, one in enumerate(self.assertions):
-            if why := _why_never(one):
+            if why := _explain_dead_assertion(one):
                 yield "lint-never-matches", f"assertions[{n}].matches", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
@@ -221,11 +223,11 @@ class HttpMockAssertions:
             if not FIELD.fullmatch(one.field):
                 known = "request_count, last_request…, requests[N]…"
                 yield f"assertions[{n}].field", f"unknown field {one.field[:60]!r}: expected {known}"
-            elif fault := fault_in_field(one.field):
+            elif fault := find_field_error(one.field):
                 yield f"assertions[{n}].field", fault
             if one.expected.empty:
                 yield f"assertions[{n}]", "needs one of equals, contains, matches, at_least, at_most"
-            if one.matches is not None and (fault := fault_in(one.matches)):
+            if one.matches is not None and (fault := find_pattern_error(one.matches)):
                 yield f"assertions[{n}].matches", fault
 
 
@@ -233,11 +235,11 @@ _ORDER = {False: 0, None: 1, True: 2}
 """The order of results: a failed assertion decides; then an unknown one."""
 
 
-def _why_never(one: Assertion) -> str | None:
+def _explain_dead_assertion(one: Assertion) -> str | None:
     """Why the assertion's regex can never match; None if it has none, or one that can."""
-    return None if one.matches is None else why_never(one.matches)
+    return None if one.matches is None else explain_dead_pattern(one.matches)
 
 
-def _details(requests: MockRequests) -> dict[str, Any]:
+def _build_details(requests: MockRequests) -> dict[str, Any]:
     listed = [f"{one.method} {shorten(one.path)} {shorten(one.body, 200)}".rstrip() for one in requests.requests[:20]]
     return {"requests": listed} if listed else {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from holdfast.checks.state.mock_requests import FIELD, MISSING, recorded_requests, value_at
-from holdfast.checks.values import as_text
+from holdfast.checks.state.mock_requests import FIELD, MISSING, get_request_value, read_requests
+from holdfast.checks.values import to_text
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.codec import encodable
 from holdfast.protocols.sandbox import FileChange, Sandbox
@@ -24,7 +24,7 @@ class JudgeInput(Struct, frozen=True, omit_defaults=True):
     """The text was truncated."""
 
 
-def capped(text: str, limit: int) -> JudgeInput:
+def truncate_input(text: str, limit: int) -> JudgeInput:
     """The text, encodable as JSON and truncated to `limit` bytes."""
     data = encodable(text[: limit + 1]).encode()
     if len(text) <= limit and len(data) <= limit:
@@ -32,11 +32,11 @@ def capped(text: str, limit: int) -> JudgeInput:
     return JudgeInput(data[:limit].decode("utf-8", "ignore"), True)
 
 
-def of_mock(mock: Mock, field: str, limit: int) -> JudgeInput:
+def read_mock_input(mock: Mock, field: str, limit: int) -> JudgeInput:
     """A field of a mock's recorded requests; empty if the request or the field is missing."""
-    recorded = recorded_requests(mock)
+    recorded = read_requests(mock)
     if field == "request_count":
-        return capped(str(len(recorded.requests) + recorded.more), limit)
+        return truncate_input(str(len(recorded.requests) + recorded.more), limit)
     parts = FIELD.fullmatch(field)
     index = int(parts[2]) if parts and parts[2] else -1
     if parts is None or not -len(recorded.requests) <= index < len(recorded.requests):
@@ -44,24 +44,24 @@ def of_mock(mock: Mock, field: str, limit: int) -> JudgeInput:
     request, part = recorded.requests[index], parts[3] or ""
     if part.startswith("body") and (request.unread or (request.cut and part != "body")):
         raise HarnessError(f"{field} is not known: {request.hidden}", code="check-input-lost")
-    value = value_at(request, part)
-    return JudgeInput() if value is MISSING or value is None else capped(as_text(value), limit)
+    value = get_request_value(request, part)
+    return JudgeInput() if value is MISSING or value is None else truncate_input(to_text(value), limit)
 
 
-def of_workspace(world: World, limit: int) -> JudgeInput:
+def read_workspace_input(world: World, limit: int) -> JudgeInput:
     """Every file that the agent changed, with its path and content; reads no more than the limit."""
     parts: list[str] = []
     room = limit
     for change in world.changes():
-        part = _file(world.sandbox, change, room)
+        part = _format_changed_file(world.sandbox, change, room)
         parts.append(part)
         room -= len(part.encode("utf-8", "replace"))
         if room <= 0:
-            return JudgeInput(capped("".join(parts), limit).text, True)
-    return capped("".join(parts), limit)
+            return JudgeInput(truncate_input("".join(parts), limit).text, True)
+    return truncate_input("".join(parts), limit)
 
 
-def _file(sandbox: Sandbox, change: FileChange, room: int) -> str:
+def _format_changed_file(sandbox: Sandbox, change: FileChange, room: int) -> str:
     head = f"=== {change.op}: {change.path} ({change.bytes} bytes)\n"
     if change.op == "deleted":
         return head

@@ -17,15 +17,15 @@ You have no tools. Answer with one JSON object and nothing else:
 A score of 1 means that the criteria are met in full, 0 that they are not met at all."""
 
 
-def markers(text: str) -> tuple[str, str]:
+def build_markers(text: str) -> tuple[str, str]:
     """The lines around a text. They contain a digest of it, so no text can contain its own markers."""
     seal = digest(text.encode("utf-8", "replace"), 16)
     return f"<<<TEXT {seal}>>>", f"<<<END OF TEXT {seal}>>>"
 
 
-def prompt(text: str, criteria: str, passes: str | None, fails: str | None, *, cut: bool = False) -> str:
+def build_prompt(text: str, criteria: str, passes: str | None, fails: str | None, *, cut: bool = False) -> str:
     """The complete message: criteria first, then the text, then the instruction again."""
-    opening, closing = markers(text)
+    opening, closing = build_markers(text)
     rubric = [f"Passes: {passes}"] if passes else []
     rubric += [f"Fails: {fails}"] if fails else []
     length = ["The text was longer; only its beginning is shown."] if cut else []

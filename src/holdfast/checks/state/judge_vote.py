@@ -26,7 +26,7 @@ class Vote(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
 
 
-def vote_of(text: str) -> Vote:
+def parse_vote(text: str) -> Vote:
     """The rating in a reply; raises ValueError with the reason if there is none.
 
     The object must be the complete reply, at most in a code fence: one inside prose may be quoted from the input.
@@ -42,7 +42,7 @@ def vote_of(text: str) -> Vote:
         raise ValueError(f"its reply is not a JSON object: '{shorten(text.strip())}'")
     passed, reason = reply.get("passed"), reply.get("reason")
     return Vote(
-        _score(reply.get("score")),
+        _parse_score(reply.get("score")),
         passed if isinstance(passed, bool) else None,
         encodable(reason)[:REASON_KEPT] if isinstance(reason, str) else "",
     )
@@ -51,19 +51,19 @@ def vote_of(text: str) -> Vote:
 def is_vote(text: str) -> bool:
     """Whether a reply can be parsed."""
     try:
-        vote_of(text)
+        parse_vote(text)
     except ValueError:
         return False
     return True
 
 
-def _score(value: Any) -> float:
+def _parse_score(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(f"its score is not a number from 0 to 1: {shorten(repr(value))}")
     return float(value)
 
 
-def middle(votes: Sequence[Vote]) -> tuple[float, Vote]:
+def find_median_vote(votes: Sequence[Vote]) -> tuple[float, Vote]:
     """The median of the scores, and the vote nearest to it."""
     score = median([vote.score for vote in votes])
     return score, min(votes, key=lambda vote: abs(vote.score - score))

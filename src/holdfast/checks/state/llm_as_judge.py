@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from holdfast.checks.state.judge_input import LARGEST, JudgeInput, capped, of_mock, of_workspace
-from holdfast.checks.state.judge_prompt import SYSTEM, prompt
-from holdfast.checks.state.judge_vote import Vote, is_vote, middle, vote_of
-from holdfast.checks.state.mock_requests import FIELD, fault_in_field
-from holdfast.checks.state.recorded import record, recorded, recorded_in
+from holdfast.checks.state.judge_input import LARGEST, JudgeInput, read_mock_input, read_workspace_input, truncate_input
+from holdfast.checks.state.judge_prompt import SYSTEM, build_prompt
+from holdfast.checks.state.judge_vote import Vote, find_median_vote, is_vote, parse_vote
+from holdfast.checks.state.mock_requests import FIELD, find_field_error
+from holdfast.checks.state.recorded import build_evidence, decode_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.codec import to_builtins
@@ -89,41 +89,43 @@ class LlmAsJudge:
         if self.input_from in _SAID:
             return Evidence()  # the observation has it
         if self.input_from == "workspace":
-            return record(self._place, of_workspace(world, self.max_input))
+            return build_evidence(self._place, read_workspace_input(world, self.max_input))
         service, _, name = self.input_from.partition(".")
         mock = world.services.get(service)
         if not isinstance(mock, Mock):
             raise HarnessError(f"{service} is not an http_mock service", code="check-service-wrong")
-        return record(self._place, of_mock(mock, name, self.max_input))
+        return build_evidence(self._place, read_mock_input(mock, name, self.max_input))
 
     async def consult(
         self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
     ) -> Evidence:
-        judge_input = self._judge_input(observation, evidence)
+        judge_input = self._read_input(observation, evidence)
         if not judge_input.text.strip():
-            return record(self._question, Opinion(""))
+            return build_evidence(self._question, Opinion(""))
         rubric = self.rubric
-        message = prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, cut=judge_input.cut)
-        replies = [await self._vote(ask, message, n) for n in range(self.votes)]
+        message = build_prompt(judge_input.text, self.criteria, rubric.pass_, rubric.fail, cut=judge_input.cut)
+        replies = [await self._request_vote(ask, message, n) for n in range(self.votes)]
         notes = [f"only the first {self.max_input} bytes of the input were shown"] if judge_input.cut else []
         notes += [note for advice, _ in replies for note in advice.notes]
         votes, model = tuple(vote for _, vote in replies), replies[0][0].model
-        return record(self._question, Opinion(judge_input.text, votes, model, tuple(dict.fromkeys(notes))))
+        return build_evidence(self._question, Opinion(judge_input.text, votes, model, tuple(dict.fromkeys(notes))))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        opinion = recorded(exhibit, self._question, Opinion)
+        opinion = read_evidence(exhibit, self._question, Opinion)
         if not opinion.votes:
             what = "the answer" if self.input_from == "agent_output" else self.input_from
             return Finding(
                 False, f"{NOTHING}: {shorten(what)} is empty", "judge-nothing-to-read", score=0.0, empty=True
             )
-        score, nearest = middle(opinion.votes)
+        score, nearest = find_median_vote(opinion.votes)
         passed = score >= self.pass_threshold - _SLACK
         compared = f"at least {self.pass_threshold:g}" if passed else f"below {self.pass_threshold:g}"
         of = f"the median of {len(opinion.votes)} votes, " if len(opinion.votes) > 1 else ""
         why = f": {shorten(nearest.reason, 120)}" if nearest.reason else ""
         code = "judge-above" if passed else "judge-below"
-        return Finding(passed, f"scored {score:.3g}, {of}{compared}{why}", code, score=score, details=_details(opinion))
+        return Finding(
+            passed, f"scored {score:.3g}, {of}{compared}{why}", code, score=score, details=_build_details(opinion)
+        )
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.input_from in (*_SAID, "workspace"):
@@ -133,25 +135,25 @@ class LlmAsJudge:
             yield "input_from", "expected agent_output, stdout, workspace, or <service>.<field>"
         elif not FIELD.fullmatch(name):
             yield "input_from", f"unknown field {name[:60]!r}: expected request_count, last_request…, requests[N]…"
-        elif fault := fault_in_field(name):
+        elif fault := find_field_error(name):
             yield "input_from", fault
 
-    async def _vote(self, ask: Ask, message: str, n: int) -> tuple[Advice, Vote]:
+    async def _request_vote(self, ask: Ask, message: str, n: int) -> tuple[Advice, Vote]:
         why = ""
         for _ in range(TRIES):
             advice = await ask(self.model, SYSTEM, message, temperature=self.temperature, vote=n, fits=is_vote)
             try:
-                return advice, vote_of(advice.text)
+                return advice, parse_vote(advice.text)
             except ValueError as malformed:
                 why = str(malformed)
         raise HarnessError(f"the judge {self.model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
-    def _judge_input(self, observation: Observation, evidence: Evidence) -> JudgeInput:
+    def _read_input(self, observation: Observation, evidence: Evidence) -> JudgeInput:
         if self.input_from == "agent_output":
-            return capped((observation.turns[-1].text if observation.turns else "") or "", self.max_input)
+            return truncate_input((observation.turns[-1].text if observation.turns else "") or "", self.max_input)
         if self.input_from == "stdout":
-            return capped(observation.output, self.max_input)
-        return recorded_in(evidence, self._place, JudgeInput)
+            return truncate_input(observation.output, self.max_input)
+        return decode_evidence(evidence, self._place, JudgeInput)
 
     @property
     def _place(self) -> list[Any]:
@@ -165,7 +167,7 @@ class LlmAsJudge:
         return [*self._place, *settings, SYSTEM]
 
 
-def _details(opinion: Opinion) -> dict[str, Any]:
+def _build_details(opinion: Opinion) -> dict[str, Any]:
     votes = to_builtins(opinion.votes)
     notes = {"notes": list(opinion.notes)} if opinion.notes else {}
     return {"model": opinion.model, "votes": list(votes), "input": shorten(opinion.input, 400), **notes}

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from holdfast.checks.json_parts import fault_in_path, parse, parts
+from holdfast.checks.json_parts import find_path_error, parse, select_parts
 from holdfast.checks.state.recorded import KEPT
-from holdfast.checks.values import same
+from holdfast.checks.values import is_equal
 from holdfast.protocols.service import Mock, Recorded
 
 FIELD = re.compile(
@@ -23,7 +23,7 @@ MISSING = object()
 """The value is missing; a JSON null is None."""
 
 
-class SeenRequest(Struct, frozen=True, omit_defaults=True):
+class MockRequest(Struct, frozen=True, omit_defaults=True):
     """One recorded request, as stored in the evidence."""
 
     method: str
@@ -48,63 +48,63 @@ class SeenRequest(Struct, frozen=True, omit_defaults=True):
 class MockRequests(Struct, frozen=True, omit_defaults=True):
     """The first requests that a mock received, and the number of further ones."""
 
-    requests: tuple[SeenRequest, ...] = ()
+    requests: tuple[MockRequest, ...] = ()
     more: int = 0
 
 
-def recorded_requests(mock: Mock) -> MockRequests:
+def read_requests(mock: Mock) -> MockRequests:
     """The requests of a mock in order, as many as fit into the evidence."""
-    requests: list[SeenRequest] = []
+    requests: list[MockRequest] = []
     size = 0
     for one in mock.requests:
-        size += _size(one)
+        size += _measure_size(one)
         if size > KEPT:
             break
         body = (one.body, one.status, one.cut, one.unread)
-        requests.append(SeenRequest(one.method, one.path, one.query, one.headers, *body))
+        requests.append(MockRequest(one.method, one.path, one.query, one.headers, *body))
     return MockRequests(tuple(requests), len(mock.requests) - len(requests) + mock.dropped)
 
 
-def _size(one: Recorded) -> int:
+def _measure_size(one: Recorded) -> int:
     return len(one.path) + len(one.query) + len(one.body) + sum(len(n) + len(v) for n, v in one.headers)
 
 
-def matching(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> list[SeenRequest]:
+def filter_requests(requests: Sequence[MockRequest], filters: Mapping[str, Any]) -> list[MockRequest]:
     """The requests that match every filter."""
-    return [one for one in requests if all(_fits(one, name, wanted) for name, wanted in filters.items())]
+    return [one for one in requests if all(_is_match(one, name, wanted) for name, wanted in filters.items())]
 
 
-def unclear(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> list[SeenRequest]:
+def find_uncertain_requests(requests: Sequence[MockRequest], filters: Mapping[str, Any]) -> list[MockRequest]:
     """The requests that match every filter except those on a body that is unknown."""
     requests_left = []
     for one in requests if filters else ():
         others = {name: wanted for name, wanted in filters.items() if not _is_in_body(one, name)}
-        if one.hidden and len(others) < len(filters) and matching([one], others):
+        if one.hidden and len(others) < len(filters) and filter_requests([one], others):
             requests_left.append(one)
     return requests_left
 
 
-def _is_in_body(request: SeenRequest, name: str) -> bool:
-    return name not in ("method", "path") and name.lower() not in headers_of(request)
+def _is_in_body(request: MockRequest, name: str) -> bool:
+    return name not in ("method", "path") and name.lower() not in join_headers(request)
 
 
-def _fits(request: SeenRequest, name: str, wanted: Any) -> bool:
+def _is_match(request: MockRequest, name: str, wanted: Any) -> bool:
     if name == "method":
         return request.method.upper() == str(wanted).upper()
     if name == "path":
         return fnmatchcase(request.path, str(wanted)) or fnmatchcase(unquote(request.path), str(wanted))
-    headers = headers_of(request)
+    headers = join_headers(request)
     if name.lower() in headers:
-        return headers[name.lower()] == _plain(wanted)
-    body = MISSING if request.hidden else json_of(request.body)
-    return isinstance(body, dict) and name in body and same(body[name], wanted)
+        return headers[name.lower()] == _to_header_text(wanted)
+    body = MISSING if request.hidden else parse_body(request.body)
+    return isinstance(body, dict) and name in body and is_equal(body[name], wanted)
 
 
-def _plain(wanted: Any) -> str:
+def _to_header_text(wanted: Any) -> str:
     return str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
 
 
-def headers_of(request: SeenRequest) -> dict[str, str]:
+def join_headers(request: MockRequest) -> dict[str, str]:
     """Headers by lower-case name; repeated headers are joined by commas."""
     headers: dict[str, str] = {}
     for name, value in request.headers:
@@ -113,7 +113,7 @@ def headers_of(request: SeenRequest) -> dict[str, str]:
     return headers
 
 
-def json_of(body: str) -> Any:
+def parse_body(body: str) -> Any:
     """The body as JSON; MISSING if it is not JSON."""
     try:
         return parse(body)
@@ -121,25 +121,25 @@ def json_of(body: str) -> Any:
         return MISSING
 
 
-def value_at(request: SeenRequest, part: str) -> Any:
+def get_request_value(request: MockRequest, part: str) -> Any:
     """A part of a request, such as `body` or `headers.x-key`; the complete request if `part` is empty."""
     name, dot, rest = part.partition(".")
     if part.startswith("body") and part != "body":
-        return _select(json_of(request.body), _json_path(part))
+        return _select_value(parse_body(request.body), _to_body_path(part))
     if name == "headers":
-        return headers_of(request).get(rest.lower(), MISSING) if dot else headers_of(request)
+        return join_headers(request).get(rest.lower(), MISSING) if dot else join_headers(request)
     whole = {
         "method": request.method,
         "path": request.path,
         "query": request.query,
-        "headers": headers_of(request),
+        "headers": join_headers(request),
         "body": request.body,
         "status": request.status,
     }
     return whole[name] if name else whole
 
 
-def _json_path(part: str) -> str:
+def _to_body_path(part: str) -> str:
     """`body.items[0].id` as a path into the body; dots alone need no JSONPath."""
     rest = part.removeprefix("body")
     path = rest.removeprefix(".")
@@ -148,14 +148,14 @@ def _json_path(part: str) -> str:
     return f"${rest}"
 
 
-def _select(value: Any, path: str) -> Any:
+def _select_value(value: Any, path: str) -> Any:
     """A single match as a value, several as a list, none as MISSING."""
-    values = [] if value is MISSING else parts(value, path)
+    values = [] if value is MISSING else select_parts(value, path)
     return MISSING if not values else values[0] if len(values) == 1 else values
 
 
-def fault_in_field(field: str) -> str | None:
+def find_field_error(field: str) -> str | None:
     """What is wrong with the field's path into a body; None if nothing is."""
     match = FIELD.fullmatch(field)
     part = (match[3] or "") if match else ""
-    return fault_in_path(_json_path(part)) if part.startswith("body") and part != "body" else None
+    return find_path_error(_to_body_path(part)) if part.startswith("body") and part != "body" else None

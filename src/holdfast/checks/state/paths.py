@@ -15,7 +15,7 @@ from holdfast.model.verdict import Finding
 from holdfast.protocols.sandbox import Sandbox
 
 
-class PathFound(Struct, frozen=True, omit_defaults=True):
+class PathState(Struct, frozen=True, omit_defaults=True):
     """The state of a path when the agent had ended."""
 
     kind: Literal["file", "folder", "nothing", "out_of_reach", "outside"]
@@ -28,7 +28,7 @@ class PathFound(Struct, frozen=True, omit_defaults=True):
     """Whether the content was cut at the limit."""
 
 
-def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
+def read_path(sandbox: Sandbox, path: str, *, read: bool = False) -> PathState:
     """What exists there; with `read` also a file's content.
 
     Whatever an agent can do to a path gives a value, not an exception.
@@ -36,18 +36,18 @@ def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
     try:
         host_path = sandbox.find(path)
         if host_path is None:
-            return PathFound("nothing")
+            return PathState("nothing")
         if host_path.is_dir():
-            return PathFound("folder")
+            return PathState("folder")
         if not read:
-            return PathFound("file")
+            return PathState("file")
         with host_path.open("rb") as file:
             data = file.read(KEPT + 1)
     except OutsideError as left:
-        return PathFound("outside", str(left))
+        return PathState("outside", str(left))
     except OSError as refused:
-        return PathFound("out_of_reach", f"{path} cannot be read: {refused.strerror}")
-    return PathFound(
+        return PathState("out_of_reach", f"{path} cannot be read: {refused.strerror}")
+    return PathState(
         "file",
         content=data[:KEPT].decode("utf-8", "replace"),
         otherwise=_decode_otherwise(data[:KEPT]),
@@ -63,7 +63,7 @@ PATH_CODES: Mapping[str, str] = {
 }
 
 
-def unreadable_finding(place: PathFound) -> Finding | None:
+def find_unreadable_path(place: PathState) -> Finding | None:
     """The finding of every file check for a path that cannot be looked at; None if it can.
 
     A link that the agent made to leave the workspace fails even a negated rule; an unreadable path proves nothing.

@@ -81,7 +81,7 @@ class NotRun(Struct, frozen=True, omit_defaults=True):
     """Whether the agent wrote, or had to write, the file that could not be run or that ended like this."""
 
 
-def outcome_of(not_run: NotRun) -> ExitMeaning:
+def interpret_exit(not_run: NotRun) -> ExitMeaning:
     """The meaning of an exit code that the rule does not expect. The first row that matches decides."""
     if not_run.exit_code not in NOT_RUN_CODES:
         return "by exit code"
@@ -92,24 +92,24 @@ def outcome_of(not_run: NotRun) -> ExitMeaning:
     return "fail" if not_run.at_start else "error"
 
 
-def programs_in(command: str) -> tuple[str, ...]:
+def list_programs(command: str) -> tuple[str, ...]:
     """The programs of a shell command that can be read without a shell, and what `python -m` and `npx` run.
 
     If the command changes where programs are found, each says so: `pytest (after . env/bin/activate)`.
     """
     calls = readable_calls(command)
-    names = dict.fromkeys(name for call in calls for name in (call.program, _started_by(call)) if name)
+    names = dict.fromkeys(name for call in calls for name in (call.program, _get_started_program(call)) if name)
     if changes := "; ".join(path_changes(command)):
         return tuple(f"{name}{_AFTER}{changes})" for name in names if name not in _SHELLS_OWN)
     return tuple(names)
 
 
-def without_changes(name: str) -> str:
-    """The program itself, of a name that `programs_in` gives."""
+def strip_changes(name: str) -> str:
+    """The program itself, of a name that `list_programs` gives."""
     return name.partition(_AFTER)[0]
 
 
-def _started_by(call: ProgramCall) -> str:
+def _get_started_program(call: ProgramCall) -> str:
     program = PurePosixPath(call.program).name
     if program.startswith(("python", "pypy")) and "-m" in call.args[:-1]:
         return f"{call.program}{_MODULE}{call.args[call.args.index('-m') + 1]}"
@@ -119,7 +119,7 @@ def _started_by(call: ProgramCall) -> str:
     return ""
 
 
-async def not_found(programs: Iterable[str], world: World) -> tuple[str, ...]:
+async def find_missing_programs(programs: Iterable[str], world: World) -> tuple[str, ...]:
     """The programs that a shell in the sandbox cannot run now; builtins count as present."""
     names = tuple(programs)
     if not names:
@@ -131,7 +131,7 @@ async def not_found(programs: Iterable[str], world: World) -> tuple[str, ...]:
     return tuple(name for name in names if name in lines)
 
 
-async def find_not_run(
+async def find_program_not_run(
     command: str, exit_code: int | None, output: str, world: World, never_there: Collection[str]
 ) -> NotRun:
     """The program that could not be run, if the command, or a recipe of its make, ended with 126 or 127.
@@ -152,15 +152,15 @@ async def find_not_run(
         if files.is_changed(program) or not text:
             return NotRun(code, program, by_agent=True)
         teller, program = program, _INTERPRETER.sub(r"\1", text) if text.startswith("#!") else program
-    texts = files.trusted_texts(teller)
-    programs = programs_in(command)
+    texts = files.read_trusted_texts(teller)
+    programs = list_programs(command)
     reported = any(_is_named(program, text) for text in texts)
-    gone = await not_found([program] if reported else programs, world)
+    gone = await find_missing_programs([program] if reported else programs, world)
     if code != exit_code and not (reported and gone):
         return NotRun()
     if not gone:
         return NotRun(code, by_agent=files.has_changed_one_of(texts))
-    program = without_changes(gone[0])
+    program = strip_changes(gone[0])
     return NotRun(code, program, files.is_changed_program(program) or gone[0] in set(programs).difference(never_there))
 
 
@@ -169,13 +169,13 @@ def has_another_way(command: str, missing: Collection[str], *, passed: bool) -> 
 
     Only `||` offers another way. After a `;` or in a pipe, a program may only read what the missing one was to write.
     """
-    present = [without_changes(name) for name in programs_in(command) if name not in missing]
+    present = [strip_changes(name) for name in list_programs(command) if name not in missing]
     workers = [name for name in present if name not in _NO_WORK]
-    if not all(_is_named(without_changes(name), command) for name in missing):
+    if not all(_is_named(strip_changes(name), command) for name in missing):
         return False  # `((` is looked up as `let`
     for statement in re.split(r"[;\n]", command):
         ways = statement.split("||")
-        lacking = [at for at, way in enumerate(ways) if any(_is_named(without_changes(name), way) for name in missing)]
+        lacking = [at for at, way in enumerate(ways) if any(_is_named(strip_changes(name), way) for name in missing)]
         # What follows `&&` after the other way is run in any case, as in `pytest || true && test -d src`.
         others = [way if _GROUP.match(way) else way.partition("&&")[0] for way in ways]
         working = [at for at, way in enumerate(others) if at not in lacking and any(_is_named(w, way) for w in workers)]
@@ -203,7 +203,7 @@ class _Files:
         self._path = _PWD.sub(self._sandbox.workspace, path).split(":")
         self._unnamed = [name for tool, names in _READ_UNASKED.items() if _is_named(tool, command) for name in names]
 
-    def _places(self, name: str) -> list[str]:
+    def _list_paths(self, name: str) -> list[str]:
         """The paths in the workspace that it may refer to."""
         paths = {normpath(join(folder, name)): None for folder in self._folders}
         top = f"{self._sandbox.workspace}/"
@@ -211,7 +211,7 @@ class _Files:
 
     def is_changed(self, name: str) -> bool:
         """Whether the agent created, changed or removed it, or removed a folder that contained it."""
-        places = map(PurePosixPath, self._places(name))
+        places = map(PurePosixPath, self._list_paths(name))
         return any(not self._changed.isdisjoint(map(str, (path, *path.parents))) for path in places)
 
     def is_changed_program(self, name: str) -> bool:
@@ -221,7 +221,7 @@ class _Files:
 
     def read(self, name: str) -> str:
         """The beginning of the file of that name; empty if there is none."""
-        for path in self._places(name):
+        for path in self._list_paths(name):
             with suppress(OutsideError, OSError):
                 host_path = self._sandbox.find(path)
                 if host_path is not None and host_path.is_file():
@@ -229,7 +229,7 @@ class _Files:
                         return file.read(_READ_CHARS)
         return ""
 
-    def trusted_texts(self, teller: str) -> list[str]:
+    def read_trusted_texts(self, teller: str) -> list[str]:
         """The command, and the files that it or the report names and that the agent did not change."""
         names = {*_WORD.findall(self._command), teller, *self._unnamed}
         return [self._command, *(self.read(name) for name in names if name and not self.is_changed(name))]
@@ -243,5 +243,5 @@ class _Files:
 
 def is_in_workspace(program: str, world: World) -> bool:
     """Whether it is a path in the workspace: a file that the agent had to write."""
-    place, program = world.sandbox.workspace, without_changes(program)
+    place, program = world.sandbox.workspace, strip_changes(program)
     return "/" in program and (not program.startswith("/") or program.startswith(f"{place}/"))

@@ -22,24 +22,24 @@ SHOWN = 20
 S = TypeVar("S", bound=Struct)
 
 
-def record(about: Sequence[Any], evidence: Struct) -> Evidence:
+def build_evidence(about: Sequence[Any], evidence: Struct) -> Evidence:
     """The evidence, marked with what was examined: a rule that changes later must not use it."""
-    return Evidence({"of": _mark(about), "found": to_builtins(evidence)})
+    return Evidence({"of": _digest_subject(about), "found": to_builtins(evidence)})
 
 
-def recorded(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
+def read_evidence(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
     """The evidence for exactly this; raises HarnessError if it was not or could not be recorded."""
-    return recorded_in(exhibit.evidence, about, kind)
+    return decode_evidence(exhibit.evidence, about, kind)
 
 
-def recorded_in(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) -> S:
+def decode_evidence(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) -> S:
     """The evidence for exactly this, from the evidence itself instead of an exhibit."""
     if evidence is None:
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     if evidence.error:
         raise HarnessError(evidence.error, code="check-not-recorded")
     data = evidence.data
-    if not isinstance(data, dict) or data.get("of") != _mark(about):
+    if not isinstance(data, dict) or data.get("of") != _digest_subject(about):
         raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     try:
         return msgspec.convert(data["found"], kind)
@@ -47,5 +47,5 @@ def recorded_in(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) 
         raise HarnessError(f"the recorded evidence cannot be read: {bad}", code="check-not-recorded") from bad
 
 
-def _mark(about: Sequence[Any]) -> str:
+def _digest_subject(about: Sequence[Any]) -> str:
     return digest(canonical(list(about)))

@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.patterns import fault_in
-from holdfast.checks.state.databases import database, dialect_of
-from holdfast.checks.state.recorded import SHOWN, record, recorded
-from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, as_number, as_text, same, value_codes
+from holdfast.checks.patterns import find_pattern_error
+from holdfast.checks.state.databases import get_database, read_dialect
+from holdfast.checks.state.recorded import SHOWN, build_evidence, read_evidence
+from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, is_equal, select_value_codes, to_number, to_text
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.fingerprint import fingerprint
@@ -80,45 +80,45 @@ class Sql:
         "query-refused": "The database refused the query.",
         "rows-above": "The query found too many rows.",
         "rows-below": "The query found too few rows.",
-        **value_codes("value-lacks", "value-wrong-type"),
+        **select_value_codes("value-lacks", "value-wrong-type"),
     }
 
     async def foresee(self, world: World) -> None:
-        service = database(world, self.service)
-        if writes(self.query, await dialect_of(service, timeout_s=self.timeout / 1000)):
+        service = get_database(world, self.service)
+        if is_write(self.query, await read_dialect(service, timeout_s=self.timeout / 1000)):
             raise HarnessError(_WRITING, code="check-writes")
         await service.prepare(self.query)
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
         limit_s = self.timeout / 1000
         try:
-            rows = await database(world, self.service).query(self.query, timeout_s=limit_s)
+            rows = await get_database(world, self.service).query(self.query, timeout_s=limit_s)
         except QueryFailed as refused:
             if refused.state in _READ_ONLY:  # perhaps by a function: not the agent's doing
                 raise HarnessError(f"{_WRITING}: {refused}", code="check-writes") from refused
-            return record([self.service, self.query], QueryAnswer(refused=str(refused)))
+            return build_evidence([self.service, self.query], QueryAnswer(refused=str(refused)))
         except TimeoutError as late:
             hint = "make it faster, or raise the rule's timeout"
             raise HarnessError(f"the query took longer than {limit_s:g} s: {hint}", code="check-timeout") from late
-        return record([self.service, self.query], QueryAnswer(rows.columns, rows.rows, rows.count))
+        return build_evidence([self.service, self.query], QueryAnswer(rows.columns, rows.rows, rows.count))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        answer = recorded(exhibit, [self.service, self.query], QueryAnswer)
+        answer = read_evidence(exhibit, [self.service, self.query], QueryAnswer)
         if answer.refused:
             why = f"{shorten(self.service, 40)} refused the query: {shorten(answer.refused, 150)}"
             return Finding(False, why, "query-refused", (fingerprint(answer.refused),), empty=True)
         details = {"columns": list(answer.columns), "rows": [list(row) for row in answer.rows[:SHOWN]]}
-        wrong = next(self._mismatches(answer), None)
+        wrong = next(self._find_mismatches(answer), None)
         if wrong is None:
-            return Finding(True, self._match(answer), AS_EXPECTED, details=details)
+            return Finding(True, self._describe_match(answer), AS_EXPECTED, details=details)
         return Finding(False, wrong.why, wrong.code, wrong.key, details=details, empty=wrong.code == _NO_ROW)
 
-    def _mismatches(self, answer: QueryAnswer) -> Iterator[Mismatch]:
+    def _find_mismatches(self, answer: QueryAnswer) -> Iterator[Mismatch]:
         """Every condition that the result does not meet."""
         if self.rows is not None and answer.count != self.rows:
             # One row too many and one too few are two causes.
             code = "rows-above" if answer.count > self.rows else "rows-below"
-            yield Mismatch(code, (), f"the query returned {_rows(answer.count)}, not {self.rows}")
+            yield Mismatch(code, (), f"the query returned {_count_rows(answer.count)}, not {self.rows}")
         expected = self._expected
         if expected.empty:
             return
@@ -127,58 +127,58 @@ class Sql:
                 yield Mismatch(_NO_ROW, (), "the query returned no row")
             return
         value = answer.rows[0][0]
-        for one in expected.mismatches(value, _value_text(value), equal=equal, readings=_readings):
+        for one in expected.find_mismatches(value, _format_value(value), equal=is_equal_value, readings=_get_readings):
             yield one._replace(why=f"the value {one.why}")
 
-    def _match(self, answer: QueryAnswer) -> str:
+    def _describe_match(self, answer: QueryAnswer) -> str:
         if self._expected.empty:
-            return f"the query returned {_rows(answer.count)}"
-        return f"the value is {_value_text(answer.rows[0][0])}" if answer.rows else "the query returned no row"
+            return f"the query returned {_count_rows(answer.count)}"
+        return f"the value is {_format_value(answer.rows[0][0])}" if answer.rows else "the query returned no row"
 
     @property
     def _expected(self) -> Expectation:
         return Expectation(self.equals, UNSET, self.matches, self.at_least, self.at_most, self.one_of)
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        if writes(self.query, "postgres") and writes(self.query, "mysql"):  # which condition it is, is unknown here
+        if is_write(self.query, "postgres") and is_write(self.query, "mysql"):  # which condition it is, is unknown here
             yield "query", _WRITING
-        if self.matches is not None and (fault := fault_in(self.matches)):
+        if self.matches is not None and (fault := find_pattern_error(self.matches)):
             yield "matches", fault
         if self._expected.empty and self.rows is None:
             yield "", "needs at least one of equals, at_least, at_most, matches, one_of, rows"
 
 
-def writes(query: str, dialect: Dialect) -> bool:
+def is_write(query: str, dialect: Dialect) -> bool:
     """Whether the statement does more than read, judging by its text."""
     cursor = TokenCursor(query, dialect)
     cursor.skip_all(("(",))
-    return cursor.word in _ACTS or bool(writes_of(query, dialect)) or (dialect == "mysql" and _leaves_file(query))
+    return cursor.word in _ACTS or bool(writes_of(query, dialect)) or (dialect == "mysql" and _has_outfile(query))
 
 
-def _leaves_file(query: str) -> bool:
+def _has_outfile(query: str) -> bool:
     """Whether it is SELECT … INTO OUTFILE or DUMPFILE."""
     words = list(TokenCursor(query, "mysql").words())
     return any(word == "into" and after in ("outfile", "dumpfile") for word, after in pairwise(words))
 
 
-def equal(value: Any, wanted: Any) -> bool:
+def is_equal_value(value: Any, wanted: Any) -> bool:
     """Whether a value of a database equals the expected one; MySQL's booleans are 1 and 0."""
     if isinstance(wanted, bool):
         return value is wanted or (type(value) is int and value == int(wanted))
     if isinstance(value, str) and isinstance(wanted, int | float) and sum(map(str.isdigit, value)) > _EXACT_DIGITS:
-        number = int(value) if isinstance(wanted, int) and value.lstrip("-").isdecimal() else as_number(value)
+        number = int(value) if isinstance(wanted, int) and value.lstrip("-").isdecimal() else to_number(value)
         return number == wanted
-    return same(value, wanted)
+    return is_equal(value, wanted)
 
 
-def _readings(value: Any) -> Iterable[str]:
+def _get_readings(value: Any) -> Iterable[str]:
     """The text that a pattern is matched against; NULL has none."""
-    return () if value is None else (as_text(value),)
+    return () if value is None else (to_text(value),)
 
 
-def _value_text(value: Any) -> str:
-    return shorten(f'"{value}"' if isinstance(value, str) else as_text(value))
+def _format_value(value: Any) -> str:
+    return shorten(f'"{value}"' if isinstance(value, str) else to_text(value))
 
 
-def _rows(count: int) -> str:
+def _count_rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count} rows"

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.checks.state.databases import quoted
+from holdfast.checks.state.databases import quote_name
 from holdfast.errors import HarnessError
 from holdfast.model.codec import canonical, digest
 from holdfast.protocols.service import Database
@@ -97,10 +97,10 @@ class ComparedTable(Struct):
 TableComparison = dict[TableName, ComparedTable]
 
 
-async def table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> TableComparison:
+async def read_table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> TableComparison:
     """Every table, in order of schema and name."""
     tables: TableComparison = {}
-    for row in await _rows(of, _POSTGRES if dialect == "postgres" else _MYSQL, timeout_s):
+    for row in await _read_rows(of, _POSTGRES if dialect == "postgres" else _MYSQL, timeout_s):
         schema, table, column, kind, primary, own, more, readable = row
         entry = tables.setdefault((str(schema), str(table)), ComparedTable([], []))
         entry.made += [own, more]
@@ -115,15 +115,15 @@ async def table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> T
 async def _add_definitions(of: Database, tables: TableComparison, timeout_s: float) -> None:
     """Adds the CREATE TABLE statement that MySQL reports for each table, and its triggers."""
     for (schema, table), entry in tables.items():
-        name = f"{quoted(schema, 'mysql')}.{quoted(table, 'mysql')}"
+        name = f"{quote_name(schema, 'mysql')}.{quote_name(table, 'mysql')}"
         definition = await of.query(f"SHOW CREATE TABLE {name}", timeout_s=timeout_s)
         entry.made += [_COUNTER.sub("", str(definition.rows[0][1]))]
-    for schema, table, *trigger in await _rows(of, _MYSQL_TRIGGERS, timeout_s):
+    for schema, table, *trigger in await _read_rows(of, _MYSQL_TRIGGERS, timeout_s):
         if (str(schema), str(table)) in tables:
             tables[str(schema), str(table)].made += [trigger]
 
 
-async def _rows(of: Database, sql: str, timeout_s: float) -> tuple[tuple[Any, ...], ...]:
+async def _read_rows(of: Database, sql: str, timeout_s: float) -> tuple[tuple[Any, ...], ...]:
     result = await of.query(sql, timeout_s=timeout_s, keep=COLUMNS_KEPT)
     if result.count > len(result.rows):
         raise HarnessError(

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.checks.state.databases import default_schema, dialect_of
-from holdfast.checks.state.table_digests import row_digests
-from holdfast.checks.state.table_shapes import table_shapes
+from holdfast.checks.state.databases import read_default_schema, read_dialect
+from holdfast.checks.state.table_digests import build_digest_query
+from holdfast.checks.state.table_shapes import read_table_shapes
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import AuditEvent
 from holdfast.protocols.service import Database
@@ -61,16 +61,16 @@ class RowChanges(Struct, frozen=True):
 ClaimedRows = Callable[[str], bool]
 
 
-async def rows_of(of: Database, wanted: ClaimedRows, default: str | None = None) -> DatabaseRows:
+async def read_rows(of: Database, wanted: ClaimedRows, default: str | None = None) -> DatabaseRows:
     """The wanted tables; `default` is the schema whose tables have bare names, or the current schema if None."""
     try:
-        dialect = await dialect_of(of, timeout_s=READ_S)
-        bare = await default_schema(of, timeout_s=READ_S) if default is None else default
+        dialect = await read_dialect(of, timeout_s=READ_S)
+        bare = await read_default_schema(of, timeout_s=READ_S) if default is None else default
         database = DatabaseRows(dialect, bare, {})
-        for name, table in (await table_shapes(of, dialect, timeout_s=READ_S)).items():
+        for name, table in (await read_table_shapes(of, dialect, timeout_s=READ_S)).items():
             label = part(name[1]) if part(name[0]) == bare else named(*name)
             if wanted(label):
-                read = await of.query(row_digests(name, table, dialect), timeout_s=READ_S, keep=ROWS_KEPT)
+                read = await of.query(build_digest_query(name, table, dialect), timeout_s=READ_S, keep=ROWS_KEPT)
                 whole = read.count == len(read.rows)
                 rows = Counter((str(key), str(row)) for key, row in read.rows) if whole else None
                 database.tables[label] = TableRows(table.shape, rows, any(column.primary for column in table.columns))
@@ -81,15 +81,15 @@ async def rows_of(of: Database, wanted: ClaimedRows, default: str | None = None)
     return database
 
 
-async def rows_left(of: Database, wanted: ClaimedRows, before: DatabaseRows) -> DatabaseRows:
+async def read_remaining_rows(of: Database, wanted: ClaimedRows, before: DatabaseRows) -> DatabaseRows:
     """The tables after the agent ended; none if it dropped the database."""
     try:
-        return await rows_of(of, wanted, before.default)
+        return await read_rows(of, wanted, before.default)
     except QueryFailed:
         return DatabaseRows(before.dialect, before.default, {})
 
 
-class KeptWrites:
+class RemainingWrites:
     """Decides which writes of the audit log are still in the database."""
 
     def __init__(
@@ -100,33 +100,33 @@ class KeptWrites:
         self._tried: dict[tuple[str, str], set[str]] = {}
         """The logged operations by service and table."""
         for event in events:
-            self._tried.setdefault(_table(event), set()).add(_operation(event))
+            self._tried.setdefault(_get_table(event), set()).add(_get_operation(event))
 
-    def of(self, event: AuditEvent) -> AuditEvent | str | None:
+    def find_write(self, event: AuditEvent) -> AuditEvent | str | None:
         """The write with the number of rows that remain; None if none do; a reason if that is unknown."""
-        service, table = _table(event)
-        op = _operation(event)
+        service, table = _get_table(event)
+        op = _get_operation(event)
         before, after = self._before.get(service), self._after.get(service)
         if before is None or after is None or table in ("", "*") or " " in table:
             return f"whether {op or 'write'} {table} was kept is unknown"
         was, now = before.tables.get(table), after.tables.get(table)
         if op in _DEFINES:
-            return event if _is_defined(op, was, now) else None
+            return event if _is_still_defined(op, was, now) else None
         if (was is not None and was.rows is None) or (now is not None and now.rows is None):
             return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is unknown"
-        rows = _count(event, _changes(was, now), self._tried[service, table], before.dialect)
+        rows = _count_remaining_rows(event, _count_changes(was, now), self._tried[service, table], before.dialect)
         return AuditEvent(event.ts, event.seq, event.type, {**event.details, "rows": rows}) if rows else None
 
 
-def _table(event: AuditEvent) -> tuple[str, str]:
+def _get_table(event: AuditEvent) -> tuple[str, str]:
     return str(event.details.get("service", "")), str(event.details.get("table", ""))
 
 
-def _operation(event: AuditEvent) -> str:
+def _get_operation(event: AuditEvent) -> str:
     return str(event.details.get("op", "")).lower()
 
 
-def _is_defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
+def _is_still_defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
     """Whether the effect of a CREATE, ALTER, DROP or RENAME is still there."""
     if op == "drop":
         return now is None
@@ -135,7 +135,7 @@ def _is_defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
     return was is None or now is None or was.shape != now.shape
 
 
-def _changes(was: TableRows | None, now: TableRows | None) -> RowChanges:
+def _count_changes(was: TableRows | None, now: TableRows | None) -> RowChanges:
     before: Counter[tuple[str, str]] = (was.rows if was else None) or Counter()
     after: Counter[tuple[str, str]] = (now.rows if now else None) or Counter()
     # Multisets of (key, content): a row with the same key on both sides of the difference was changed, not removed and
@@ -153,24 +153,28 @@ def _count_by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
     return counts
 
 
-def _count(event: AuditEvent, rows: RowChanges, tried: Set[str], dialect: Dialect) -> int:
+def _count_remaining_rows(event: AuditEvent, rows: RowChanges, tried: Set[str], dialect: Dialect) -> int:
     """The number of rows that the statement left behind."""
     # The tables show only the sum of all statements. A row that was deleted and inserted again looks changed, as does
     # a row that MySQL's INSERT ... ON DUPLICATE KEY updated. An UPDATE of a key looks like a row removed and one added.
-    op = _operation(event)
+    op = _get_operation(event)
     if op in _ANY:
         return rows.added + rows.removed + rows.changed
     if op == "update":
         return rows.changed + min(rows.added, rows.removed)
     if op in ("delete", "truncate"):
-        return _with_changed(rows.removed, event, rows, tried) if _may_be_replaced(rows, tried, _ADDS) else rows.removed
+        return (
+            _add_changed_rows(rows.removed, event, rows, tried)
+            if _can_be_replaced(rows, tried, _ADDS)
+            else rows.removed
+        )
     if op == "insert":
-        may = dialect == "mysql" or _may_be_replaced(rows, tried, _REMOVES)
-        return _with_changed(rows.added, event, rows, tried) if may else rows.added
+        may = dialect == "mysql" or _can_be_replaced(rows, tried, _REMOVES)
+        return _add_changed_rows(rows.added, event, rows, tried) if may else rows.added
     return 0
 
 
-def _may_be_replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) -> bool:
+def _can_be_replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) -> bool:
     """Whether changed rows may come from a DELETE and an INSERT: the log has the other half of the pair.
 
     Without a key, it is assumed unless the log has an UPDATE.
@@ -178,7 +182,7 @@ def _may_be_replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) ->
     return bool(tried & other_half) or (not rows.keyed and "update" not in tried)
 
 
-def _with_changed(sure: int, event: AuditEvent, rows: RowChanges, tried: Set[str]) -> int:
+def _add_changed_rows(sure: int, event: AuditEvent, rows: RowChanges, tried: Set[str]) -> int:
     """Adds the changed rows; if an UPDATE may have caused some, no more rows than the statement attempted."""
     most = event.details.get("rows")
     if "update" not in tried:
@@ -186,14 +190,14 @@ def _with_changed(sure: int, event: AuditEvent, rows: RowChanges, tried: Set[str
     return sure + min(rows.changed, max(0, most - sure)) if isinstance(most, int) else sure or rows.changed
 
 
-def kept_events(
+def find_remaining_writes(
     events: Sequence[AuditEvent], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
     """The writes that remain, and the reasons for writes whose fate is unknown."""
-    remaining, writes = [], KeptWrites(events, before, after)
+    remaining, writes = [], RemainingWrites(events, before, after)
     unknown: list[tuple[AuditEvent, str]] = []
     for event in events:
-        write = writes.of(event) if event.type == "db_write" else event
+        write = writes.find_write(event) if event.type == "db_write" else event
         if isinstance(write, str):
             unknown.append((event, write))
         elif write is not None:

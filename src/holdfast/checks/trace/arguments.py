@@ -13,26 +13,26 @@ from holdfast.model.trace import TEXT_KEPT
 _CUT = " … "
 
 
-def fit(written: str, wanted: Mapping[str, Any] | None) -> bool | None:
+def has_arguments(written: str, wanted: Mapping[str, Any] | None) -> bool | None:
     """Whether recorded arguments contain everything that is expected; None if they were shortened."""
     if not wanted:
         return True
-    if was_cut(written):
+    if is_truncated(written):
         return None
-    arguments = read(written)
+    arguments = parse_arguments(written)
     return arguments is not None and all(
-        name in arguments and _same(arguments[name], value) for name, value in wanted.items()
+        name in arguments and _is_match(arguments[name], value) for name, value in wanted.items()
     )
 
 
-def was_cut(written: str) -> bool:
+def is_truncated(written: str) -> bool:
     """Whether the middle was left out to keep an event small: the rest may still look complete."""
     return len(written) >= TEXT_KEPT - len(_CUT) and _CUT in written
 
 
-def read(written: str) -> dict[str, Any] | None:
+def parse_arguments(written: str) -> dict[str, Any] | None:
     """Arguments or a body as a mapping; None if it is not a JSON object, or was cut."""
-    if was_cut(written):
+    if is_truncated(written):
         return None
     try:
         return msgspec.json.decode(written, type=dict[str, Any])
@@ -40,7 +40,7 @@ def read(written: str) -> dict[str, Any] | None:
         return None
 
 
-def _same(actual: Any, wanted: Any) -> bool:
+def _is_match(actual: Any, wanted: Any) -> bool:
     """Text is a glob; numbers compare as numbers; any other value must be equal."""
     if isinstance(wanted, str):
         return fnmatchcase(actual if isinstance(actual, str) else msgspec.json.encode(actual).decode(), wanted)

@@ -35,9 +35,9 @@ _NEAREST = ("tool", "mcp", "tool_result")
 """Planes that may see the same tool call, the most detailed first."""
 
 
-def calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
+def find_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Every call once, as seen by the most detailed plane."""
-    events = _each(trace)
+    events = _repeat_events(trace)
     # One tool call can appear as a function call, as MCP traffic and as a result in model traffic. Per tool, only the
     # most detailed plane that saw it counts; declared calls are matched with made ones below.
     nearest: dict[str, int] = {}
@@ -45,10 +45,10 @@ def calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
         if event.event_type in _OF_TOOLS and event.phase != "declared":
             nearest[event.tool] = min(nearest.get(event.tool, len(_NEAREST)), _rank(event))
     answered = Counter(e.tool for e in events if e.plane == _NEAREST[-1] and e.phase != "declared")
-    return _drop_matched([e for e in events if e.tool not in nearest or _nearest(e, nearest[e.tool])], answered)
+    return _drop_matched([e for e in events if e.tool not in nearest or _is_nearest(e, nearest[e.tool])], answered)
 
 
-def _each(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
+def _repeat_events(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Refused calls are stored once with a count; this repeats them as often as they were made."""
     events = list(trace)
     if all(event.times == 1 for event in events):
@@ -56,7 +56,7 @@ def _each(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     return [event for event in events for _ in range(min(event.times, EVENTS_KEPT))]
 
 
-def split(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], list[TraceEvent]]:
+def split_requested(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], list[TraceEvent]]:
     """The calls that were made, and those that a model requested without Holdfast seeing them made."""
     calls_made: list[TraceEvent] = []
     requested: list[TraceEvent] = []
@@ -65,26 +65,26 @@ def split(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], list[TraceEve
     return calls_made, requested
 
 
-def perhaps(requested: Sequence[TraceEvent]) -> str:
+def describe_requested(requested: Sequence[TraceEvent]) -> str:
     """A note on requested calls that would decide a rule if they were made."""
     were, they = ("1 more was", "it was") if len(requested) == 1 else (f"{len(requested)} more were", "they were")
     return f"{were} asked for by the model, and whether {they} made was not seen"
 
 
-def own(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
+def find_own_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """The agent's own calls, without retries by client libraries.
 
     Not every library marks its retries. The same model request after a failure counts as a retry.
     """
-    known = outermost(calls(trace))
-    return [event for event, n in zip(known, repetitions(known), strict=True) if not _is_library_retry(event, n)]
+    known = find_outermost_calls(find_calls(trace))
+    return [event for event, n in zip(known, count_repetitions(known), strict=True) if not _is_library_retry(event, n)]
 
 
 def _is_library_retry(event: TraceEvent, repetition: int) -> bool:
     return bool(event.retry or (repetition and event.event_type == "llm_call"))
 
 
-def repetitions(events: Iterable[TraceEvent]) -> list[int]:
+def count_repetitions(events: Iterable[TraceEvent]) -> list[int]:
     """For each call, the number of consecutive failures of the same request directly before it."""
     row: dict[tuple[str, str], int] = {}
     before: dict[tuple[str, str], TraceEvent] = {}
@@ -98,36 +98,36 @@ def repetitions(events: Iterable[TraceEvent]) -> list[int]:
     return counts
 
 
-def outermost(events: Iterable[TraceEvent]) -> list[TraceEvent]:
+def find_outermost_calls(events: Iterable[TraceEvent]) -> list[TraceEvent]:
     """The calls without requests made inside a model function; the call of the function counts instead."""
     known = list(events)
     functions = [e for e in known if e.in_process]
-    return [e for e in known if e.in_process or not any(_makes(f, e) for f in functions)]
+    return [e for e in known if e.in_process or not any(_is_made_inside(f, e) for f in functions)]
 
 
-def models(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
+def find_model_calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Every model call once: on the wire, which reports token usage, or at the function if none was seen there."""
     model_calls = [e for e in trace if e.event_type == "llm_call"]
-    return [e for e in model_calls if not e.in_process or not any(_makes(e, other) for other in model_calls)]
+    return [e for e in model_calls if not e.in_process or not any(_is_made_inside(e, other) for other in model_calls)]
 
 
-def unsaid(model_calls: Iterable[TraceEvent]) -> str:
+def describe_unreported(model_calls: Iterable[TraceEvent]) -> str:
     """A sentence on successful model calls that reported no token usage; empty if there are none."""
     silent = [e for e in model_calls if e.cost is None and not e.failed]
     if not silent:
         return ""
-    names = shorten(", ".join(dict.fromkeys(named(e) for e in silent)), 120)
-    return f"{times(len(silent), 'model call')} to {names} reported no token usage"
+    names = shorten(", ".join(dict.fromkeys(get_call_name(e) for e in silent)), 120)
+    return f"{format_count(len(silent), 'model call')} to {names} reported no token usage"
 
 
-def _makes(function: TraceEvent, event: TraceEvent) -> bool:
+def _is_made_inside(function: TraceEvent, event: TraceEvent) -> bool:
     """Whether a request was made while the model function ran."""
     if event.in_process or event.event_type != "llm_call" or event.ts < function.ts:
         return False
     return function.phase == "unfinished" or event.ts <= function.ts + function.duration_ms / 1000
 
 
-def naming(traits: CheckTraits, **globs: str | None) -> CheckTraits:
+def add_call_traits(traits: CheckTraits, **globs: str | None) -> CheckTraits:
     """The traits of a check whose settings name calls: a tool, or a URL without its method.
 
     A URL with a parameter can match any URL.
@@ -137,13 +137,13 @@ def naming(traits: CheckTraits, **globs: str | None) -> CheckTraits:
     return replace(traits, tools=tools, urls=urls)
 
 
-def unread(trace: Iterable[TraceEvent], urls: Iterable[str]) -> TraceEvent | None:
+def find_unreadable_call(trace: Iterable[TraceEvent], urls: Iterable[str]) -> TraceEvent | None:
     """The first tunnel or truncated request that may have gone to one of these URLs but could not be read."""
     globs = tuple(urls)
-    return next((e for e in trace if globs and _is_closed(e) and _could_mean(globs, url_of(e))), None)
+    return next((e for e in trace if globs and _is_unreadable(e) and _has_origin(globs, get_url(e))), None)
 
 
-def _is_closed(event: TraceEvent) -> bool:
+def _is_unreadable(event: TraceEvent) -> bool:
     if event.event_type != "http_call":
         return False
     if event.tool.startswith("CONNECT "):
@@ -151,7 +151,7 @@ def _is_closed(event: TraceEvent) -> bool:
     return len(event.tool) >= TARGET_KEPT - _METHOD and " … " in event.tool
 
 
-def _could_mean(globs: Iterable[str], url: str) -> bool:
+def _has_origin(globs: Iterable[str], url: str) -> bool:
     origin = "/".join(url.split("/", 3)[:3])
     try:
         return any(origin_matches(glob, origin) for glob in globs)
@@ -159,7 +159,7 @@ def _could_mean(globs: Iterable[str], url: str) -> bool:
         return False
 
 
-def matches(event: TraceEvent, glob: str) -> bool:
+def is_match(event: TraceEvent, glob: str) -> bool:
     """Whether a glob selects this call: a tool by name or, with `://`, a request by URL or `METHOD URL`."""
     if "://" not in glob:
         return event.event_type in _OF_TOOLS and fnmatchcase(event.tool, glob)
@@ -170,26 +170,26 @@ def matches(event: TraceEvent, glob: str) -> bool:
     if by == "CONNECT" and method != by:
         return False  # the tunnel itself, whose content was not read
     try:
-        return fnmatchcase(by, method or "*") and url_matches(wanted, url_of(event))
+        return fnmatchcase(by, method or "*") and url_matches(wanted, get_url(event))
     except ValueError:  # an agent may request something that is not a URL
         return False
 
 
-def modes(event: TraceEvent) -> frozenset[str]:
+def get_fault_modes(event: TraceEvent) -> frozenset[str]:
     """The modes of the faults that the call met."""
     return frozenset(event.fault.split("+")) if event.fault else frozenset()
 
 
-def done(event: TraceEvent) -> bool | None:
+def is_carried_out(event: TraceEvent) -> bool | None:
     """Whether the other side carried out the call; None if that is unknown."""
-    fault_modes = modes(event)
+    fault_modes = get_fault_modes(event)
     if event.unsent:
         return False
     if event.phase != "done":
         return None
     if event.plane == "tool_result":
         return True  # the tool has run: a fault changed only what the model read
-    ends = {reached(mode) for mode in fault_modes}
+    ends = {get_delivery(mode) for mode in fault_modes}
     if "never" in ends:
         return False
     if "maybe" in ends:
@@ -201,42 +201,42 @@ def done(event: TraceEvent) -> bool | None:
     return None if event.failed else True
 
 
-def reached(mode: str) -> str:
+def get_delivery(mode: str) -> str:
     """Whether a call that met the fault reached the other side."""
-    outcomes = {traits.reached for traits in _traits(mode, _WRITES)}
+    outcomes = {traits.reached for traits in _find_fault_traits(mode, _WRITES)}
     return outcomes.pop() if len(outcomes) == 1 else "maybe"
 
 
-def harmless(event: TraceEvent) -> bool:
+def is_harmless(event: TraceEvent) -> bool:
     """Whether the faults on a call only changed how the reply arrived or added to it."""
     return all(
-        (fault_traits := _traits(mode, _CALLS)) and all(traits.harmless for traits in fault_traits)
-        for mode in modes(event)
+        (fault_traits := _find_fault_traits(mode, _CALLS)) and all(traits.harmless for traits in fault_traits)
+        for mode in get_fault_modes(event)
     )
 
 
-def _traits(mode: str, planes: Iterable[str]) -> list[FaultTraits]:
+def _find_fault_traits(mode: str, planes: Iterable[str]) -> list[FaultTraits]:
     """The traits of every fault with that mode; a trace does not say which plane it is on."""
     plugins_found = ((plane, plugins.find(f"faults.{plane}", mode)) for plane in planes)
     return [plugins.fault_traits(plane, mode) for plane, fault in plugins_found if fault is not None]
 
 
-def url_of(event: TraceEvent) -> str:
+def get_url(event: TraceEvent) -> str:
     """The URL of a request."""
     return event.tool.partition(" ")[2]
 
 
-def named(event: TraceEvent) -> str:
+def get_call_name(event: TraceEvent) -> str:
     """The call's target for a sentence."""
     return shorten(event.tool or event.event_type)
 
 
-def times(count: int, noun: str = "time") -> str:
+def format_count(count: int, noun: str = "time") -> str:
     """`1 time`, `2 times`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _nearest(event: TraceEvent, rank: int) -> bool:
+def _is_nearest(event: TraceEvent, rank: int) -> bool:
     return event.event_type not in _OF_TOOLS or event.phase == "declared" or _rank(event) == rank
 
 

@@ -10,7 +10,17 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, matches, named, naming, own, perhaps, split
+from holdfast.checks.trace.calls import (
+    ANY_URL,
+    LISTED,
+    Glob,
+    add_call_traits,
+    describe_requested,
+    find_own_calls,
+    get_call_name,
+    is_match,
+    split_requested,
+)
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -37,24 +47,24 @@ class MaxCalls:
 
     def configured(self) -> CheckTraits:
         # Asking a model is not an action.
-        traits = replace(naming(self.traits, tool=self.tool), deeds=self.plane != "llm")
+        traits = replace(add_call_traits(self.traits, tool=self.tool), deeds=self.plane != "llm")
         every = self.tool is None and self.plane in (None, "http")
         return replace(traits, urls=ANY_URL) if every else traits
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        made, requested = split(e for e in own(exhibit.observation.trace) if self._counts(e))
+        made, requested = split_requested(e for e in find_own_calls(exhibit.observation.trace) if self._is_counted(e))
         what = {"tool": "tool ", "llm": "model ", "mcp": "MCP ", "http": "HTTP ", None: ""}[self.plane]
         of = f" of {shorten(self.tool)}" if self.tool else ""
         sentence = f"{len(made)} {what}call{'' if len(made) == 1 else 's'}{of}"
         if len(made) + len(requested) <= self.max:
             return Finding(True, sentence, "calls-within")
         if len(made) <= self.max:
-            return Finding(None, f"{sentence}; {perhaps(requested)}", "calls-unseen")
-        by_target = Counter(named(e) for e in made)
+            return Finding(None, f"{sentence}; {describe_requested(requested)}", "calls-unseen")
+        by_target = Counter(get_call_name(e) for e in made)
         details = {"calls": dict(by_target.most_common(LISTED))}
         return Finding(False, f"{sentence}, more than {self.max}", "calls-above", details=details)
 
-    def _counts(self, event: TraceEvent) -> bool:
-        if self.tool is not None and not matches(event, self.tool):
+    def _is_counted(self, event: TraceEvent) -> bool:
+        if self.tool is not None and not is_match(event, self.tool):
             return False
         return self.plane is None or event.event_type == f"{self.plane}_call"

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import models, unsaid
+from holdfast.checks.trace.calls import describe_unreported, find_model_calls
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.exhibit import Exhibit
@@ -42,21 +42,21 @@ class MaxCost:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        model_calls = models(exhibit.observation.trace)
+        model_calls = find_model_calls(exhibit.observation.trace)
         if not model_calls:
             return Finding(None, "no model call was seen", "no-model-call")
         costs = [e.cost for e in model_calls if e.cost is not None]
         known = sum(cost.estimated_usd or 0.0 for cost in costs)
-        about = f"about {dollars(known)}{_describe_unbilled(known, costs)}"
+        about = f"about {format_dollars(known)}{_describe_unbilled(known, costs)}"
         if known > self.max_usd + _SLACK:
-            return Finding(False, f"{about}, more than {dollars(self.max_usd)}", "cost-above")
+            return Finding(False, f"{about}, more than {format_dollars(self.max_usd)}", "cost-above")
         unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _is_unknown(cost))
         if unpriced:
             names = shorten(", ".join(unpriced), 120)
             raise HarnessError(
                 f"the price of {names} is not known: give input_usd and output_usd under models", code="price-unknown"
             )
-        silent = unsaid(model_calls)
+        silent = describe_unreported(model_calls)
         if silent:
             return Finding(None, f"{silent}; the others: {about}", "cost-unknown")
         return Finding(True, about, "cost-within")
@@ -72,10 +72,10 @@ def _describe_unbilled(known: float, costs: Sequence[Cost]) -> str:
     free = [cost.estimated_usd or 0.0 for cost in costs if not cost.billed]
     if not free:
         return ""
-    share = "" if len(free) == len(costs) else f", {dollars(sum(free))} of it"
+    share = "" if len(free) == len(costs) else f", {format_dollars(sum(free))} of it"
     return f"{share} at list price: a script or a recording answered"
 
 
-def dollars(value: float) -> str:
+def format_dollars(value: float) -> str:
     """An amount with as many digits as needed."""
     return f"${value:.2f}" if value >= 1 or not value else f"${value:.6f}".rstrip("0")

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import models, unsaid
+from holdfast.checks.trace.calls import describe_unreported, find_model_calls
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import Cost
 from holdfast.model.traits import CheckTraits
@@ -39,19 +39,19 @@ class MaxTokens:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        model_calls = models(exhibit.observation.trace)
+        model_calls = find_model_calls(exhibit.observation.trace)
         if not model_calls:
             return Finding(None, "no model call was seen", "no-model-call")
-        used = sum(self._tokens_used(e.cost) for e in model_calls if e.cost is not None)
+        used = sum(self._count_tokens(e.cost) for e in model_calls if e.cost is not None)
         kind = "" if self.count == "total" else f"{self.count} "
         if used > self.max:
             return Finding(False, f"{used} {kind}tokens, more than {self.max}", "tokens-above")
-        silent = unsaid(model_calls)
+        silent = describe_unreported(model_calls)
         if silent:
             return Finding(None, f"{silent}; the others: {used} {kind}tokens", "tokens-unknown")
         return Finding(True, f"{used} {kind}tokens", "tokens-within")
 
-    def _tokens_used(self, cost: Cost) -> int:
+    def _count_tokens(self, cost: Cost) -> int:
         return {
             "total": cost.input_tokens + cost.output_tokens,
             "input": cost.input_tokens,

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.checks.json_parts import parse
-from holdfast.checks.trace.calls import LISTED, Glob, calls, matches, named, naming, times
+from holdfast.checks.trace.calls import LISTED, Glob, add_call_traits, find_calls, format_count, get_call_name, is_match
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -41,38 +41,42 @@ class OnlyAfter:
     }
 
     def configured(self) -> CheckTraits:
-        return naming(self.traits, tool=self.tool, requires=self.requires)
+        return add_call_traits(self.traits, tool=self.tool, requires=self.requires)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        events = calls(exhibit.observation.trace)
-        needs = [e for e in events if matches(e, self.tool)]
-        before = [e for e in events if matches(e, self.requires)]
-        counting = [e for e in before if self._counts(e)]
+        events = find_calls(exhibit.observation.trace)
+        needs = [e for e in events if is_match(e, self.tool)]
+        before = [e for e in events if is_match(e, self.requires)]
+        counting = [e for e in before if self._is_counted(e)]
         bare = [e for e in needs if not any(_has_ended_before(one, e) for one in counting)]
         # If a model only requested a call, it is unknown whether it was made, and how it ended.
         requested = [e for e in before if e.phase == "declared"]
         wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in requested)]
-        details = {"calls": [f"{named(e)} {shorten(e.input, 200)}" for e in (wrong or needs)[:LISTED]]}
+        details = {"calls": [f"{get_call_name(e)} {shorten(e.input, 200)}" for e in (wrong or needs)[:LISTED]]}
         if not bare:
-            count = f"called {times(len(needs))}, always after {shorten(self.requires)}" if needs else "not called"
+            count = (
+                f"called {format_count(len(needs))}, always after {shorten(self.requires)}" if needs else "not called"
+            )
             return Finding(True, f"{shorten(self.tool)} was {count}", "order-kept", details=details)
         if not wrong:
             unseen = next((e for e in bare if e.phase == "declared"), None) or requested[0]
-            why = f"the model asked for {named(unseen)}; whether it was called is unknown"
+            why = f"the model asked for {get_call_name(unseen)}; whether it was called is unknown"
             return Finding(None, why, "calls-unseen", details=details)
         how = " successful" if self.successful else ""
-        others = f"; {times(len(before), 'call')} of it failed or came too late" if before else ""
-        why = f"{named(wrong[0])} was called without an earlier{how} call of {shorten(self.requires)}{others}"
-        return Finding(False, why, "order-broken", (named(wrong[0]),), details=details)
+        others = f"; {format_count(len(before), 'call')} of it failed or came too late" if before else ""
+        why = f"{get_call_name(wrong[0])} was called without an earlier{how} call of {shorten(self.requires)}{others}"
+        return Finding(False, why, "order-broken", (get_call_name(wrong[0]),), details=details)
 
-    def _counts(self, event: TraceEvent) -> bool:
+    def _is_counted(self, event: TraceEvent) -> bool:
         """Whether the call was made and, if required, succeeded from the agent's view."""
         if event.phase == "declared":
             return False
-        return not self.successful or (event.phase == "done" and not event.failed and not _tells_error(event.output))
+        return not self.successful or (
+            event.phase == "done" and not event.failed and not _is_error_result(event.output)
+        )
 
 
-def _tells_error(output: str) -> bool:
+def _is_error_result(output: str) -> bool:
     """Whether a successful result is an object that reports an error."""
     if not output.lstrip().startswith("{"):
         return False

@@ -8,7 +8,16 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import Glob, calls, harmless, matches, named, naming, perhaps, split
+from holdfast.checks.trace.calls import (
+    Glob,
+    add_call_traits,
+    describe_requested,
+    find_calls,
+    get_call_name,
+    is_harmless,
+    is_match,
+    split_requested,
+)
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -39,41 +48,45 @@ class RecoversWithinMs:
     }
 
     def configured(self) -> CheckTraits:
-        return naming(self.traits, tool=self.tool)
+        return add_call_traits(self.traits, tool=self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        trace = calls(exhibit.observation.trace)
-        made, requested = split(e for e in trace if self.tool is None or matches(e, self.tool))
-        last = {_target(e): e for e in made if _faulty(e)}
+        trace = find_calls(exhibit.observation.trace)
+        made, requested = split_requested(e for e in trace if self.tool is None or is_match(e, self.tool))
+        last = {_get_target(e): e for e in made if _is_faulty(e)}
         if not last:
             return Finding(None, "no call met a fault to recover from", "no-fault-met")
         slowest = 0.0
         for target, bad in last.items():
-            good = next((e for e in made if e.ts > bad.ts and _target(e) == target and _good(e)), None)
-            if good is None and any(e.ts > bad.ts and _target(e) == target for e in requested):
-                return Finding(None, f"{named(bad)} met {shorten(bad.fault, 40)}; {perhaps(requested)}", "calls-unseen")
+            good = next((e for e in made if e.ts > bad.ts and _get_target(e) == target and _is_good(e)), None)
+            if good is None and any(e.ts > bad.ts and _get_target(e) == target for e in requested):
+                return Finding(
+                    None,
+                    f"{get_call_name(bad)} met {shorten(bad.fault, 40)}; {describe_requested(requested)}",
+                    "calls-unseen",
+                )
             if good is None:
-                why = f"{named(bad)} met {shorten(bad.fault, 40)} and no good call of it followed"
-                return Finding(False, why, "not-recovered", (named(bad),))
-            slowest = max(slowest, took := max(0.0, _end_ms(good) - _end_ms(bad)))
+                why = f"{get_call_name(bad)} met {shorten(bad.fault, 40)} and no good call of it followed"
+                return Finding(False, why, "not-recovered", (get_call_name(bad),))
+            slowest = max(slowest, took := max(0.0, _get_end_ms(good) - _get_end_ms(bad)))
             if took > self.max_ms:
-                why = f"{named(bad)} took {took:.0f} ms to recover, more than {self.max_ms:g}"
-                return Finding(False, why, "recovered-late", (named(bad),))
+                why = f"{get_call_name(bad)} took {took:.0f} ms to recover, more than {self.max_ms:g}"
+                return Finding(False, why, "recovered-late", (get_call_name(bad),))
         return Finding(True, f"recovered within {slowest:.0f} ms", "recovered")
 
 
-def _target(event: TraceEvent) -> tuple[str, str]:
+def _get_target(event: TraceEvent) -> tuple[str, str]:
     return event.event_type, "" if event.event_type == "llm_call" else event.tool
 
 
-def _faulty(event: TraceEvent) -> bool:
+def _is_faulty(event: TraceEvent) -> bool:
     """Whether a fault hit it and it did not succeed nevertheless."""
-    return bool(event.fault) and (event.failed or event.phase == "unfinished" or not harmless(event))
+    return bool(event.fault) and (event.failed or event.phase == "unfinished" or not is_harmless(event))
 
 
-def _good(event: TraceEvent) -> bool:
-    return event.phase == "done" and not event.failed and not _faulty(event)
+def _is_good(event: TraceEvent) -> bool:
+    return event.phase == "done" and not event.failed and not _is_faulty(event)
 
 
-def _end_ms(event: TraceEvent) -> float:
+def _get_end_ms(event: TraceEvent) -> float:
     return event.ts * 1000 + event.duration_ms

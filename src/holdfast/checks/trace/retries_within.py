@@ -8,7 +8,17 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import Glob, calls, matches, named, naming, perhaps, repetitions, split, times
+from holdfast.checks.trace.calls import (
+    Glob,
+    add_call_traits,
+    count_repetitions,
+    describe_requested,
+    find_calls,
+    format_count,
+    get_call_name,
+    is_match,
+    split_requested,
+)
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
@@ -31,29 +41,29 @@ class RetriesWithin:
     }
 
     def configured(self) -> CheckTraits:
-        return naming(self.traits, tool=self.tool)
+        return add_call_traits(self.traits, tool=self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        trace = calls(exhibit.observation.trace)
-        events = [e for e in trace if self.tool is None or matches(e, self.tool)]
-        made, requested = split(events)
-        most, at = _most(made)
+        trace = find_calls(exhibit.observation.trace)
+        events = [e for e in trace if self.tool is None or is_match(e, self.tool)]
+        made, requested = split_requested(events)
+        most, at = _find_most_repeated(made)
         if most > self.max:
             return Finding(
                 False,
-                f"{at} was asked the same {times(most)} again after it failed, more than {self.max}",
+                f"{at} was asked the same {format_count(most)} again after it failed, more than {self.max}",
                 "repeated-too-often",
                 (at,),
             )
-        sentence = f"{at} was asked the same {times(most)} again" if most else "no failed call was repeated"
-        perhaps_most, _ = _most(events)
+        sentence = f"{at} was asked the same {format_count(most)} again" if most else "no failed call was repeated"
+        perhaps_most, _ = _find_most_repeated(events)
         if perhaps_most > self.max:
-            return Finding(None, f"{sentence}; {perhaps(requested)}", "calls-unseen")
+            return Finding(None, f"{sentence}; {describe_requested(requested)}", "calls-unseen")
         return Finding(True, sentence, "repeats-within")
 
 
-def _most(events: Sequence[TraceEvent]) -> tuple[int, str]:
+def _find_most_repeated(events: Sequence[TraceEvent]) -> tuple[int, str]:
     """The highest number of consecutive repeats of a failed request, and the request."""
-    rows = repetitions(events)
+    rows = count_repetitions(events)
     most = max(rows, default=0)
-    return most, named(events[rows.index(most)]) if most else ""
+    return most, get_call_name(events[rows.index(most)]) if most else ""

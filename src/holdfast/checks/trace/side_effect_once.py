@@ -9,8 +9,18 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.checks.trace.arguments import read
-from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, calls, done, matches, named, naming, times
+from holdfast.checks.trace.arguments import parse_arguments
+from holdfast.checks.trace.calls import (
+    ANY_URL,
+    LISTED,
+    Glob,
+    add_call_traits,
+    find_calls,
+    format_count,
+    get_call_name,
+    is_carried_out,
+    is_match,
+)
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import canonical
 from holdfast.model.exhibit import Exhibit
@@ -52,24 +62,28 @@ class SideEffectOnce:
     }
 
     def configured(self) -> CheckTraits:
-        traits = naming(self.traits, tool=self.tool)
+        traits = add_call_traits(self.traits, tool=self.tool)
         return traits if traits.tools else replace(traits, urls=ANY_URL)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        writes = [e for e in calls(exhibit.observation.trace) if e.write]
+        writes = [e for e in find_calls(exhibit.observation.trace) if e.write]
         groups: dict[str, list[tuple[TraceEvent, str]]] = {}
         for event in writes:
-            if self.tool is None or matches(event, self.tool):
-                identity, key = self._identity(event)
+            if self.tool is None or is_match(event, self.tool):
+                identity, key = self._get_identity(event)
                 groups.setdefault(identity, []).append((event, key))
         doubtful: Finding | None = None
         for group in groups.values():
-            certain, possible = _times_done(group)
-            what = f"{named(group[0][0])} {shorten(group[0][0].input, 60)}".rstrip()
+            certain, possible = _count_done(group)
+            what = f"{get_call_name(group[0][0])} {shorten(group[0][0].input, 60)}".rstrip()
             if certain > 1:
-                details = {"calls": [f"{e.ts:.3f} s {named(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
+                details = {"calls": [f"{e.ts:.3f} s {get_call_name(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
                 return Finding(
-                    False, f"done {times(certain)}: {what}", "done-twice", (named(group[0][0]),), details=details
+                    False,
+                    f"done {format_count(certain)}: {what}",
+                    "done-twice",
+                    (get_call_name(group[0][0]),),
+                    details=details,
                 )
             if possible > 1:
                 is_requested = any(e.phase == "declared" for e, _ in group)
@@ -78,13 +92,15 @@ class SideEffectOnce:
                     if is_requested
                     else "a call failed without saying whether it was done"
                 )
-                doubtful = Finding(None, f"may have been done {times(possible)}, {why}: {what}", "maybe-done-twice")
-        return doubtful or Finding(True, f"{times(len(groups), 'write')}, none done twice", "done-once")
+                doubtful = Finding(
+                    None, f"may have been done {format_count(possible)}, {why}: {what}", "maybe-done-twice"
+                )
+        return doubtful or Finding(True, f"{format_count(len(groups), 'write')}, none done twice", "done-once")
 
-    def _identity(self, event: TraceEvent) -> tuple[str, str]:
+    def _get_identity(self, event: TraceEvent) -> tuple[str, str]:
         """What identifies a write, and its idempotency key, which is not part of its identity."""
-        fields = read(event.input)
-        own = next((name for name in fields or () if _plain(name) == _plain(self.key)), None)
+        fields = parse_arguments(event.input)
+        own = next((name for name in fields or () if _normalize_name(name) == _normalize_name(self.key)), None)
         if fields is None or own is None:
             return event.identity, event.idempotency
         value = fields.pop(own)
@@ -96,12 +112,12 @@ class SideEffectOnce:
             yield "lint-every-tool-writes", "", message
 
 
-def _times_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
+def _count_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
     """How often a write was certainly done, and at most. Calls with the same key count once."""
     certain: set[str] = set()
     possible: set[str] = set()
     for at, (event, key) in enumerate(group):
-        was_done = done(event)
+        was_done = is_carried_out(event)
         one = f"key {key}" if key else f"call {at}"
         if was_done:
             certain.add(one)
@@ -110,5 +126,5 @@ def _times_done(group: Iterable[tuple[TraceEvent, str]]) -> tuple[int, int]:
     return len(certain), len(possible)
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.lower().replace("-", "_")

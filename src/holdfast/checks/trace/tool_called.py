@@ -9,8 +9,17 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.checks.trace.arguments import fit
-from holdfast.checks.trace.calls import LISTED, matches, named, naming, own, perhaps, split, times
+from holdfast.checks.trace.arguments import has_arguments
+from holdfast.checks.trace.calls import (
+    LISTED,
+    add_call_traits,
+    describe_requested,
+    find_own_calls,
+    format_count,
+    get_call_name,
+    is_match,
+    split_requested,
+)
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.exhibit import Exhibit
@@ -47,24 +56,28 @@ class ToolCalled:
 
     def configured(self) -> CheckTraits:
         texts: tuple[TextRead, ...] = ("target", "arguments") if self.arguments else ("target",)
-        return replace(naming(self.traits, tool=self.tool), texts=texts)
+        return replace(add_call_traits(self.traits, tool=self.tool), texts=texts)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        made, requested = split(e for e in own(exhibit.observation.trace) if matches(e, self.tool))
-        fits = [fit(e.input, self.arguments) for e in made]
-        requested = [e for e in requested if fit(e.input, self.arguments) is not False]
+        made, requested = split_requested(
+            e for e in find_own_calls(exhibit.observation.trace) if is_match(e, self.tool)
+        )
+        fits = [has_arguments(e.input, self.arguments) for e in made]
+        requested = [e for e in requested if has_arguments(e.input, self.arguments) is not False]
         count, unknown = fits.count(True), fits.count(None)
-        what = f"{shorten(self.tool)} was called {times(count)}" + (" with these arguments" if self.arguments else "")
+        what = f"{shorten(self.tool)} was called {format_count(count)}" + (
+            " with these arguments" if self.arguments else ""
+        )
         most = self.at_most
         if most is not None and count > most:
             return Finding(False, f"{what}, more than {most}", "calls-above", details=_list_calls(made))
         if unknown and (count < self.at_least or most is not None):
             raise HarnessError(
-                f"the arguments of {times(unknown, 'call')} were too long to be stored",
+                f"the arguments of {format_count(unknown, 'call')} were too long to be stored",
                 code="check-input-lost",
             )
         if requested and (count < self.at_least or (most is not None and count + len(requested) > most)):
-            return Finding(None, f"{what}; {perhaps(requested)}", "calls-unseen", details=_list_calls(made))
+            return Finding(None, f"{what}; {describe_requested(requested)}", "calls-unseen", details=_list_calls(made))
         if count >= self.at_least:
             return Finding(True, what, "calls-within", details=_list_calls(made))
         short = "" if self.at_least == 1 else f", not {self.at_least} times"
@@ -76,5 +89,5 @@ class ToolCalled:
 
 
 def _list_calls(events: Iterable[TraceEvent]) -> dict[str, Any]:
-    lines = [f"{named(e)} {shorten(e.input, 200)}" for e in events]
+    lines = [f"{get_call_name(e)} {shorten(e.input, 200)}" for e in events]
     return {"calls": lines[:LISTED]} if lines else {}

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import LISTED, calls, matches, named, naming
+from holdfast.checks.trace.calls import LISTED, add_call_traits, find_calls, get_call_name, is_match
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.traits import CheckTraits
@@ -41,17 +41,17 @@ class ToolNotCalled:
     }
 
     def configured(self) -> CheckTraits:
-        return naming(self.traits, tool=self.tool)
+        return add_call_traits(self.traits, tool=self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        events = [e for e in calls(exhibit.observation.trace) if matches(e, self.tool)]
+        events = [e for e in find_calls(exhibit.observation.trace) if is_match(e, self.tool)]
         made = [e for e in events if e.phase != "declared"]
         if made:
             first = made[0]
-            sentence = f"{named(first)} was called {shorten(first.input, 60)}".rstrip()
-            listed = [f"{named(e)} {shorten(e.input, 200)}" for e in made[:LISTED]]
-            return Finding(False, sentence, "tool-called", (named(first),), details={"calls": listed})
+            sentence = f"{get_call_name(first)} was called {shorten(first.input, 60)}".rstrip()
+            listed = [f"{get_call_name(e)} {shorten(e.input, 200)}" for e in made[:LISTED]]
+            return Finding(False, sentence, "tool-called", (get_call_name(first),), details={"calls": listed})
         if events:
-            why = f"the model asked for {named(events[0])}; whether it was called is unknown"
+            why = f"the model asked for {get_call_name(events[0])}; whether it was called is unknown"
             return Finding(None, why, "calls-unseen")
         return Finding(True, f"{shorten(self.tool)} was not called", "tool-not-called")

@@ -8,7 +8,15 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import LISTED, matches, named, naming, own, perhaps, split
+from holdfast.checks.trace.calls import (
+    LISTED,
+    add_call_traits,
+    describe_requested,
+    find_own_calls,
+    get_call_name,
+    is_match,
+    split_requested,
+)
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -35,17 +43,17 @@ class ToolOrder:
     }
 
     def configured(self) -> CheckTraits:
-        return naming(self.traits, **{f"tools[{n}]": tool for n, tool in enumerate(self.tools)})
+        return add_call_traits(self.traits, **{f"tools[{n}]": tool for n, tool in enumerate(self.tools)})
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        steps = [e for e in own(exhibit.observation.trace) if self._is_step(e)]
-        made, requested = split(steps)
-        order = " → ".join(named(e) for e in made[:LISTED]) or "none"
-        details = {"order": [named(e) for e in made[:LISTED]]}
-        missing = self._missing(made)
-        if (missing is None) != (self._missing(steps) is None):
+        steps = [e for e in find_own_calls(exhibit.observation.trace) if self._is_step(e)]
+        made, requested = split_requested(steps)
+        order = " → ".join(get_call_name(e) for e in made[:LISTED]) or "none"
+        details = {"order": [get_call_name(e) for e in made[:LISTED]]}
+        missing = self._find_order_error(made)
+        if (missing is None) != (self._find_order_error(steps) is None):
             return Finding(
-                None, shorten(f"called: {order}; {perhaps(requested)}", 220), "calls-unseen", details=details
+                None, shorten(f"called: {order}; {describe_requested(requested)}", 220), "calls-unseen", details=details
             )
         if missing is None:
             return Finding(True, shorten(f"called in this order: {order}", 200), "order-kept", details=details)
@@ -57,17 +65,17 @@ class ToolOrder:
             return any("://" in tool for tool in self.tools)
         return event.event_type != "llm_call"
 
-    def _missing(self, made: Sequence[TraceEvent]) -> str | None:
+    def _find_order_error(self, made: Sequence[TraceEvent]) -> str | None:
         """What is wrong with the order; empty if nothing is."""
         if self.strict:
             size = len(self.tools)
             windows = (made[at : at + size] for at in range(len(made) - size + 1))
-            if any(all(map(matches, window, self.tools)) for window in windows):
+            if any(all(map(is_match, window, self.tools)) for window in windows):
                 return None
             return f"{shorten(', '.join(self.tools))} were not called one right after the other"
         rest = iter(made)
         for at, tool in enumerate(self.tools):
-            if not any(matches(event, tool) for event in rest):
+            if not any(is_match(event, tool) for event in rest):
                 after = f" after {shorten(self.tools[at - 1], 40)}" if at else ""
                 return f"{shorten(tool, 40)} was not called{after}"
         return None

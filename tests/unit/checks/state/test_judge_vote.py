@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checks.state.judge_vote import Vote, is_vote, middle, vote_of
+from holdfast.checks.state.judge_vote import Vote, find_median_vote, is_vote, parse_vote
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from holdfast.checks.state.judge_vote import Vote, is_vote, middle, vote_of
     ],
 )
 def test_a_rating_is_read(text: str, vote: Vote) -> None:
-    assert vote_of(text) == vote
+    assert parse_vote(text) == vote
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_rating_is_read(text: str, vote: Vote) -> None:
 def test_anything_else_is_malformed_and_says_why(text: str) -> None:
     assert not is_vote(text)
     with pytest.raises(ValueError, match=r"its (reply|score) is not") as why:
-        vote_of(text)
+        parse_vote(text)
     assert len(str(why.value)) < 200
 
 
@@ -66,14 +66,14 @@ def test_anything_else_is_malformed_and_says_why(text: str) -> None:
 def test_no_reply_makes_a_score_outside_of_0_to_1(value: Any) -> None:
     for text in (json.dumps(value), json.dumps({"score": value})):
         if is_vote(text):
-            assert 0 <= vote_of(text).score <= 1
+            assert 0 <= parse_vote(text).score <= 1
 
 
 def test_votes_come_to_their_median_with_the_reason_that_is_nearest() -> None:
     votes = [Vote(0.9, reason="high"), Vote(0.1, reason="low"), Vote(0.6, reason="between")]
-    assert middle(votes) == (0.6, votes[2])
-    assert middle(votes[:2])[0] == pytest.approx(0.5)
+    assert find_median_vote(votes) == (0.6, votes[2])
+    assert find_median_vote(votes[:2])[0] == pytest.approx(0.5)
 
 
 def test_a_reason_is_kept_to_two_thousand_characters() -> None:
-    assert vote_of(json.dumps({"score": 1, "reason": "x" * 2_001})).reason == "x" * 2_000
+    assert parse_vote(json.dumps({"score": 1, "reason": "x" * 2_001})).reason == "x" * 2_000

@@ -169,7 +169,7 @@ def test_where_more_came_than_is_kept_only_what_is_known_is_decided(assertion: d
 def test_evidence_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mock_requests, "KEPT", 100)
     big = request(body="x" * 60)
-    assert mock_requests.recorded_requests(FakeMock(big, big, big)).more == 2
+    assert mock_requests.read_requests(FakeMock(big, big, big)).more == 2
 
 
 def test_a_fail_weighs_more_than_what_cannot_be_told() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checks.state.programs import NotRun, has_another_way, outcome_of, programs_in
+from holdfast.checks.state.programs import NotRun, has_another_way, interpret_exit, list_programs
 from holdfast.reading.program_word import program_calls
 
 
@@ -62,7 +62,7 @@ from holdfast.reading.program_word import program_calls
     ],
 )
 def test_the_programs_of_a_command(command: str, programs: tuple[str, ...]) -> None:
-    assert programs_in(command) == programs
+    assert list_programs(command) == programs
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_follows_a_substitution_goes_on_with_the_command_around_it(
     ],
 )
 def test_what_a_program_that_could_not_be_run_means(found: NotRun, outcome: str) -> None:
-    assert outcome_of(found) == outcome
+    assert interpret_exit(found) == outcome
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from error_code import has_code
-from holdfast.checks.state.sql import Sql, equal
-from holdfast.checks.values import as_number, same
+from holdfast.checks.state.sql import Sql, is_equal_value
+from holdfast.checks.values import is_equal, to_number
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.verdict import Finding
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run
@@ -135,14 +135,14 @@ JSON = st.recursive(
 
 @given(JSON, JSON)
 def test_sameness_is_reflexive_symmetric_and_never_mixes_kinds(a: Any, b: Any) -> None:
-    assert same(a, a)
-    assert same(a, b) == same(b, a)
-    if same(a, b):
+    assert is_equal(a, a)
+    assert is_equal(a, b) == is_equal(b, a)
+    if is_equal(a, b):
         assert (type(a) is bool) == (type(b) is bool)
         assert isinstance(a, str) == isinstance(b, str)
 
 
 @given(st.integers(-(2**70), 2**70))
 def test_large_numbers_that_come_as_text_are_numbers_still(number: int) -> None:
-    assert equal(str(number), number) is (sum(map(str.isdigit, str(number))) > 15)
-    assert as_number(str(number)) == float(number)
+    assert is_equal_value(str(number), number) is (sum(map(str.isdigit, str(number))) > 15)
+    assert to_number(str(number)) == float(number)

@@ -10,8 +10,8 @@ import pytest
 from error_code import has_code
 from holdfast.checks.state import db_unchanged_except
 from holdfast.checks.state.db_unchanged_except import DbUnchangedExcept
-from holdfast.checks.state.recorded import record
-from holdfast.checks.state.table_digests import fingerprints
+from holdfast.checks.state.recorded import build_evidence
+from holdfast.checks.state.table_digests import read_fingerprints
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.verdict import Finding
 from world_kit import FakeDatabase, FakeWorld, gathered, rows, run, shown
@@ -117,11 +117,11 @@ def test_without_a_reading_before_there_is_no_evidence() -> None:
 
 def test_many_tables_are_read_some_at_a_time_and_names_are_quoted() -> None:
     db = Changing({f"public.t{n:03}": n for n in range(120)})
-    assert len(run(fingerprints(db, timeout_s=1))) == 120
+    assert len(run(read_fingerprints(db, timeout_s=1))) == 120
     assert len(db.asked) == 2 + 3
     assert '"public"."t000"' in db.asked[2]
     other = Changing({"shop.orders": 1}, version="10.11.6-MariaDB")
-    run(fingerprints(other, timeout_s=1))
+    run(read_fingerprints(other, timeout_s=1))
     assert other.asked[2] == "SHOW CREATE TABLE `shop`.`orders`"
     assert "SHA2(`id`, 256)" in other.asked[-1]
     assert "`shop`.`orders`" in other.asked[-1]
@@ -141,13 +141,13 @@ def test_what_was_recorded_without_the_default_schema_is_judged(
 ) -> None:
     check = DbUnchangedExcept("db", allowed)
     before = {"orders": "1", "app.log": "1"}
-    found = record(["db"], db_unchanged_except.TableMarks(before, {**before, changed: "2"}))
+    found = build_evidence(["db"], db_unchanged_except.TableMarks(before, {**before, changed: "2"}))
     assert "default" not in found.data["found"]  # type: ignore[index]
     assert check.decide(shown(found)).passed is passed
 
 
 def test_a_bare_name_is_not_guessed_at_where_the_default_schema_was_not_recorded() -> None:
-    found = record(["db"], db_unchanged_except.TableMarks({"app.log": "1"}, {"app.log": "2"}))
+    found = build_evidence(["db"], db_unchanged_except.TableMarks({"app.log": "1"}, {"app.log": "2"}))
     with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         DbUnchangedExcept("db", ("log",)).decide(shown(found))
 
