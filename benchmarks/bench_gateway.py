@@ -54,7 +54,7 @@ async def measured(folder: Path, upstream: int) -> None:
         assert client.stdin is not None
         assert client.stdout is not None
         trial = Trial(f"{time.monotonic_ns() % 16**12:012x}", "contract", scenario, Task(("q",)))
-        with address.serving(LiveContext(trial)):
+        with address.serve_trial(LiveContext(trial)):
             client.stdin.write((json.dumps([name, which, *args]) + "\n").encode())
             await client.stdin.drain()
             return json.loads(await client.stdout.readline())

@@ -35,10 +35,10 @@ class Plain:
         self.losses = 0
         self.context = self.injector = self.sink = self.turns = self
 
-    def activity(self) -> int:
+    def count_activity(self) -> int:
         return 0
 
-    async def next(self, task: Task, turns: Sequence[Turn]) -> str | None:
+    async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
         return task.turns[len(turns)] if len(turns) < len(task.turns) else None
 
     def time_left_s(self) -> float:

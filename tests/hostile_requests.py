@@ -53,7 +53,7 @@ class Planes:
             site_planes = SitePlanes(self._settings)
             address = await site_planes.open_address()
             await address.stand(stood, "mail", 80)
-            with address.serving(self.context):
+            with address.serve_trial(self.context):
                 self._ready.set_result((address, stood.getsockname()[1]))
                 await self._over.wait()
             await address.close()

@@ -169,7 +169,7 @@ class Place:
     ) -> Iterator[ServedTrial]:
         """A trial in this weather; an exception on our side of the wire fails the test."""
         context, at = FakeContext(list(injections), seed=seed, id=id, task=task), address or self.address
-        carried = at.serving(context)
+        carried = at.serve_trial(context)
         self.loop.run(_called(carried.__enter__))
         try:
             yield ServedTrial(at, context)

@@ -30,7 +30,7 @@ def test_a_client_started_from_the_rewritten_configuration_meets_the_trials_faul
         entry = json.loads(Path(address.environ["HOLDFAST_MCP_CONFIG"]).read_text())["mcpServers"]["shop"]
         server = StdioServerParameters(**entry)
         try:
-            with address.serving(context):
+            with address.serve_trial(context):
                 async with Client(server, read_timeout_seconds=15) as client:
                     got = await client.call_tool("price", {"item": "lamp"})
             with pytest.raises((MCPError, BaseExceptionGroup)):  # no trial is under way

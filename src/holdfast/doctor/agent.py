@@ -265,7 +265,7 @@ def _met_by(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
             continue
         plane = "mcp_list" if listing and event.plane == "mcp" else event.plane
         name = event.tool.partition(" ")[2] if plane == "http" else event.tool
-        count += context.injector.affects(plane, name)
+        count += context.injector.can_affect(plane, name)
     return count
 
 

@@ -127,7 +127,7 @@ async def try_forks(probe_site: ProbeSite) -> str:
     shared_address = await probe_site.site_planes.shared_address()
     try:
         url = f"{shared_address.environ['OPENAI_BASE_URL']}/chat/completions"
-        with shared_address.serving(stormy) as first, shared_address.serving(calm) as second:
+        with shared_address.serve_trial(stormy) as first, shared_address.serve_trial(calm) as second:
             async with started([sys.executable, "-I", "-S", "-c", _FORKS, url], probe_site.environ) as process:
                 first(int(await _line(process)))
                 second(int(await _line(process)))

@@ -61,7 +61,7 @@ class ProbeSite(Struct, frozen=True):
         context = trip_of(name, *injections)
         address = await self.site_planes.open_address()
         try:
-            with address.serving(context):
+            with address.serve_trial(context):
                 yield {**self.environ, **address.environ}, context
         finally:
             await address.close()

@@ -31,7 +31,7 @@ class LiveTurns:
         """Who continues after the written turns."""
         self.user_s = 0.0
 
-    async def next(self, task: Task, turns: Sequence[Turn]) -> str | None:
+    async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
         limit = self._sink.limit
         if len(turns) < len(task.turns) and not limit:
             return task.turns[len(turns)]
@@ -118,7 +118,7 @@ class LiveContext:
         calls = answer.calls if self._injector is None else answer.calls | self._injector.weather.calls
         return calls if self.sink.unread is None else calls | self.sink.unread
 
-    def activity(self) -> int:
+    def count_activity(self) -> int:
         injector = self._injector
         if injector is None:
             return len(self.sink.trace)

@@ -82,7 +82,7 @@ class LiveInjector:
         if not self._sink.closed and len(self.uses) < USES_KEPT:
             self.uses.append(self._sink.storable(use))
 
-    def modes_met(self, plane: str, target: str, n: int) -> str:
+    def join_modes_met(self, plane: str, target: str, n: int) -> str:
         entries = (
             [self.ledger[at] for at in self._entries.get((plane, target_key(target), n), ())] if self.ledger else ()
         )
@@ -110,7 +110,7 @@ class LiveInjector:
     def mark_concurrent(self) -> None:
         self.weather.concurrent = True
 
-    def affects(self, plane: str, target: str) -> bool:
+    def can_affect(self, plane: str, target: str) -> bool:
         recorded = self.weather.recorded
         if recorded is not None and recorded.answers_for(plane, target):
             return True

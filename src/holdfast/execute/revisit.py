@@ -58,7 +58,7 @@ async def revisit(
         tell(note)
     context = LiveContext(replace(past.trial, scenario=CALM))
     async with _worlds(folder, kept_world, past, environ, tell) as worlds, worlds.open(context) as world:
-        with world.planes.serving(context):
+        with world.planes.serve_trial(context):
             return await visit(world.sandbox, {**kept_world.environ, **world.environ}, command)
 
 

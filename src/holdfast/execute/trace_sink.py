@@ -133,7 +133,7 @@ class LiveSink:
     def side_calls(self) -> str:
         return "" if self._refused is None else self._refused.side_calls
 
-    def unread_model(self, host: str, speaks: str, failed: str = "") -> None:
+    def record_unread_model(self, host: str, speaks: str, failed: str = "") -> None:
         if self.closed:
             return
         place = f"{host} speaks {speaks}"

@@ -182,7 +182,7 @@ class BoxedWorlds:
             began = time.time() - context.sink.now()
             context.sink.watch = world.disturbances.handle_event
             async with world.disturbances.around(world):
-                with world.planes.serving(context):
+                with world.planes.serve_trial(context):
                     answer = await self._answer(agent, task, world)
             context.sink.watch = None
             await world.settle(began)

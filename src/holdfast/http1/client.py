@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from holdfast.http1.collected_reply import CollectedReply
 from holdfast.http1.heads import Fields
-from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, locate, outgoing
+from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, build_request, parse_endpoint
 from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection, UpstreamReply
 from holdfast.streams.failures import FailureKind, NotConnected, UpstreamFailed
 
@@ -69,18 +69,18 @@ class Upstreams:
         server may be silent. `once` is for a write: it uses a new connection, because a stale pooled connection could
         make us send it twice. Raises UpstreamFailed, and ValueError for a request that would break its framing.
         """
-        place = locate(url)
-        request = outgoing(method, place, headers, body)
+        place = parse_endpoint(url)
+        request = build_request(method, place, headers, body)
         key = (place.scheme, place.host, place.port, address or place.host, ssl)
-        connection = None if once else self._idle_connection(key)
+        connection = None if once else self._pop_idle(key)
         if connection is not None:
             try:
-                return await connection.ask(request, read_s)
+                return await connection.send_request(request, read_s)
             except UpstreamFailed as failed:
                 if failed.kind != "closed" or connection.heard or request.stream is not None:
                     raise  # otherwise the server had closed a connection that was considered open
         connection = await self._connect(key, place, connect_s, ssl)
-        return await connection.ask(request, read_s)
+        return await connection.send_request(request, read_s)
 
     async def collect(
         self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, accepted: WasAccepted = bool
@@ -94,9 +94,9 @@ class Upstreams:
         """
         key = (place.scheme, place.host, place.port, place.host, None)
         reply = CollectedReply()
-        connection = self._idle_connection(key)
+        connection = self._pop_idle(key)
         if connection is not None:
-            await self._collect(connection, request, deadline, limit, reply)
+            await self._collect_reply(connection, request, deadline, limit, reply)
             unheard = not connection.heard and reply.failure is not None and reply.failure.kind == "closed"
             if not unheard or accepted():
                 return reply, False
@@ -109,7 +109,7 @@ class Upstreams:
         except UpstreamFailed as failed:
             reply.failure = failed
         else:
-            await self._collect(fresh, request, deadline, limit, reply)
+            await self._collect_reply(fresh, request, deadline, limit, reply)
         return reply, connection is not None
 
     async def close(self) -> None:
@@ -119,7 +119,7 @@ class Upstreams:
         for connection in connections:
             connection.give_up()
         for connection in connections:
-            await connection.closed()
+            await connection.wait_closed()
 
     # -- called by its connections ------------------------------------------------------------------
     def give_back(self, connection: UpstreamConnection) -> None:
@@ -132,7 +132,7 @@ class Upstreams:
         else:
             idle.append(connection)
 
-    def leave(self, connection: UpstreamConnection) -> None:
+    def remove_idle(self, connection: UpstreamConnection) -> None:
         """Removes a connection that cannot be reused."""
         idle = self._idle.get(connection.key, [])
         if connection in idle:
@@ -142,19 +142,19 @@ class Upstreams:
 
     def forget(self, connection: UpstreamConnection) -> None:
         """Forgets a connection that is closed."""
-        self.leave(connection)
+        self.remove_idle(connection)
         self._open.discard(connection)
 
     # -- inside ---------------------------------------------------------------------------------
-    def _idle_connection(self, key: ConnectionKey) -> UpstreamConnection | None:
+    def _pop_idle(self, key: ConnectionKey) -> UpstreamConnection | None:
         idle = self._idle.get(key, [])
         while idle:
             connection = idle.pop()
-            if not connection.gone:
+            if not connection.is_gone:
                 return connection
         return None
 
-    async def _collect(
+    async def _collect_reply(
         self,
         connection: UpstreamConnection,
         request: OutgoingRequest,
@@ -164,7 +164,7 @@ class Upstreams:
     ) -> None:
         incoming = None
         try:
-            incoming = await connection.ask(request, deadline - connection.loop.time(), in_all=True)
+            incoming = await connection.send_request(request, deadline - connection.loop.time(), in_all=True)
             reply.status, reply.headers = incoming.status, incoming.headers
             while limit >= 0 and (data := await incoming.inflow.get()):
                 reply.chunks.append(data[:limit])
@@ -182,7 +182,7 @@ class Upstreams:
     ) -> UpstreamConnection:
         if self._closed:
             raise UpstreamFailed("closed", "no more requests are sent")
-        secure = (ssl or self.trusted()) if place.scheme == "https" else None
+        secure = (ssl or self.get_tls_context()) if place.scheme == "https" else None
         connection = UpstreamConnection(self, key)
         await connection.connect(key[3], place.port, connect_s, secure, place.host)
         self._open.add(connection)
@@ -192,7 +192,7 @@ class Upstreams:
             raise UpstreamFailed("closed", "the connection was closed immediately")
         return connection
 
-    def trusted(self) -> ssl_module.SSLContext:
+    def get_tls_context(self) -> ssl_module.SSLContext:
         """The TLS context for servers; by default the system's trust."""
         if self._trust is None:
             self._trust = (self._made_trust or ssl_module.create_default_context)()

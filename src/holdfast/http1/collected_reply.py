@@ -36,13 +36,13 @@ class ReplyCollector:
         self._parser = ReplyParser(self, lenient=True)
         self._parser.expect(method)
         self.feed = self._parser.feed
-        self.lost = self._parser.lost
+        self.on_disconnect = self._parser.on_disconnect
 
     # -- called by the parser of replies --------------------------------------------------------
-    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
+    def on_reply_head(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
         self.reply.status, self.reply.headers = status, headers
 
-    def received(self, data: bytes) -> None:
+    def on_reply_body(self, data: bytes) -> None:
         if self.over:
             return
         self.reply.chunks.append(data[: self._left])
@@ -50,10 +50,10 @@ class ReplyCollector:
         if self._left < 0:
             self.reply.cut = self.over = True
 
-    def done(self, reusable: bool) -> None:
+    def on_reply_end(self, reusable: bool) -> None:
         self.over = True
 
-    def broken(self, failure: Exception) -> None:
+    def on_reply_failure(self, failure: Exception) -> None:
         assert isinstance(failure, UpstreamFailed)
         if not self.over:
             self.reply.failure = failure

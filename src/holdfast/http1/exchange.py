@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from holdfast.http1.frame import framed, switching
-from holdfast.http1.heads import Announced, BadRequest, Fields, RequestHead, announced
+from holdfast.http1.frame import build_frame, build_switch_head
+from holdfast.http1.heads import BadRequest, BodyFraming, Fields, RequestHead, read_body_framing
 from holdfast.http1.listener import ClientConnection
 from holdfast.http1.tunnel import Tunnel
 from holdfast.streams.socket_stream import BodyBuffer
@@ -21,7 +21,7 @@ _UNSENT, _OPEN, _DONE = range(3)
 class Framing(Protocol):
     """Reads a connection's bytes as requests, and learns how a request that offers to leave HTTP is answered."""
 
-    def stay(self, exchange: Exchange) -> None:
+    def stay_in_http(self, exchange: Exchange) -> None:
         """Answers the exchange in HTTP although it offered another protocol."""
         ...
 
@@ -34,8 +34,8 @@ class Exchange:
     """One request, to be answered once: by `respond`, or by `start`, `write` and `finish`; or broken by `cut`."""
 
     __slots__ = (
-        "_announced",
         "_body",
+        "_body_framing",
         "_chunked",
         "_continued",
         "_framing",
@@ -73,7 +73,7 @@ class Exchange:
         self.has_left_http = False
         """Whether `take_over` was called: the connection is no longer HTTP."""
         self._modern = version == "1.1"
-        self._announced: Announced | None = None
+        self._body_framing: BodyFraming | None = None
         self._continued = False
         """Whether a client that waits for `100 Continue` has received it."""
         self._body: bytes | None = None
@@ -85,22 +85,22 @@ class Exchange:
 
     # -- the request ----------------------------------------------------------------------------
     @property
-    def announced(self) -> Announced:
+    def body_framing(self) -> BodyFraming:
         """The body framing in the head. Most requests are read without it."""
-        if self._announced is None:
-            self._announced = announced(self.head.headers)
-        return self._announced
+        if self._body_framing is None:
+            self._body_framing = read_body_framing(self.head.headers)
+        return self._body_framing
 
-    async def body(self, limit: int = 64_000_000) -> bytes:
+    async def read_body(self, limit: int = 64_000_000) -> bytes:
         """The complete body. A longer one is answered with 413 and raises BadRequest."""
         if self._body is not None:
             return self._body
-        declared = 0 if self.inflow.ended else self.announced.length or 0
+        declared = 0 if self.inflow.ended else self.body_framing.length or 0
         if declared > limit:
             raise BadRequest(413, f"a body of {declared} bytes; at most {limit} are read")
         self._request_body()
         if self.inflow.ended:
-            body = self.inflow.take()
+            body = self.inflow.read_available()
         else:
             parts, total = [], 0
             while total <= limit and (data := await self.inflow.get()):
@@ -112,7 +112,7 @@ class Exchange:
         self._body = body
         return body
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def stream_body(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises ConnectionResetError if the client leaves in the middle of it."""
         self._request_body()
         while data := await self.inflow.get():
@@ -120,17 +120,17 @@ class Exchange:
 
     # -- the reply ------------------------------------------------------------------------------
     @property
-    def answered(self) -> bool:
+    def is_answered(self) -> bool:
         """Whether the head of a reply was set."""
         return self._phase != _UNSENT
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the reply is complete."""
         return self._phase == _DONE
 
     @property
-    def delivered(self) -> bool:
+    def is_delivered(self) -> bool:
         """Whether everything announced of the reply was sent."""
         return self._phase == _DONE or (self._phase == _OPEN and self._left == 0)
 
@@ -140,17 +140,17 @@ class Exchange:
             return
         try:
             async with asyncio.timeout(ms / 1000):
-                await self.connection.leaving()
+                await self.connection.wait_until_left()
         except TimeoutError:
             return
         raise ConnectionResetError("the client gave up waiting")
 
-    def ensure_there(self) -> None:
+    def ensure_connected(self) -> None:
         """Raises ConnectionResetError if the client has closed the connection.
 
         Call it before sending a fault's effect.
         """
-        if self.connection.left:
+        if self.connection.has_left:
             self.connection.abort()
             raise ConnectionResetError("the client had left")
 
@@ -160,7 +160,7 @@ class Exchange:
         self._phase = _DONE
         head, self._pending = self._pending, b""
         self.connection.send(head if self._silent else head + body)
-        if self.connection.choked:
+        if self.connection.is_choked:
             await self.connection.drain()
 
     async def start(
@@ -173,7 +173,7 @@ class Exchange:
     async def write(self, data: bytes) -> None:
         """Sends a part of the body, and waits while the client does not read."""
         connection = self.connection
-        if connection.gone:
+        if connection.is_gone:
             raise ConnectionResetError("the client is gone")
         if self._phase != _OPEN:
             raise RuntimeError("no reply is open")
@@ -185,12 +185,12 @@ class Exchange:
                 raise ValueError(f"{-self._left} bytes more than the declared length")
         head, self._pending = self._pending, b""
         connection.send(b"%b%x\r\n%b\r\n" % (head, len(data), data) if self._chunked else head + data)
-        if connection.choked:
+        if connection.is_choked:
             await connection.drain()
 
     async def finish(self) -> None:
         """Ends the reply."""
-        if self.connection.gone:
+        if self.connection.is_gone:
             raise ConnectionResetError("the client is gone")
         if self._phase != _OPEN:
             raise RuntimeError("no reply is open")
@@ -202,12 +202,12 @@ class Exchange:
         if head or tail:
             self.connection.send(head + tail)
 
-    def cut(self, reset: bool = False) -> None:
+    def break_connection(self, reset: bool = False) -> None:
         """Breaks the TCP connection immediately, wherever the reply is; `reset` sends RST."""
         self._flush()
         self._phase = _DONE
         self.keep_alive = False
-        self.connection.cut(reset=reset)
+        self.connection.break_connection(reset=reset)
 
     async def take_over(self) -> Tunnel:
         """The connection itself, for CONNECT (or `Upgrade`); answers 200 if nothing was answered yet."""
@@ -225,17 +225,17 @@ class Exchange:
         """Creates the head of the reply, which is sent with the next data."""
         if self._phase != _UNSENT:
             raise RuntimeError("a reply was begun already")
-        if self.connection.gone:
+        if self.connection.is_gone:
             raise ConnectionResetError("the client is gone")
         method = self.head.method
         if self.upgrade and (status == 101 or (method == "CONNECT" and 200 <= status < 300)):
-            self._pending, self._silent, self._phase = switching(status, headers), True, _OPEN
+            self._pending, self._silent, self._phase = build_switch_head(status, headers), True, _OPEN
             return
         if self.upgrade:
-            self._stay()
-        if not self.inflow.ended and (self._expects() or (self.announced.length or 0) > SPARE):
+            self._stay_in_http()
+        if not self.inflow.ended and (self._expects_continue() or (self.body_framing.length or 0) > SPARE):
             self.keep_alive = False
-        frame = framed(
+        frame = build_frame(
             status, headers, length, method=method, modern=self._modern, keep_alive=self.keep_alive, reason=reason
         )
         self._pending, self._silent, self._chunked = frame.head, frame.silent, frame.chunked
@@ -244,21 +244,21 @@ class Exchange:
     def _request_body(self) -> None:
         """Sends `100 Continue` to a client that waits for it, because the handler wants the body."""
         if self.upgrade:
-            self._stay()
-        if self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting and self._expects():
+            self._stay_in_http()
+        if self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting and self._expects_continue():
             self._continued = True
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _expects(self) -> bool:
+    def _expects_continue(self) -> bool:
         """Whether the client waits for `100 Continue` before it sends its body."""
-        return self._modern and not self._continued and self.announced.awaited
+        return self._modern and not self._continued and self.body_framing.awaited
 
     def _flush(self) -> None:
         head, self._pending = self._pending, b""
-        if head and not self.connection.gone:
+        if head and not self.connection.is_gone:
             self.connection.send(head)
 
-    def _stay(self) -> None:
+    def _stay_in_http(self) -> None:
         """Stays with HTTP if the request offered another protocol."""
         self.upgrade = False
-        self._framing.stay(self)
+        self._framing.stay_in_http(self)

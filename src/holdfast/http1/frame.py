@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from msgspec import Struct
 
-from holdfast.http1.heads import Fields, block, lines
+from holdfast.http1.heads import Fields, format_header_lines, join_head
 
 _LENGTHS = frozenset((b"content-length", b"transfer-encoding"))
 _ENCODING = frozenset((b"transfer-encoding",))
@@ -24,7 +24,7 @@ class Frame(Struct, frozen=True, gc=False):
     keep_alive: bool
 
 
-def framed(
+def build_frame(
     status: int,
     headers: Fields,
     length: int | None,
@@ -38,7 +38,7 @@ def framed(
     bare = status < 200 or status == 204  # not even a length is sent
     silent = bare or status == 304 or method == "HEAD"
     chunked = not silent and length is None and modern
-    fields, names = lines(headers, _ENCODING if silent and not bare else _LENGTHS)
+    fields, names = format_header_lines(headers, _ENCODING if silent and not bare else _LENGTHS)
     closing = not silent and length is None and not modern
     if b"connection" in names:
         connection_lines = [line.lower() for line, name in zip(fields, names, strict=True) if name == b"connection"]
@@ -52,15 +52,15 @@ def framed(
         fields.append(b"Connection: close")
     elif not modern:
         fields.append(b"Connection: keep-alive")
-    return Frame(block(_first(status, reason), fields), silent, chunked, keep_alive and not closing)
+    return Frame(join_head(_build_status_line(status, reason), fields), silent, chunked, keep_alive and not closing)
 
 
-def switching(status: int, headers: Fields) -> bytes:
+def build_switch_head(status: int, headers: Fields) -> bytes:
     """The head that ends HTTP on a connection: 101, or an accepted CONNECT."""
     reason = "Connection Established" if status == 200 else None
-    return block(_first(status, reason), lines(headers, _LENGTHS)[0])
+    return join_head(_build_status_line(status, reason), format_header_lines(headers, _LENGTHS)[0])
 
 
 @lru_cache(256)
-def _first(status: int, reason: str | None) -> bytes:
+def _build_status_line(status: int, reason: str | None) -> bytes:
     return b"HTTP/1.1 %d %b" % (status, (_PHRASES.get(status, "") if reason is None else reason).encode("latin-1"))

@@ -35,9 +35,9 @@ HOP_BY_HOP = frozenset(
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
-def value_of(fields: RawFields, name: str) -> str | None:
+def find_header(fields: RawFields, name: str) -> str | None:
     """The first field with that name, in any case."""
-    _, wanted = _token(name)
+    _, wanted = _encode_name(name)
     length = len(wanted)
     for key, value in fields:
         if len(key) == length and key.lower() == wanted:
@@ -45,7 +45,7 @@ def value_of(fields: RawFields, name: str) -> str | None:
     return None
 
 
-def end_to_end(fields: RawFields) -> RawFields:
+def drop_hop_by_hop(fields: RawFields) -> RawFields:
     """The fields to forward: without hop-by-hop ones and those that `Connection` names."""
     forwarded: list[tuple[bytes, bytes]] = []
     excluded: set[bytes] = set()
@@ -59,11 +59,11 @@ def end_to_end(fields: RawFields) -> RawFields:
     return tuple([field for field in forwarded if field[0].lower() not in excluded] if excluded else forwarded)
 
 
-def lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[bytes]]:
+def format_header_lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[bytes]]:
     """Fields as header lines, and each name in lower case. Raises ValueError for a name that is not a token."""
     header_lines, names = [], []
     for name, value in fields:
-        start, lower = _token(name)
+        start, lower = _encode_name(name)
         if lower not in without:
             header_lines.append(start + (value if isinstance(value, bytes) else value.encode("latin-1")))
             names.append(lower)
@@ -71,7 +71,7 @@ def lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[
 
 
 @lru_cache(1024)
-def _token(name: str | bytes) -> tuple[bytes, bytes]:
+def _encode_name(name: str | bytes) -> tuple[bytes, bytes]:
     """The start of a header line, and the name in lower case. Few names are in use, so each is checked once."""
     key = name if isinstance(name, bytes) else name.encode("latin-1")
     if not _TOKEN.fullmatch(key):
@@ -79,7 +79,7 @@ def _token(name: str | bytes) -> tuple[bytes, bytes]:
     return key + b": ", key.lower()
 
 
-def block(first: bytes, rest: list[bytes]) -> bytes:
+def join_head(first: bytes, rest: list[bytes]) -> bytes:
     """A complete head. Raises ValueError for a line break inside a line."""
     data = b"\r\n".join((first, *rest, b"", b""))
     breaks = len(rest) + 2
@@ -88,12 +88,12 @@ def block(first: bytes, rest: list[bytes]) -> bytes:
     return data
 
 
-def size(fields: Iterable[tuple[bytes, bytes]]) -> int:
+def measure_fields(fields: Iterable[tuple[bytes, bytes]]) -> int:
     """The length of the fields on the wire."""
     return sum(len(name) + len(value) + 4 for name, value in fields)
 
 
-class Announced(NamedTuple):
+class BodyFraming(NamedTuple):
     """The body framing in a head."""
 
     length: int | None
@@ -103,15 +103,15 @@ class Announced(NamedTuple):
     """Whether the client waits for `100 Continue`."""
 
 
-_TELLING = frozenset((len("expect"), len("content-length"), len("transfer-encoding")))
+_FRAMING_LENGTHS = frozenset((len("expect"), len("content-length"), len("transfer-encoding")))
 
 
-def announced(fields: Iterable[tuple[bytes, bytes]]) -> Announced:
+def read_body_framing(fields: Iterable[tuple[bytes, bytes]]) -> BodyFraming:
     """The body framing in the fields, in one pass over them."""
     length: int | None = None
     coded = chunked = awaited = False
     for name, value in fields:
-        if len(name) not in _TELLING:
+        if len(name) not in _FRAMING_LENGTHS:
             continue
         lower = name.lower()
         if lower == b"content-length" and value.isdigit():
@@ -120,12 +120,12 @@ def announced(fields: Iterable[tuple[bytes, bytes]]) -> Announced:
             coded, chunked = True, chunked or b"chunked" in value.lower()
         elif lower == b"expect":
             awaited = awaited or value.lower() == b"100-continue"
-    return Announced(None if coded else length, chunked, awaited)
+    return BodyFraming(None if coded else length, chunked, awaited)
 
 
-def length_of(fields: Iterable[tuple[bytes, bytes]]) -> int | None:
+def read_content_length(fields: Iterable[tuple[bytes, bytes]]) -> int | None:
     """The declared length of the body; None if there is none, or if it does not determine the end of the body."""
-    return announced(fields).length
+    return read_body_framing(fields).length
 
 
 class RequestHead(Struct, frozen=True, gc=False):
@@ -138,7 +138,7 @@ class RequestHead(Struct, frozen=True, gc=False):
 
     def get(self, name: str) -> str | None:
         """The first header with that name, in any case."""
-        return value_of(self.headers, name)
+        return find_header(self.headers, name)
 
 
 class BadRequest(Exception):

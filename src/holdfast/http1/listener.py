@@ -25,12 +25,12 @@ class Requests(Protocol):
     """The requests of a client on one connection, and their handler."""
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it is between two requests."""
         ...
 
     @property
-    def due(self) -> bool:
+    def has_due_reply(self) -> bool:
         """Whether a request is complete and its reply is not yet sent."""
         ...
 
@@ -41,7 +41,7 @@ class Requests(Protocol):
 
     def feed(self, data: bytes) -> None: ...
 
-    def lost(self) -> None:
+    def on_disconnect(self) -> None:
         """Called when the client sends no more."""
         ...
 
@@ -72,9 +72,9 @@ class ClientConnection(SocketStream):
         """Whether the client sends no more requests, but still reads."""
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it is between two requests."""
-        return self.requests.idle
+        return self.requests.is_idle
 
     @property
     def root(self) -> ClientConnection:
@@ -82,30 +82,30 @@ class ClientConnection(SocketStream):
         return self if self.outer is None else self.outer.root
 
     @property
-    def tls(self) -> bool:
+    def is_tls(self) -> bool:
         return self.raw is not None and self.transport is not self.raw
 
     @property
-    def left(self) -> bool:
+    def has_left(self) -> bool:
         """Whether the client has closed its end, even if that was not read yet."""
-        if self.gone or self.raw is None:
+        if self.is_gone or self.raw is None:
             return True
-        return has_left(self.raw.get_extra_info("socket"), half=self._plain)
+        return has_left(self.raw.get_extra_info("socket"), half=self._is_plain)
 
     @property
-    def _plain(self) -> bool:
+    def _is_plain(self) -> bool:
         """Whether the connection has no TLS, which does not support half-open connections."""
         return self.transport.get_extra_info("sslcontext") is None
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         """Waits until the connection is gone."""
         await self.over.wait()
 
-    async def leaving(self) -> None:
+    async def wait_until_left(self) -> None:
         """Waits until the client has left, even while nothing is read from it; then the connection is gone."""
-        while not self.left:
+        while not self.has_left:
             try:
-                async with asyncio.timeout(WATCH_S if self.held else None):
+                async with asyncio.timeout(WATCH_S if self.is_held else None):
                     await self.over.wait()
             except TimeoutError:
                 continue
@@ -120,50 +120,50 @@ class ClientConnection(SocketStream):
             self.peer = (str(address[0]), int(address[1])) if isinstance(address, tuple) else ("", 0)
             self.owner.accept(self)
 
-    async def adopt(self, outer: ClientConnection, context: ssl.SSLContext, early: bytes) -> None:
+    async def adopt_with_tls(self, outer: ClientConnection, context: ssl.SSLContext, early: bytes) -> None:
         """Continues with TLS on another connection's transport; raises OSError if the client refuses."""
         self.raw, self.transport, self.peer = outer.raw, outer.transport, outer.peer
         self.owner.replace(outer, self)
-        await self.secure(outer.transport, context, early)
+        await self.start_tls(outer.transport, context, early)
         self.owner.start(self)
 
-    def succeed(self, outer: ClientConnection, early: bytes) -> None:
+    def adopt_plain(self, outer: ClientConnection, early: bytes) -> None:
         """Continues with another connection's transport unchanged; `early` holds bytes already read from it."""
         self.raw, self.peer = outer.raw, outer.peer
         self.owner.replace(outer, self)
         outer.transport.set_protocol(self)
         self.connection_made(outer.transport)
         self.owner.start(self)
-        if not self.held:
+        if not self.is_held:
             self.transport.resume_reading()
         if early:
             self.data_received(early)
 
     def eof_received(self) -> bool:
         """Keeps serving a client that has closed its own direction after its request: it may still read."""
-        if not self._half and not self._reads_on():
+        if not self._half and not self._expects_reply():
             return super().eof_received()
         if not self._half:
             self._half = True
-            self.requests.lost()
-            self.loop.call_later(WATCH_S, self._watch)
+            self.requests.on_disconnect()
+            self.loop.call_later(WATCH_S, self._watch_client)
         return True
 
-    def _reads_on(self) -> bool:
+    def _expects_reply(self) -> bool:
         """Whether a request is complete, its reply is due, and the client's end is open."""
-        return self.requests.due and self.other is None and self._plain and not self.left
+        return self.requests.has_due_reply and self.other is None and self._is_plain and not self.has_left
 
-    def _watch(self) -> None:
+    def _watch_client(self) -> None:
         """Watches the socket, because nothing is read any more that would show when the client leaves."""
-        if self.left:
+        if self.has_left:
             self.abort()
         elif not self.requests.has_left_http:
-            self.loop.call_later(WATCH_S, self._watch)
+            self.loop.call_later(WATCH_S, self._watch_client)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.owner.forget(self)
-        self.requests.lost()
+        self.requests.on_disconnect()
 
 
 class Listener:
@@ -203,10 +203,10 @@ class Listener:
         """
         for connection in list(self.connections):
             if connections is None or connection.root in connections:
-                if connection.idle and connection.outer is None:
+                if connection.is_idle and connection.outer is None:
                     connection.close()
                 else:
-                    self._end(connection)
+                    self._abort_connection(connection)
 
     async def close(self) -> None:
         """Ends everything; afterwards no task and no socket is left."""
@@ -215,14 +215,14 @@ class Listener:
             self._server.close()
         ending = list(self.connections)
         for connection in ending:
-            self._end(connection)
+            self._abort_connection(connection)
         tasks = self._tasks - {task for task in (asyncio.current_task(),) if task is not None}
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSING_S)
         for connection in ending:
-            await connection.closed()
+            await connection.wait_closed()
         if self._server is not None:
             await self._server.wait_closed()
 
@@ -247,18 +247,18 @@ class Listener:
     def forget(self, connection: ClientConnection) -> None:
         self.connections.discard(connection)
 
-    def failed(self, connection: ClientConnection, method: str, error: Exception) -> None:
+    def report_error(self, connection: ClientConnection, method: str, error: Exception) -> None:
         if self.on_error is not None:
             self.on_error(connection, error)
         else:
             loop = asyncio.get_running_loop()
             loop.call_exception_handler({"message": f"answering {method} failed", "exception": error})
 
-    def refused(self, connection: ClientConnection, refused: BadRequest) -> None:
+    def report_bad_request(self, connection: ClientConnection, refused: BadRequest) -> None:
         if self.on_refused is not None:
             self.on_refused(connection, refused)
 
-    def _end(self, connection: ClientConnection) -> None:
+    def _abort_connection(self, connection: ClientConnection) -> None:
         """Aborts a connection and stops its handler, unless the handler itself calls this."""
         connection.abort()
         answering: ClientConnection | None = connection

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from holdfast.http1.heads import HOP_BY_HOP, Fields, block, lines
+from holdfast.http1.heads import HOP_BY_HOP, Fields, format_header_lines, join_head
 
 _DROPPED = HOP_BY_HOP | {b"content-length", b"expect"}
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
@@ -47,7 +47,7 @@ class OutgoingRequest(Struct, frozen=True):
     length: int | None = None
     """The length of the stream; chunked if None."""
 
-    async def framed(self) -> AsyncIterator[bytes]:
+    async def frame_stream(self) -> AsyncIterator[bytes]:
         """The stream as it goes on the wire; raises ValueError if its length differs from the declared one."""
         assert self.stream is not None
         left = self.length
@@ -67,7 +67,7 @@ class OutgoingRequest(Struct, frozen=True):
 
 
 @lru_cache(512)
-def locate(url: str) -> Endpoint:
+def parse_endpoint(url: str) -> Endpoint:
     """The target of a URL; raises ValueError if HTTP cannot request it."""
     if _UNPRINTABLE.search(url):
         raise ValueError(f"a URL must not hold spaces or control characters: {url[:200]!r}")
@@ -79,39 +79,39 @@ def locate(url: str) -> Endpoint:
     return Endpoint(parts.scheme, parts.hostname, port, parts.netloc.rpartition("@")[2], target)
 
 
-def outgoing(
+def build_request(
     method: str, place: Endpoint, headers: Fields, body: bytes | AsyncIterator[bytes] | None
 ) -> OutgoingRequest:
     """The request as it is sent; raises ValueError for a method or header that would break its framing.
 
     Headers in a tuple are encoded once, however often they are sent.
     """
-    start = (_known_head if isinstance(headers, tuple) else _head)(method, place, headers)
+    start = (_build_head_cached if isinstance(headers, tuple) else _build_head)(method, place, headers)
     if body is None or isinstance(body, bytes):
         data = body or b""
         if data or method in _WITH_BODY:
             return OutgoingRequest(method, b"%bContent-Length: %d\r\n\r\n" % (start, len(data)), data)
         return OutgoingRequest(method, start + _LINE, b"")
-    length = _declared_length(headers)
+    length = _read_declared_length(headers)
     framing = b"Transfer-Encoding: chunked\r\n\r\n" if length is None else b"Content-Length: %d\r\n\r\n" % length
     return OutgoingRequest(method, start + framing, b"", body, length)
 
 
-def _head(method: str, place: Endpoint, headers: Fields) -> bytes:
+def _build_head(method: str, place: Endpoint, headers: Fields) -> bytes:
     """The head, up to the line with the body's length."""
     if method not in _WITH_BODY and not _METHOD.fullmatch(method):
         raise ValueError(f"not an HTTP method: {method[:80]!r}")
-    rest, names = lines(headers, _DROPPED)
+    rest, names = format_header_lines(headers, _DROPPED)
     if b"host" not in names:
         name = place.authority
         rest.insert(0, b"Host: " + name.encode("ascii" if name.isascii() else "idna"))
-    return block(f"{method} {place.target} HTTP/1.1".encode("ascii"), rest).removesuffix(_LINE)
+    return join_head(f"{method} {place.target} HTTP/1.1".encode("ascii"), rest).removesuffix(_LINE)
 
 
-_known_head = lru_cache(256)(_head)
+_build_head_cached = lru_cache(256)(_build_head)
 
 
-def _declared_length(fields: Fields) -> int | None:
+def _read_declared_length(fields: Fields) -> int | None:
     """The caller's length for a stream."""
     for name, value in fields:
         key = name.lower()

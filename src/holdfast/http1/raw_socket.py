@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 
 from holdfast.http1.outgoing_request import Endpoint
-from holdfast.streams.failures import not_connected
+from holdfast.streams.failures import build_connect_error
 from holdfast.streams.socket_stream import connect_by_name
 
 _READ = 65_536
@@ -47,7 +47,7 @@ class TlsSocket(RawSocket):
                 break
             except ssl.SSLWantReadError:
                 await self._flush()
-                if not await self._more():
+                if not await self._receive_more():
                     raise ConnectionResetError("the server left during the TLS handshake") from None
         await self._flush()
 
@@ -60,7 +60,7 @@ class TlsSocket(RawSocket):
             try:
                 return self._tls.read(most)
             except ssl.SSLWantReadError:
-                if not await self._more():
+                if not await self._receive_more():
                     return b""
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
@@ -69,7 +69,7 @@ class TlsSocket(RawSocket):
         if data := self._going.read():
             await super().send(data)
 
-    async def _more(self) -> bool:
+    async def _receive_more(self) -> bool:
         data = await super().receive()
         self._coming.write(data)
         return bool(data)
@@ -94,4 +94,4 @@ async def open_socket(
                 sock.close()
                 raise
     except (OSError, UnicodeError) as error:
-        raise not_connected(error, place.host, place.port, seconds, tls=tls) from error
+        raise build_connect_error(error, place.host, place.port, seconds, tls=tls) from error

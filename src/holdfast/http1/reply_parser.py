@@ -6,20 +6,20 @@ from typing import Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from holdfast.http1.heads import HEAD_LIMIT, RawFields, announced, size
+from holdfast.http1.heads import HEAD_LIMIT, RawFields, measure_fields, read_body_framing
 from holdfast.streams.failures import UpstreamFailed
 
 
 class ReplyListener(Protocol):
     """Receives parsed replies. `broken` may be called at any time, and is then the last call."""
 
-    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None: ...
+    def on_reply_head(self, status: int, reason: str, headers: RawFields, length: int | None) -> None: ...
 
-    def received(self, data: bytes) -> None: ...
+    def on_reply_body(self, data: bytes) -> None: ...
 
-    def done(self, reusable: bool) -> None: ...
+    def on_reply_end(self, reusable: bool) -> None: ...
 
-    def broken(self, failure: Exception) -> None: ...
+    def on_reply_failure(self, failure: Exception) -> None: ...
 
 
 class ReplyParser:
@@ -33,9 +33,9 @@ class ReplyParser:
         self._inside = False  # a body is being received
         self._until_close = False
         self._reusable = False
-        self._renew()
+        self._reset_parser()
 
-    def _renew(self) -> None:
+    def _reset_parser(self) -> None:
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         if self._lenient:
             self._parser.set_dangerous_leniencies(
@@ -61,13 +61,13 @@ class ReplyParser:
             if self._unseen > HEAD_LIMIT:
                 self._break(f"a head of over {HEAD_LIMIT} bytes")
 
-    def lost(self, clean: bool) -> None:
+    def on_disconnect(self, clean: bool) -> None:
         """Handles the end of the connection: it completes a reply without a length, and breaks any other."""
         if self._parser is None:
             return
         if self._inside and self._until_close and clean:
             self._parser = None
-            self._listener.done(False)
+            self._listener.on_reply_end(False)
         elif self._inside:
             self._break("the connection was closed in the middle of the reply", closed=True)
         else:
@@ -90,7 +90,7 @@ class ReplyParser:
         self._fields, self._reason = [], b""
         if self._parser is None or method is None:
             return
-        if self._unseen > HEAD_LIMIT and size(fields) > HEAD_LIMIT:
+        if self._unseen > HEAD_LIMIT and measure_fields(fields) > HEAD_LIMIT:
             self._break(f"a head of over {HEAD_LIMIT} bytes")
             return
         self._unseen = 0
@@ -101,7 +101,7 @@ class ReplyParser:
     def on_body(self, data: bytes) -> None:
         self._unseen = 0
         if self._inside:
-            self._listener.received(data)
+            self._listener.on_reply_body(data)
         else:
             self._break("a body where there is none")
 
@@ -109,22 +109,22 @@ class ReplyParser:
         self._unseen = 0
         if self._inside and self._parser is not None:
             self._inside = False
-            self._listener.done(self._reusable)
+            self._listener.on_reply_end(self._reusable)
 
     # -- inside ---------------------------------------------------------------------------------
     def _begin(self, method: str, status: int, reason: str, fields: RawFields) -> None:
         assert self._parser is not None
-        length, chunked, _ = announced(fields)
+        length, chunked, _ = read_body_framing(fields)
         self._until_close = length is None and not chunked
         self._reusable = self._parser.should_keep_alive()
         self._method = None
-        self._listener.begun(status, reason, fields, length)
+        self._listener.on_reply_head(status, reason, fields, length)
         self._inside = method != "HEAD"
         if not self._inside:  # the parser cannot know this and would wait for a body: the next reply gets a new parser
-            self._renew()
-            self._listener.done(self._reusable)
+            self._reset_parser()
+            self._listener.on_reply_end(self._reusable)
 
     def _break(self, why: str, *, closed: bool = False) -> None:
         if self._parser is not None:
             self._parser = None
-            self._listener.broken(UpstreamFailed("closed" if closed else "protocol", why))
+            self._listener.on_reply_failure(UpstreamFailed("closed" if closed else "protocol", why))

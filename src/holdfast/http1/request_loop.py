@@ -10,8 +10,8 @@ from typing import TypeAlias
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from holdfast.http1.exchange import SPARE, Exchange
-from holdfast.http1.frame import framed
-from holdfast.http1.heads import HEAD_LIMIT, BadRequest, RequestHead, size
+from holdfast.http1.frame import build_frame
+from holdfast.http1.heads import HEAD_LIMIT, BadRequest, RequestHead, measure_fields
 from holdfast.http1.listener import ClientConnection
 from holdfast.streams.socket_stream import ALL, PIPELINE, UPGRADE, discard
 
@@ -35,17 +35,17 @@ class RequestLoop:
         self._parser = RequestParser(connection)
         self._busy = False
         self.feed = self._parser.feed
-        self.lost = self._parser.lost
+        self.on_disconnect = self._parser.on_disconnect
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it is between two requests."""
-        return not self._busy and not self.has_left_http and self._parser.idle
+        return not self._busy and not self.has_left_http and self._parser.is_idle
 
     @property
-    def due(self) -> bool:
+    def has_due_reply(self) -> bool:
         """Whether a request is complete and its reply is not yet sent."""
-        return not self.idle and not self.has_left_http and not self._parser.partial
+        return not self.is_idle and not self.has_left_http and not self._parser.is_partial
 
     @property
     def has_left_http(self) -> bool:
@@ -56,7 +56,7 @@ class RequestLoop:
         """Answers until the client sends no more, then ends the connection, unless it has become a tunnel."""
         clean = False
         try:
-            while (entry := await self._parser.next()) is not None:
+            while (entry := await self._parser.receive_request()) is not None:
                 self._busy = True
                 if not await self._answer(entry):
                     break
@@ -69,26 +69,30 @@ class RequestLoop:
     async def _answer(self, entry: Exchange | BadRequest) -> bool:
         """Answers a request; returns whether the connection can serve another."""
         if isinstance(entry, BadRequest):
-            await self._turn_away(entry)
+            await self._reject(entry)
             return False
         connection = self._connection
         try:
             await self._serve(entry)
-            if not entry.finished and not connection.gone:
+            if not entry.is_finished and not connection.is_gone:
                 raise RuntimeError(f"{entry.head.method} was not answered to the end")
         except BadRequest as refused:
-            await self._turn_away(refused, entry)
+            await self._reject(refused, entry)
             return False
         except Exception as error:
-            if not connection.gone:
-                connection.owner.failed(connection, entry.head.method, error)
+            if not connection.is_gone:
+                connection.owner.report_error(connection, entry.head.method, error)
             connection.abort()
             return False
-        if entry.has_left_http or connection.gone:
+        if entry.has_left_http or connection.is_gone:
             return False
-        return entry.inflow.ended or await self._drain_request(entry) if entry.keep_alive else await self._last(entry)
+        return (
+            entry.inflow.ended or await self._drain_request(entry)
+            if entry.keep_alive
+            else await self._finish_last(entry)
+        )
 
-    async def _last(self, exchange: Exchange) -> bool:
+    async def _finish_last(self, exchange: Exchange) -> bool:
         """Makes sure that the last reply arrives; returns False, because no request follows it."""
         if not exchange.inflow.ended:
             await self._linger()
@@ -110,16 +114,16 @@ class RequestLoop:
         await self._linger()
         return False
 
-    async def _turn_away(self, refused: BadRequest, exchange: Exchange | None = None) -> None:
+    async def _reject(self, refused: BadRequest, exchange: Exchange | None = None) -> None:
         """Reports what is wrong with a request, unless an answer was begun, and ends the connection."""
         connection = self._connection
-        connection.owner.refused(connection, refused)
-        if exchange is not None and exchange.answered:
+        connection.owner.report_bad_request(connection, refused)
+        if exchange is not None and exchange.is_answered:
             connection.abort()
-        elif not connection.gone:
+        elif not connection.is_gone:
             text = f"{refused}\n".encode()
             headers = [("Content-Type", "text/plain; charset=utf-8")]
-            frame = framed(refused.status, headers, len(text), method="GET", modern=True, keep_alive=False)
+            frame = build_frame(refused.status, headers, len(text), method="GET", modern=True, keep_alive=False)
             connection.send(frame.head + text)
             await self._linger()
 
@@ -154,25 +158,25 @@ class RequestParser:
         self._refused = False
         self._over = False
         self._rest = b""
-        self._renew()
+        self._reset_parser()
 
-    def _renew(self) -> None:
+    def _reset_parser(self) -> None:
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
         self._unseen = 0  # bytes since the last parsed event: an incomplete head, or a trailer
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing is waiting and no request is incomplete."""
         return not (self._queue or self._receiving or self._unseen)
 
     @property
-    def partial(self) -> bool:
+    def is_partial(self) -> bool:
         """Whether a request is incomplete, or may continue."""
         return self._receiving is not None or self._unseen > 0
 
-    async def next(self) -> Exchange | BadRequest | None:
+    async def receive_request(self) -> Exchange | BadRequest | None:
         """The next request; None when the client is gone."""
         while not self._queue:
             if self._over:
@@ -184,7 +188,7 @@ class RequestParser:
             self._connection.release(PIPELINE)
         return self._queue.popleft()
 
-    def lost(self) -> None:
+    def on_disconnect(self) -> None:
         """Handles the end of the client: its incomplete request fails.
 
         Complete ones are still handled, as a server would.
@@ -214,13 +218,13 @@ class RequestParser:
             if self._unseen > HEAD_LIMIT:
                 self._refuse(431, "a head that does not end")
 
-    def stay(self, exchange: Exchange) -> None:
+    def stay_in_http(self, exchange: Exchange) -> None:
         """Answers a request that offered to leave HTTP in HTTP: its body follows its head, then other requests."""
         # The parser has stopped at the offer, because everything after it might be another protocol. The request stays
         # HTTP, so a new parser reads on. If a body follows, the new parser must know its length: it is fed a small head
         # with the framing headers of the request, whose events are ignored.
         rest, self._rest = self._rest, b""
-        self._renew()
+        self._reset_parser()
         framing = [field for field in exchange.head.headers if field[0].lower() in _BODY_FIELDS]
         if exchange.head.method == "CONNECT" or not framing:
             self.on_message_complete()
@@ -252,7 +256,7 @@ class RequestParser:
         parser, target, fields = self._parser, self._target, self._fields
         assert parser is not None
         self._target, self._fields = b"", []
-        if self._unseen > HEAD_LIMIT and size(fields) + len(target) > HEAD_LIMIT:
+        if self._unseen > HEAD_LIMIT and measure_fields(fields) + len(target) > HEAD_LIMIT:
             self._refuse(431, f"a head of over {HEAD_LIMIT} bytes")
         if len(self._queue) >= PIPELINED:
             self._refuse(400, f"over {PIPELINED} requests ahead of their answers")
@@ -260,7 +264,9 @@ class RequestParser:
         if self._replaying:
             self._replaying = False
         elif not self._refused:
-            self._add(parser, RequestHead(parser.get_method().decode(), target.decode("latin-1"), tuple(fields)))
+            self._add_exchange(
+                parser, RequestHead(parser.get_method().decode(), target.decode("latin-1"), tuple(fields))
+            )
 
     def on_body(self, data: bytes) -> None:
         self._unseen = 0
@@ -275,7 +281,7 @@ class RequestParser:
             exchange.inflow.end()
 
     # -- inside ---------------------------------------------------------------------------------
-    def _add(self, parser: HttpRequestParser, head: RequestHead) -> None:
+    def _add_exchange(self, parser: HttpRequestParser, head: RequestHead) -> None:
         self._receiving = exchange = Exchange(
             self._connection,
             self,

@@ -41,7 +41,7 @@ async def serve(
 def serve_plain(tunnel: Tunnel, serve: Serve) -> ClientConnection:
     """Continues with HTTP: for requests that a client sends through a tunnel without TLS."""
     inner = _continue_inside(tunnel, serve)
-    inner.succeed(tunnel.connection, tunnel.early())
+    inner.adopt_plain(tunnel.connection, tunnel.take_early())
     return inner
 
 
@@ -51,10 +51,10 @@ async def serve_tls(tunnel: Tunnel, context: SSLContext, serve: Serve) -> Client
     Returns after the handshake; raises OSError if it fails: an ssl.SSLError if the client states a reason,
     ConnectionResetError if it just leaves.
     """
-    if tunnel.read_from:
+    if tunnel.has_read:
         raise RuntimeError("TLS begins before anything is read")
     inner = _continue_inside(tunnel, serve)
-    await inner.adopt(tunnel.connection, context, tunnel.early())
+    await inner.adopt_with_tls(tunnel.connection, context, tunnel.take_early())
     return inner
 
 

@@ -15,7 +15,7 @@ class Tunnel:
         self._inflow: BodyBuffer | None = None
 
     @property
-    def read_from(self) -> bool:
+    def has_read(self) -> bool:
         """Whether reading has begun here."""
         return self._inflow is not None
 
@@ -23,7 +23,7 @@ class Tunnel:
         """The next bytes, at least one; b"" when the client has left."""
         if self._inflow is None:
             self._inflow = BodyBuffer(self.connection)
-            if early := self.early():
+            if early := self.take_early():
                 self._inflow.feed(early)
             self.connection.on_data = self._inflow.feed
             self.connection.on_lost = self._inflow.end
@@ -39,12 +39,12 @@ class Tunnel:
             self._early = await inflow.get()
             connection.hold(UPGRADE)
             if inflow.waiting:
-                self._early += inflow.take()
+                self._early += inflow.read_available()
         return self._early
 
     async def write(self, data: bytes) -> None:
         """Sends, and waits while the client does not read; raises ConnectionResetError once it is gone."""
-        if self.connection.gone:
+        if self.connection.is_gone:
             raise ConnectionResetError("the client is gone")
         self.connection.send(data)
         await self.connection.drain()
@@ -57,7 +57,7 @@ class Tunnel:
         """Closes immediately."""
         self.connection.abort()
 
-    def early(self) -> bytes:
+    def take_early(self) -> bytes:
         """Bytes that arrived before anything was read here; returned once."""
         early, self._early = self._early, b""
         return early

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from holdfast.http1.heads import RawFields, value_of
+from holdfast.http1.heads import RawFields, find_header
 from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.http1.reply_parser import ReplyParser
 from holdfast.streams.failures import UpstreamFailed
@@ -40,7 +40,7 @@ class ConnectionPool(Protocol):
         """Puts a free connection back into the pool."""
         ...
 
-    def leave(self, connection: UpstreamConnection) -> None:
+    def remove_idle(self, connection: UpstreamConnection) -> None:
         """Removes a connection that cannot be reused."""
         ...
 
@@ -69,7 +69,7 @@ class UpstreamConnection(SocketStream):
         self._timer: asyncio.TimerHandle | None = None
 
     # -- one request ----------------------------------------------------------------------------
-    async def ask(self, request: OutgoingRequest, read_s: float, *, in_all: bool = False) -> UpstreamReply:
+    async def send_request(self, request: OutgoingRequest, read_s: float, *, in_all: bool = False) -> UpstreamReply:
         """Sends a request; returns its reply when the head is there. Raises UpstreamFailed.
 
         `read_s` is how long the server may be silent, or with `in_all` how long the complete reply may take.
@@ -80,7 +80,7 @@ class UpstreamConnection(SocketStream):
         self._replies.expect(request.method)
         self._set_deadline(read_s)
         if request.stream is None:
-            self._send_whole(request)
+            self._send_complete(request)
         else:
             self._sending = self.loop.create_task(self._send_stream(request))
         try:
@@ -89,7 +89,7 @@ class UpstreamConnection(SocketStream):
             self.give_up()
             raise
 
-    def _send_whole(self, request: OutgoingRequest) -> None:
+    def _send_complete(self, request: OutgoingRequest) -> None:
         if len(request.body) < _JOINED:
             self.send(request.head + request.body)
         else:
@@ -100,8 +100,8 @@ class UpstreamConnection(SocketStream):
         assert request.stream is not None
         try:
             self.send(request.head)
-            async for data in request.framed():
-                if self.gone:
+            async for data in request.frame_stream():
+                if self.is_gone:
                     return
                 self.send(data)
                 self._deadline = self.loop.time() + self._read_s
@@ -109,31 +109,31 @@ class UpstreamConnection(SocketStream):
             self._sending = None
         except Exception as error:
             self._sending = None
-            self.broken(error)
+            self.on_reply_failure(error)
 
     def give_up(self) -> None:
         """Ends the connection, whatever its state."""
-        self.broken(UpstreamFailed("closed", "the reply was given up"))
+        self.on_reply_failure(UpstreamFailed("closed", "the reply was given up"))
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         """Waits until the connection is completely closed."""
         await self.over.wait()
         if self._sending is not None:
             await asyncio.wait({self._sending})
 
     # -- called by the parser of replies --------------------------------------------------------
-    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
+    def on_reply_head(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
         answer, self._answer = self._answer, None
         incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length=length, abort=self._on_abort)
         self._incoming = incoming
         if answer is not None and not answer.done():
             answer.set_result(incoming)
 
-    def received(self, data: bytes) -> None:
+    def on_reply_body(self, data: bytes) -> None:
         if self._incoming is not None:
             self._incoming.inflow.feed(data)
 
-    def done(self, reusable: bool) -> None:
+    def on_reply_end(self, reusable: bool) -> None:
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             incoming.inflow.end()
@@ -144,8 +144,8 @@ class UpstreamConnection(SocketStream):
             self._stop_sending()
             self.abort()
 
-    def broken(self, failure: Exception) -> None:
-        self._pool.leave(self)
+    def on_reply_failure(self, failure: Exception) -> None:
+        self._pool.remove_idle(self)
         answer, self._answer = self._answer, None
         incoming, self._incoming = self._incoming, None
         if answer is not None and not answer.done():
@@ -161,7 +161,7 @@ class UpstreamConnection(SocketStream):
         self._pool.forget(self)
         if self._timer is not None:
             self._timer.cancel()
-        self._replies.lost(clean=exc is None)
+        self._replies.on_disconnect(clean=exc is None)
 
     def _on_data(self, data: bytes) -> None:
         self.heard = True
@@ -183,17 +183,17 @@ class UpstreamConnection(SocketStream):
         if self._timer is None or self._timer.when() > self._deadline:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self.loop.call_at(self._deadline, self._look)
+            self._timer = self.loop.call_at(self._deadline, self._check_deadline)
 
-    def _look(self) -> None:
+    def _check_deadline(self) -> None:
         now = self.loop.time()
-        if self.held and not self._limited:  # the receiver of the reply is slow, not the server
+        if self.is_held and not self._limited:  # the receiver of the reply is slow, not the server
             self._deadline = now + self._read_s
         if now >= self._deadline:
-            self.broken(UpstreamFailed("timeout", f"no data arrived for {self._read_s:g} s"))
+            self.on_reply_failure(UpstreamFailed("timeout", f"no data arrived for {self._read_s:g} s"))
         else:
             soon = min(self._deadline, now + self._pool.idle_s)
-            self._timer = self.loop.call_at(soon, self._look)
+            self._timer = self.loop.call_at(soon, self._check_deadline)
 
 
 class UpstreamReply:
@@ -221,9 +221,9 @@ class UpstreamReply:
 
     def get(self, name: str) -> str | None:
         """The first header with that name, in any case."""
-        return value_of(self.headers, name)
+        return find_header(self.headers, name)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def stream_body(self) -> AsyncIterator[bytes]:
         """The body as it arrives, undecoded. Raises UpstreamFailed if it ends early; stopping early aborts."""
         try:
             while data := await self.inflow.get():

@@ -38,7 +38,7 @@ class PortForward:
         forward.port = int(forward._server.sockets[0].getsockname()[1])
         return forward
 
-    async def leads(self, port: int) -> bool:
+    async def is_accepting(self, port: int) -> bool:
         """Whether something inside accepts connections there."""
         try:
             async with asyncio.timeout(CONNECT_S):

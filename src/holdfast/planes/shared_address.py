@@ -38,7 +38,7 @@ class SharedAddress(LoopbackAddress):
         return shared_address
 
     @contextmanager
-    def serving(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
+    def serve_trial(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
         """Serves a trial as soon as its process is known: calls the given function with it."""
         served = self._open_trial(self, context)
         pids: list[int] = []

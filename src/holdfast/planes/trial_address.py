@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 from weakref import WeakSet
 
-from holdfast.http1.heads import RawFields, end_to_end
+from holdfast.http1.heads import RawFields, drop_hop_by_hop
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import said
 from holdfast.processes.peers import ProcessTree
@@ -140,7 +140,7 @@ class TrialAddress(LoopbackAddress):
         return address
 
     @contextmanager
-    def serving(self, context: TrialContext) -> Iterator[None]:
+    def serve_trial(self, context: TrialContext) -> Iterator[None]:
         """Binds the address to a trial; when the trial ends, open connections are closed."""
         self.listener.epoch += 1
         self._served = served = self._open_trial(self, context)
@@ -272,7 +272,7 @@ async def _pass_on(exchange: Exchange, upstream: tuple[str, int]) -> None:
     exchange.keep_alive = False
     try:
         url = f"http://{upstream[0]}:{upstream[1]}{head.target}"
-        reply = await upstreams.send(head.method, url, _texts(head.headers), await exchange.body())
+        reply = await upstreams.send(head.method, url, _texts(head.headers), await exchange.read_body())
         body = await reply.read()
         headers = [(name, value) for name, value in _texts(reply.headers) if name.lower() != "content-length"]
         await exchange.respond(reply.status, headers, body)
@@ -283,7 +283,7 @@ async def _pass_on(exchange: Exchange, upstream: tuple[str, int]) -> None:
 
 
 def _texts(fields: RawFields) -> list[tuple[str, str]]:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in end_to_end(fields)]
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in drop_hop_by_hop(fields)]
 
 
 def _named(exchange: Exchange) -> str:

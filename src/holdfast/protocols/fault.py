@@ -89,7 +89,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Fits: TypeAlias = Callable[[Any], bool]
 
 
-class Received(Struct, frozen=True):
+class ReceivedReply(Struct, frozen=True):
     """A reply as the agent receives it, in the format of its plane."""
 
     exact: Any
@@ -98,11 +98,11 @@ class Received(Struct, frozen=True):
     """The readable text in it."""
 
 
-Receives: TypeAlias = Callable[[Reply], Received]
+Receives: TypeAlias = Callable[[Reply], ReceivedReply]
 """Formats a reply as it would arrive, without sending it."""
 
 
-def _anything(value: Any) -> bool:
+def _accept_anything(value: Any) -> bool:
     """The default: most clients accept any value."""
     return True
 
@@ -125,7 +125,7 @@ class FaultContext:
     """What a wait is to the caller, for the ledger: a fault that never answers sets it to `a hang`."""
     planted: str = ""
     """Set by an attack: the text that it puts into the reply. The attack is met only if some of it arrives."""
-    fits: Fits = _anything
+    fits: Fits = _accept_anything
     """Whether the client accepts a value instead of the reply: one that declares its results may reject others."""
 
 

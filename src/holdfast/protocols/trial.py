@@ -66,7 +66,7 @@ class Injector(Protocol):
         """Counts an attempt as it arrives at a target; returns its number, from 1."""
         ...
 
-    def modes_met(self, plane: str, target: str, n: int) -> str:
+    def join_modes_met(self, plane: str, target: str, n: int) -> str:
         """The modes of the faults that this call met, joined by `+`."""
         ...
 
@@ -94,7 +94,7 @@ class Injector(Protocol):
         """Records that calls overlapped: the order of faults may differ between runs."""
         ...
 
-    def affects(self, plane: str, target: str) -> bool:
+    def can_affect(self, plane: str, target: str) -> bool:
         """Whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
         ...
 
@@ -170,7 +170,7 @@ class TraceSink(Protocol):
         """Those calls in words; empty if there were none."""
         ...
 
-    def unread_model(self, host: str, speaks: str, failed: str = "") -> None:
+    def record_unread_model(self, host: str, speaks: str, failed: str = "") -> None:
         """Records that the agent asked a host for a model in a format that Holdfast does not read.
 
         If the call `failed`, it is an error of the set-up, unless the agent asks another model.
@@ -184,7 +184,7 @@ class Turns(Protocol):
     user_s: float
     """Seconds that a simulated user took so far: they do not count as the agent's time."""
 
-    async def next(self, task: Task, turns: Sequence[Turn]) -> str | None:
+    async def choose_next(self, task: Task, turns: Sequence[Turn]) -> str | None:
         """The next prompt after these turns; None if there is none.
 
         Raises HarnessError if a simulated user cannot continue.
@@ -214,6 +214,6 @@ class TrialContext(Protocol):
         """Everything there is to judge, if the trial ends now with this answer."""
         ...
 
-    def activity(self) -> int:
+    def count_activity(self) -> int:
         """A number that increases with every call and every fault that the planes have seen in this trial."""
         ...

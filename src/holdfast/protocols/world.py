@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Left(Struct, frozen=True):
+class AnswerContent(Struct, frozen=True):
     """The content of a command's answer file: its beginning, or why there is none."""
 
     data: bytes = b""
@@ -37,7 +37,7 @@ class AnswerFile(Protocol):
         """Called before a turn: a file that exists now is not an answer to it."""
         ...
 
-    def read(self, limit: int) -> Left:
+    def read(self, limit: int) -> AnswerContent:
         """Reads the file. Call it only after every process of the agent has ended."""
         ...
 
@@ -47,7 +47,7 @@ class ReachablePort(Protocol):
 
     port: int
 
-    async def leads(self, port: int) -> bool:
+    async def is_accepting(self, port: int) -> bool:
         """Whether something there accepts connections at one of its ports."""
         ...
 
@@ -68,7 +68,7 @@ class Place(Protocol):
     environ: Mapping[str, str]
     """The environment of its programs."""
 
-    def mounted(self, agent: AgentSpec) -> AgentSpec:
+    def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
         """The agent's section with the paths of its files here."""
         ...
 
@@ -84,7 +84,7 @@ class Place(Protocol):
         """Forwards a port on which a program listens; None if it is a port of this machine."""
         ...
 
-    def serving(self, context: TrialContext) -> AbstractContextManager[None]:
+    def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
         """While this is open, the planes attribute the calls of its programs to this trial."""
         ...
 
@@ -94,7 +94,7 @@ class Place(Protocol):
 class Planes(Protocol):
     """The planes as programs reach them: at one address, which serves one trial at a time."""
 
-    def serving(self, context: TrialContext) -> AbstractContextManager[None]:
+    def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
         """While this is open, calls that arrive there belong to this trial."""
         ...
 

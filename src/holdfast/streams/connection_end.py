@@ -32,7 +32,7 @@ class ConnectionEnd(SocketStream):
         self._arrived = arrived
         self._inflow = BodyBuffer(self)
         self.on_data = self._inflow.feed
-        self.on_lost = self._leave
+        self.on_lost = self._mark_left
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -42,10 +42,10 @@ class ConnectionEnd(SocketStream):
     def eof_received(self) -> bool:
         if self.other is not None:
             return super().eof_received()
-        self._leave()
+        self._mark_left()
         return True
 
-    def _leave(self) -> None:
+    def _mark_left(self) -> None:
         self._inflow.end()
         self.left.set()
 
@@ -53,20 +53,20 @@ class ConnectionEnd(SocketStream):
         """The next bytes, at least one; b"" at the end."""
         return await self._inflow.get()
 
-    def takes(self) -> bool:
+    def is_receiving(self) -> bool:
         """Whether the other side still receives.
 
         A side that sends no more has closed, or still reads: only a reset in response to sent bytes shows which.
         """
-        if self.gone or not self.left.is_set():
-            return not self.gone
+        if self.is_gone or not self.left.is_set():
+            return not self.is_gone
         if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):  # checked once
             self._refused = True
         return self._sent_since and not self._refused
 
     async def write(self, data: bytes) -> None:
         """Sends, and waits while the other side does not read; raises ConnectionResetError once it is gone."""
-        if self.gone:
+        if self.is_gone:
             raise ConnectionResetError("the other side is gone")
         self.send(data)
         self._sent_since = self.left.is_set()
@@ -79,17 +79,17 @@ class ConnectionEnd(SocketStream):
 
     def put_back(self, data: bytes) -> None:
         """Puts back bytes that were read too early; nothing has arrived since."""
-        held = self._inflow.take() if self._inflow.waiting else b""
+        held = self._inflow.read_available() if self._inflow.waiting else b""
         self._inflow.feed(data + held)
 
-    def pass_to(
+    def join_to(
         self, other: ConnectionEnd, take: Callable[[bytes], None], protocol: asyncio.BaseProtocol | None = None
     ) -> None:
         """Joins it to the other end. `take` gets existing and future data, unless that goes to a `protocol`."""
         self.other = other
         self.on_data = take
         if self._inflow.waiting:
-            take(self._inflow.take())
+            take(self._inflow.read_available())
         if self.lost:
             other.close_within(ORPHANED_S)
         elif self._inflow.ended:
@@ -139,7 +139,7 @@ class _CopyingEnd(asyncio.BufferedProtocol):
         self._out = other.transport
         self._room = _ROOMS.room
         self._kept = not (_WRITE_COPIES and isinstance(self._out, asyncio.Transport))
-        if not end.gone:  # with a larger read size, the kernel would buffer tens of megabytes for a slow reader
+        if not end.is_gone:  # with a larger read size, the kernel would buffer tens of megabytes for a slow reader
             end.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_RCVBUF, ROOM)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -165,7 +165,7 @@ class _CopyingEnd(asyncio.BufferedProtocol):
 
 async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
     """Copies in both directions until both have ended; data that neither side holds back passes unread."""
-    one.pass_to(other, other.send, _CopyingEnd(one, other))
-    other.pass_to(one, one.send, _CopyingEnd(other, one))
+    one.join_to(other, other.send, _CopyingEnd(one, other))
+    other.join_to(one, one.send, _CopyingEnd(other, one))
     await one.over.wait()
     await other.over.wait()

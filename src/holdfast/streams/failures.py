@@ -22,7 +22,7 @@ class NotConnected(UpstreamFailed):
     """No connection could be made; see its cause."""
 
 
-def not_connected(error: Exception, host: str, port: int, connect_s: float, *, tls: bool = False) -> NotConnected:
+def build_connect_error(error: Exception, host: str, port: int, connect_s: float, *, tls: bool = False) -> NotConnected:
     """Why a connection, with or without TLS, could not be made."""
     where = f"{host}:{port}"
     match error:

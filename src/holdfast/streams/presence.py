@@ -25,10 +25,10 @@ def has_left(sock: TransportSocket, *, half: bool) -> bool:
     events = sum(event for _, event in poll.poll(0))
     if events & _BROKEN:
         return True
-    return bool(events & _ENDED) and not (half and _reads_on(sock))
+    return bool(events & _ENDED) and not (half and _is_still_reading(sock))
 
 
-def _reads_on(sock: TransportSocket) -> bool:
+def _is_still_reading(sock: TransportSocket) -> bool:
     """Whether a client that has ended its own direction still holds its socket and has not shut down the other one."""
     if sock.family == socket.AF_UNIX:
         return True  # poll itself detects a closed one

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from holdfast.streams.failures import not_connected
+from holdfast.streams.failures import build_connect_error
 
 if TYPE_CHECKING:
     import ssl
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NEXT_ADDRESS_S = 0.25
 """How long one address of a name is tried before the next one is tried in parallel."""
 
-_Found: TypeAlias = "tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]"
+_AddressInfo: TypeAlias = "tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]"
 BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
 """Reasons to pause reading: an unread body, waiting requests, an unanswered CONNECT, a full other end."""
 ALL = BODY | PIPELINE | UPGRADE | PEER
@@ -51,12 +51,12 @@ class SocketStream(asyncio.Protocol):
         """The TCP connection itself; `transport` is the TLS on it, if any."""
         self.other: SocketStream | None = None
         """The other end, once two connections are joined."""
-        self.choked = False
+        self.is_choked = False
         self.lost = False
         self.over = asyncio.Event()
         """Set when the connection is gone and its socket closed."""
         self.on_data: Callable[[bytes], None] = discard
-        self.on_lost: Callable[[], None] = _nothing
+        self.on_lost: Callable[[], None] = _do_nothing
         """Called when the connection is lost."""
         self._ended = False
         self._settled = False  # between two transports, during the switch from TCP to TLS
@@ -98,34 +98,34 @@ class SocketStream(asyncio.Protocol):
             return
         self.lost = True
         self.on_lost()
-        self.choked = False
+        self.is_choked = False
         self._room.set()
         self.over.set()
         if self.other is not None:
             self.other.close_within(ORPHANED_S)
 
     def pause_writing(self) -> None:
-        self.choked = True
+        self.is_choked = True
         self._room.clear()
         if self.other is not None:
             self.other.hold(PEER)
 
     def resume_writing(self) -> None:
-        self.choked = False
+        self.is_choked = False
         self._room.set()
         if self.other is not None:
             self.other.release(PEER)
 
     # -- called by the rest of the package -------------------------------------------------------
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         raw = self.raw
         return (
             self.lost or raw is None or raw.is_closing() or (self.transport is not raw and self.transport.is_closing())
         )
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether reading is paused."""
         return self._holds != 0
 
@@ -135,7 +135,7 @@ class SocketStream(asyncio.Protocol):
 
     async def drain(self) -> None:
         """Waits while the other side does not read."""
-        while self.choked:
+        while self.is_choked:
             await self._room.wait()
 
     def hold(self, why: int) -> None:
@@ -152,7 +152,7 @@ class SocketStream(asyncio.Protocol):
 
     def end(self) -> bool:
         """Ends this direction; False if that requires closing the connection."""
-        if self.gone or not self.transport.can_write_eof():
+        if self.is_gone or not self.transport.can_write_eof():
             return False
         try:
             self.transport.write_eof()
@@ -170,7 +170,7 @@ class SocketStream(asyncio.Protocol):
         if self.raw is not None:
             self.raw.abort()
 
-    def cut(self, *, reset: bool) -> None:
+    def break_connection(self, *, reset: bool) -> None:
         """Breaks the TCP connection after what was sent, whatever protocol runs on it; `reset` breaks it now, with RST.
 
         Without `reset` the other side sees a normal end, even if it has sent data that was not read.
@@ -213,9 +213,9 @@ class SocketStream(asyncio.Protocol):
             self.abort()
             if not isinstance(error, OSError | UnicodeError):
                 raise
-            raise not_connected(error, name or address, port, connect_s, tls=context is not None) from error
+            raise build_connect_error(error, name or address, port, connect_s, tls=context is not None) from error
 
-    async def secure(self, under: asyncio.Transport, context: ssl.SSLContext, early: bytes = b"") -> None:
+    async def start_tls(self, under: asyncio.Transport, context: ssl.SSLContext, early: bytes = b"") -> None:
         """Starts TLS as the server over `under`; raises OSError (including SSLError) if the handshake fails.
 
         `early` holds bytes of the client that were already read.
@@ -227,7 +227,7 @@ class SocketStream(asyncio.Protocol):
             # The first bytes of the handshake were read before TLS existed. start_tls() installs its protocol in a
             # callback of its own, so the bytes are fed one callback later, when that protocol has started.
             if early:
-                self.loop.call_soon(self.loop.call_soon, _feed, under, early)
+                self.loop.call_soon(self.loop.call_soon, _feed_tls, under, early)
             transport = await self.loop.start_tls(
                 under,
                 self,
@@ -278,7 +278,7 @@ class BodyBuffer:
     def end(self) -> None:
         """Marks the body as complete: the connection is free for what follows."""
         self.ended = True
-        self._detach()
+        self._detach_stream()
 
     def fail(self, failure: Exception) -> None:
         """Ends the body with a failure, which is raised once everything that arrived has been read.
@@ -287,7 +287,7 @@ class BodyBuffer:
         """
         if not self.ended and self._failure is None:
             self._failure = failure
-            self._detach()
+            self._detach_stream()
 
     async def get(self) -> bytes:
         """Everything that has arrived since the last call, at least a byte; b"" at the end."""
@@ -298,9 +298,9 @@ class BodyBuffer:
                 return b""
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        return self.take()
+        return self.read_available()
 
-    def take(self) -> bytes:
+    def read_available(self) -> bytes:
         """Everything that is here, without waiting."""
         parts = self._parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
@@ -310,7 +310,7 @@ class BodyBuffer:
             self._release()
         return data
 
-    def _detach(self) -> None:
+    def _detach_stream(self) -> None:
         if self._paused:
             self._release()
         self._wire = None
@@ -332,11 +332,11 @@ def discard(data: bytes) -> None:
     """Drops unwanted data."""
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Does nothing: the default of `on_lost`."""
 
 
-def _feed(under: asyncio.Transport, early: bytes) -> None:
+def _feed_tls(under: asyncio.Transport, early: bytes) -> None:
     """Passes early bytes to TLS: by now it is the transport's protocol and has started."""
     protocol = under.get_protocol()
     if hasattr(protocol, "get_buffer") and not under.is_closing():  # a BufferedProtocol, or uvloop's
@@ -355,7 +355,7 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
     try:
         sock: socket.socket | None
         # Happy Eyeballs (RFC 8305): the families alternate, and the next attempt does not wait for a failure.
-        tries = [partial(_connect, one, opened, room) for one in _alternate_families(addresses)]
+        tries = [partial(_connect_socket, one, opened, room) for one in _alternate_families(addresses)]
         sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
     except BaseException:  # one may have succeeded just now
         for sock in opened:
@@ -369,14 +369,14 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
     raise OSError("; ".join(by_message) or f"{name} has no address")
 
 
-def _alternate_families(addresses: Sequence[_Found]) -> list[_Found]:
+def _alternate_families(addresses: Sequence[_AddressInfo]) -> list[_AddressInfo]:
     """The addresses, alternating between the families."""
     own = [one for one in addresses if one[0] == addresses[0][0]]
     other = [one for one in addresses if one[0] != addresses[0][0]]
     return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]
 
 
-async def _connect(address_info: _Found, opened: list[socket.socket], room: int | None) -> socket.socket:
+async def _connect_socket(address_info: _AddressInfo, opened: list[socket.socket], room: int | None) -> socket.socket:
     family, kind, proto, _, address = address_info
     sock = socket.socket(family, kind, proto)
     try:

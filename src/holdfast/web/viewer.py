@@ -188,7 +188,7 @@ class Viewer:
             reply = entered if isinstance(entered, WebReply) else await self._answer(exchange, entered)
             await self._send(exchange, reply)
         except ConnectionResetError:
-            exchange.cut()
+            exchange.break_connection()
 
     async def _stream(self, exchange: Exchange, below: str) -> None:
         """Send events until the client leaves or stops reading."""
@@ -205,7 +205,7 @@ class Viewer:
             await self._write(exchange, b": listening\n\n")
             while not one.over.is_set():
                 await self._write(exchange, await self._next(exchange, one))
-            exchange.cut()
+            exchange.break_connection()
         finally:
             self._hub.leave(one)
 
@@ -213,7 +213,7 @@ class Viewer:
         """The next event; a comment if there is none for a while, which detects a client that left."""
         self._project.list.heard()
         waiting = asyncio.ensure_future(one.queue.get())
-        leaving = asyncio.ensure_future(exchange.connection.closed())
+        leaving = asyncio.ensure_future(exchange.connection.wait_closed())
         try:
             await asyncio.wait((waiting, leaving), timeout=COMMENT_S, return_when=asyncio.FIRST_COMPLETED)
             return waiting.result() if waiting.done() else b": still here\n\n"
@@ -239,7 +239,7 @@ class Viewer:
         try:
             if exchange.head.method == "PUT":
                 async with asyncio.timeout(BODY_S):
-                    body = await exchange.body(BODY)
+                    body = await exchange.read_body(BODY)
                 if not path.startswith("api/"):
                     return NOTHING
                 return await loop.run_in_executor(self._workers, self._api.put, path.removeprefix("api/"), body)
@@ -269,4 +269,4 @@ class Viewer:
             async with asyncio.timeout(SLOW_S):
                 await exchange.respond(status, headers, body)
         except TimeoutError:
-            exchange.cut()
+            exchange.break_connection()

@@ -21,7 +21,7 @@ from holdfast.model.world import AuditEvent
 from holdfast.processes import scratch
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.startable import argv_of, start
-from holdfast.protocols.world import Left
+from holdfast.protocols.world import AnswerContent
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import SitePlanes
@@ -72,7 +72,7 @@ class MachinePlace:
         self.own_files = "run its command in the spec's folder to see why"
         self.environ: Mapping[str, str] = machine.environ if address is None else {**machine.environ, **address.environ}
 
-    def mounted(self, agent: AgentSpec) -> AgentSpec:
+    def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
         return agent
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
@@ -88,11 +88,11 @@ class MachinePlace:
         """Returns the port unchanged: the program shares this machine's ports."""
 
     @contextmanager
-    def serving(self, context: TrialContext) -> Iterator[None]:
+    def serve_trial(self, context: TrialContext) -> Iterator[None]:
         if self._address is None:
             yield
         else:
-            with self._address.serving(context):
+            with self._address.serve_trial(context):
                 yield
 
     async def close(self) -> None:
@@ -125,31 +125,31 @@ class FolderAnswerFile:
             why = broken.strerror or str(broken)
             raise AgentMisconfigured(f"agent.answer_file {self.name!r} cannot be replaced: {why}") from broken
 
-    def read(self, limit: int) -> Left:
+    def read(self, limit: int) -> AnswerContent:
         """Reads the file. Call it only after every process of the agent has ended."""
         real = os.path.realpath(self._path)
         if not self._is_inside(real):
-            return Left(refused=f"{self.name} is a link that leaves the folder")
+            return AnswerContent(refused=f"{self.name} is a link that leaves the folder")
         return read_left(real, self.name, limit)
 
     def _is_inside(self, path: str) -> bool:
         return path == self._root or path.startswith(self._root.rstrip(os.sep) + os.sep)
 
 
-def read_left(path: str | Path, name: str, limit: int) -> Left:
+def read_left(path: str | Path, name: str, limit: int) -> AnswerContent:
     """Reads a regular file that an agent wrote; links in its path have been followed by now."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        return Left(absent=True)
+        return AnswerContent(absent=True)
     except OSError as broken:
-        return Left(refused=f"{name} cannot be read: {broken.strerror}")
+        return AnswerContent(refused=f"{name} cannot be read: {broken.strerror}")
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        return Left(refused=f"{name} is not a regular file")
+        return AnswerContent(refused=f"{name} is not a regular file")
     with os.fdopen(fd, "rb") as file:
         data = file.read(limit + 1)
-    return Left(data[:limit], cut=len(data) > limit)
+    return AnswerContent(data[:limit], cut=len(data) > limit)
 
 
 _NOWHERE = Path("/dev/null")

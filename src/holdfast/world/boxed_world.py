@@ -19,7 +19,7 @@ from holdfast.planes.port_forward import PortForward
 from holdfast.processes.startable import SHELL
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, Sandbox, Started, Stdio
 from holdfast.protocols.trial import TrialContext
-from holdfast.protocols.world import Left
+from holdfast.protocols.world import AnswerContent
 from holdfast.world.agent_mounts import Mounts
 from holdfast.world.audit import AuditLog
 from holdfast.world.bare_world import read_left
@@ -53,7 +53,7 @@ class BoxedPlace:
         self.environ = {**environ, "PYTHONPATH": _python_path(environ, self.folder)} if mounts.whole else environ
         self.sees = describe_search(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
 
-    def mounted(self, agent: AgentSpec) -> AgentSpec:
+    def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
         return self._mounts.within(agent, self._sandbox)
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
@@ -70,7 +70,7 @@ class BoxedPlace:
     async def forward(self, port: int) -> PortForward:
         return await PortForward.open(self._sandbox, port)
 
-    def serving(self, context: TrialContext) -> AbstractContextManager[None]:
+    def serve_trial(self, context: TrialContext) -> AbstractContextManager[None]:
         """Does nothing: the world serves the trial from the start."""
         return nullcontext()
 
@@ -109,14 +109,14 @@ class WorkspaceAnswerFile:
     def clear(self) -> None:
         self._before = self._state()
 
-    def read(self, limit: int) -> Left:
+    def read(self, limit: int) -> AnswerContent:
         if self._before is not None and self._state() == self._before:
-            return Left(absent=True)
+            return AnswerContent(absent=True)
         try:
             path = self._sandbox.find(self.name)
         except OutsideError as refused:
-            return Left(refused=str(refused))
-        return Left(absent=True) if path is None else read_left(path, self.name, limit)
+            return AnswerContent(refused=str(refused))
+        return AnswerContent(absent=True) if path is None else read_left(path, self.name, limit)
 
     def _state(self) -> tuple[int, int, int] | None:
         """The inode, time and size of the file; None if it does not exist."""

@@ -87,7 +87,7 @@ class Noted:
         self.closed = False
 
     @contextmanager
-    def serving(self, context: Any) -> Iterator[None]:
+    def serve_trial(self, context: Any) -> Iterator[None]:
         self.carried.append(context.trial.id)
         self.carries = True
         try:

@@ -181,7 +181,7 @@ class Watched(Plain):
         super().__init__()
         self._seen = seen
 
-    def activity(self) -> int:
+    def count_activity(self) -> int:
         return len(self._seen)
 
 

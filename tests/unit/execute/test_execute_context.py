@@ -81,7 +81,7 @@ def test_a_call_of_a_long_target_still_knows_the_faults_it_met() -> None:
     target = "m" * 5_000
     weather = Weather(trial_of(), context.injector.add_fault, context.injector.amend_fault)
     weather.record(FaultMet(0, "llm", target, "timeout", 1))
-    assert context.injector.modes_met("llm", target, 1) == "timeout"
+    assert context.injector.join_modes_met("llm", target, 1) == "timeout"
     assert len(context.ledger[0].target) <= 600
 
 
@@ -120,7 +120,9 @@ def test_whatever_text_a_trial_brings_can_be_stored_and_is_noted() -> None:
     context.injector.add_fault(FaultMet(0, "http", HALF, "timeout", count, would=HALF))
     context.sink.add_error(HALF, "bug")
     context.findings = WorldFindings({HALF: Evidence({HALF: [HALF]})}, (), (), ())
-    assert context.injector.modes_met("http", HALF, count) == "timeout", "the ledger knows the target by the same name"
+    assert context.injector.join_modes_met("http", HALF, count) == "timeout", (
+        "the ledger knows the target by the same name"
+    )
     seen = context.observe(Answer((Turn(HALF, HALF, detail=HALF),), HALF, (HALF,), {HALF: 1}))
     encode(seen)
     assert seen.turns[0].text == "a\ufffdb"

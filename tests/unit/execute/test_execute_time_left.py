@@ -42,7 +42,7 @@ class World:
         self._left_s = left_s
 
     @contextmanager
-    def serving(self, context):
+    def serve_trial(self, context):
         yield
 
     def audit(self):

@@ -59,7 +59,7 @@ def talk(
         said: list[str] = []
         turns = [Turn(asked(task.turns[0]), answers[0])]
         for answer in (*answers[1:], ""):
-            text = await context.turns.next(task, turns)
+            text = await context.turns.choose_next(task, turns)
             if text is None:
                 break
             said.append(text)
@@ -214,5 +214,5 @@ def test_the_time_of_the_user_is_not_the_agents(tmp_path: Path) -> None:
 def test_a_task_with_a_user_and_nobody_to_play_it_is_an_error() -> None:
     context = LiveContext(Trial("0" * 12, "contract", Scenario("calm"), by_model()))
     with pytest.raises(HarnessError) as raised:
-        asyncio.run(context.turns.next(by_model(), [Turn("Hello", "Hi.")]))
+        asyncio.run(context.turns.choose_next(by_model(), [Turn("Hello", "Hi.")]))
     assert raised.value.code == "user-failed"

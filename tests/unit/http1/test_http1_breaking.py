@@ -35,7 +35,7 @@ def test_cut_delivers_what_was_written_and_no_end() -> None:
     async def cutting(exchange: Exchange) -> None:
         await exchange.start(200)
         await exchange.write(b"half")
-        exchange.cut()
+        exchange.break_connection()
 
     async def test() -> None:
         async with serving(cutting) as listener, raw(listener.port) as client:
@@ -50,7 +50,7 @@ def test_cut_comes_behind_all_that_was_written_also_for_a_slow_reader() -> None:
     async def cutting(exchange: Exchange) -> None:
         await exchange.start(200, length=20_000_000)
         await exchange.write(b"x" * 9_000_000)
-        exchange.cut()
+        exchange.break_connection()
 
     async def test() -> None:
         async with serving(cutting) as listener, raw(listener.port) as client:
@@ -65,7 +65,7 @@ def test_cut_does_not_wait_for_a_client_that_never_reads() -> None:
     async def cutting(exchange: Exchange) -> None:
         await exchange.start(200)
         exchange.connection.send(b"x" * 20_000_000)
-        exchange.cut()
+        exchange.break_connection()
 
     async def test() -> None:
         async with serving(cutting) as listener, raw(listener.port, limit=1000) as client:
@@ -81,7 +81,7 @@ def test_cut_works_inside_a_declared_length_and_before_any_answer() -> None:
         if exchange.head.target == "/inside":
             await exchange.start(200, length=100)
             await exchange.write(b"x" * 7)
-        exchange.cut()
+        exchange.break_connection()
         with pytest.raises(ConnectionResetError):
             await exchange.write(b"more")
 
@@ -102,7 +102,7 @@ def test_reset_sends_a_real_rst() -> None:
     async def resetting(exchange: Exchange) -> None:
         await exchange.start(200)
         await exchange.write(b"half")
-        exchange.cut(reset=True)
+        exchange.break_connection(reset=True)
 
     async def test() -> None:
         async with serving(resetting) as listener, raw(listener.port) as client:
@@ -150,13 +150,13 @@ def test_a_body_that_nobody_takes_is_not_read_into_memory() -> None:
             seen.append(exchange)
             await taken.wait()
             total = 0
-            async for data in exchange.chunks():
+            async for data in exchange.stream_body():
                 total += len(data)
             await exchange.respond(200, body=b"%d" % total)
 
         async with serving(later) as listener, raw(listener.port) as client:
             client.send(b"POST / HTTP/1.1\r\nContent-Length: 20000000\r\n\r\n" + b"x" * 20_000_000)
-            await until(lambda: bool(seen) and seen[0].connection.held)
+            await until(lambda: bool(seen) and seen[0].connection.is_held)
             await asyncio.sleep(0.05)
             assert seen[0].inflow.waiting < 1_000_000
             taken.set()
@@ -171,7 +171,7 @@ def test_a_client_that_leaves_is_noticed_and_writing_to_it_raises() -> None:
     async def streaming(exchange: Exchange) -> None:
         await exchange.start(200)
         await exchange.write(b"first")
-        await until(lambda: exchange.connection.gone)
+        await until(lambda: exchange.connection.is_gone)
         try:
             await exchange.write(b"more")
         except ConnectionResetError:
@@ -196,7 +196,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_fails_the_reading(golden
 
     async def reading(exchange: Exchange) -> None:
         try:
-            await exchange.body()
+            await exchange.read_body()
         except ConnectionResetError as error:
             ended.append(str(error))
             raise
@@ -216,8 +216,8 @@ def test_a_request_is_done_although_its_client_does_not_wait_for_the_answer() ->
     done: list[bytes] = []
 
     async def reading(exchange: Exchange) -> None:
-        await until(lambda: exchange.connection.gone)
-        done.append(await exchange.body())
+        await until(lambda: exchange.connection.is_gone)
+        done.append(await exchange.read_body())
         await exchange.respond(200)
 
     async def test() -> None:
@@ -247,7 +247,7 @@ def test_connections_remember_the_epoch_and_older_ones_are_dropped() -> None:
             idle.send(b"GET /quick HTTP/1.1\r\n\r\n")
             await idle.reply()
             busy.send(b"GET /busy HTTP/1.1\r\n\r\n")
-            await until(lambda: sum(not c.idle for c in listener.connections) == 1)
+            await until(lambda: sum(not c.is_idle for c in listener.connections) == 1)
             listener.epoch = 5
             async with raw(listener.port) as newer:
                 newer.send(b"GET /quick HTTP/1.1\r\n\r\n")

@@ -269,7 +269,7 @@ def test_a_slow_taker_stops_the_server_and_loses_nothing() -> None:
                 await asyncio.sleep(0.15)  # longer than read_s: it is not the server who is slow
             assert reply.inflow.waiting < 1_000_000
             assert sent < total
-            assert sum([len(data) async for data in reply.chunks()]) == total
+            assert sum([len(data) async for data in reply.stream_body()]) == total
             await upstreams.close()
 
     run(test())
@@ -300,7 +300,7 @@ def test_aborting_or_leaving_a_reply_ends_its_connection() -> None:
         async with upstream(endless) as url:
             upstreams = Upstreams()
             (await upstreams.send("GET", url)).abort()
-            chunks = (await upstreams.send("GET", url)).chunks()
+            chunks = (await upstreams.send("GET", url)).stream_body()
             assert await anext(chunks) == b"hello"
             await chunks.aclose()  # type: ignore[attr-defined]
             task = asyncio.create_task((await upstreams.send("GET", url)).read())

@@ -4,45 +4,45 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.http1.frame import framed
-from holdfast.http1.heads import Announced, RawFields, announced, end_to_end
-from holdfast.http1.outgoing_request import locate, outgoing
+from holdfast.http1.frame import build_frame
+from holdfast.http1.heads import BodyFraming, RawFields, drop_hop_by_hop, read_body_framing
+from holdfast.http1.outgoing_request import build_request, parse_endpoint
 
 
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ((), Announced(None, False, False)),
-        (((b"content-LENGTH", b"12"),), Announced(12, False, False)),
-        (((b"Content-Length", b"a lot"),), Announced(None, False, False)),
-        (((b"Transfer-Encoding", b"gzip, Chunked"),), Announced(None, True, False)),
-        (((b"Transfer-Encoding", b"gzip"), (b"Content-Length", b"12")), Announced(None, False, False)),
-        (((b"Content-Length", b"12"), (b"transfer-encoding", b"chunked")), Announced(None, True, False)),
-        (((b"Expect", b"100-Continue"), (b"Content-Length", b"12")), Announced(12, False, True)),
-        (((b"Expect", b"a miracle"),), Announced(None, False, False)),
-        (((b"Accept", b"1"), (b"Content-Lengthy", b"1"), (b"X-Content-Leng", b"1")), Announced(None, False, False)),
+        ((), BodyFraming(None, False, False)),
+        (((b"content-LENGTH", b"12"),), BodyFraming(12, False, False)),
+        (((b"Content-Length", b"a lot"),), BodyFraming(None, False, False)),
+        (((b"Transfer-Encoding", b"gzip, Chunked"),), BodyFraming(None, True, False)),
+        (((b"Transfer-Encoding", b"gzip"), (b"Content-Length", b"12")), BodyFraming(None, False, False)),
+        (((b"Content-Length", b"12"), (b"transfer-encoding", b"chunked")), BodyFraming(None, True, False)),
+        (((b"Expect", b"100-Continue"), (b"Content-Length", b"12")), BodyFraming(12, False, True)),
+        (((b"Expect", b"a miracle"),), BodyFraming(None, False, False)),
+        (((b"Accept", b"1"), (b"Content-Lengthy", b"1"), (b"X-Content-Leng", b"1")), BodyFraming(None, False, False)),
     ],
 )
-def test_a_head_says_how_long_its_body_is_and_whether_it_waits(fields: RawFields, told: Announced) -> None:
-    assert announced(fields) == told
+def test_a_head_says_how_long_its_body_is_and_whether_it_waits(fields: RawFields, told: BodyFraming) -> None:
+    assert read_body_framing(fields) == told
 
 
 @pytest.mark.parametrize("connection", [b"close, X-Own", b"x-own", b"keep-alive ,X-OWN"])
 def test_fields_that_connection_names_stay_behind_wherever_they_stand(connection: bytes) -> None:
     own, kept = (b"X-Own", b"1"), (b"Accept", b"*/*")
-    assert end_to_end((own, (b"Connection", connection), kept)) == (kept,)
-    assert end_to_end((kept, (b"connection", connection), (b"Keep-Alive", b"5"), own)) == (kept,)
+    assert drop_hop_by_hop((own, (b"Connection", connection), kept)) == (kept,)
+    assert drop_hop_by_hop((kept, (b"connection", connection), (b"Keep-Alive", b"5"), own)) == (kept,)
 
 
 def test_a_host_that_is_given_is_not_given_twice() -> None:
-    place = locate("http://127.0.0.1:80/a")
-    assert outgoing("GET", place, [("hOST", "other")], None).head.lower().count(b"host:") == 1
-    assert b"\r\nHost: 127.0.0.1:80\r\n" in outgoing("GET", place, [("X-Host", "other")], None).head
+    place = parse_endpoint("http://127.0.0.1:80/a")
+    assert build_request("GET", place, [("hOST", "other")], None).head.lower().count(b"host:") == 1
+    assert b"\r\nHost: 127.0.0.1:80\r\n" in build_request("GET", place, [("X-Host", "other")], None).head
 
 
 def test_a_reply_that_says_close_ends_the_connection_and_says_so_once() -> None:
     headers = [("Connection", "Close"), ("X-Connection", "close"), ("connection", "X-Own")]
-    frame = framed(200, headers, 0, method="GET", modern=True, keep_alive=True)
+    frame = build_frame(200, headers, 0, method="GET", modern=True, keep_alive=True)
     assert not frame.keep_alive
     assert [line for line in frame.head.split(b"\r\n") if line.lower().startswith(b"connection")] == [
         b"Connection: close"

@@ -10,7 +10,7 @@ import pytest
 from http1_kit import Raw, raw, run, serving, until, upstream
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
-from holdfast.http1.relay import end_to_end, pump
+from holdfast.http1.relay import drop_hop_by_hop, forward_reply
 from holdfast.http1.server import Exchange, Listener
 
 
@@ -19,11 +19,11 @@ async def proxy(url: str, taps: list[bytes], failures: list[Exception]) -> Async
     upstreams = Upstreams()
 
     async def pass_on(exchange: Exchange) -> None:
-        body = await exchange.body()
+        body = await exchange.read_body()
         head = exchange.head
-        reply = await upstreams.send(head.method, url + head.target, end_to_end(head.headers), body)
+        reply = await upstreams.send(head.method, url + head.target, drop_hop_by_hop(head.headers), body)
         try:
-            await pump(exchange, reply, tap=taps.append)
+            await forward_reply(exchange, reply, tap=taps.append)
         except (UpstreamFailed, ConnectionResetError) as error:
             failures.append(error)
 

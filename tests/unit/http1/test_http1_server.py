@@ -15,7 +15,7 @@ from holdfast.http1.server import Exchange
 
 
 async def echo(exchange: Exchange) -> None:
-    body = await exchange.body()
+    body = await exchange.read_body()
     await exchange.respond(200, [("X-Target", exchange.head.target)], exchange.head.method.encode() + b" " + body)
 
 
@@ -171,7 +171,7 @@ def test_a_trailer_without_end_is_refused() -> None:
 )
 def test_a_body_over_the_limit_gets_413(request_: bytes) -> None:
     async def limited(exchange: Exchange) -> None:
-        await exchange.body(limit=1000)
+        await exchange.read_body(limit=1000)
 
     async def test() -> None:
         async with serving(limited) as listener, raw(listener.port) as client:

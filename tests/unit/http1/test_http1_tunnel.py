@@ -30,7 +30,7 @@ async def tunnel(client: Tunnel, host: str, port: int) -> None:
 
 
 async def inside(exchange: Exchange) -> None:
-    text = f"{exchange.head.target} tls={exchange.connection.tls} born={exchange.connection.born}"
+    text = f"{exchange.head.target} tls={exchange.connection.is_tls} born={exchange.connection.born}"
     await exchange.respond(200, body=text.encode())
 
 
@@ -116,8 +116,8 @@ def test_cut_breaks_tls_without_a_farewell() -> None:
     async def cutting(exchange: Exchange) -> None:
         await exchange.start(200)
         await exchange.write(b"half")
-        exchange.cut()
-        assert exchange.connection.gone
+        exchange.break_connection()
+        assert exchange.connection.is_gone
 
     async def test() -> None:
         async with serving(by_tls(server, cutting)) as listener:
@@ -219,7 +219,7 @@ def test_tls_begins_inside_a_tunnel_also_for_a_client_that_does_not_wait(ahead: 
                     assert b"%b tls=True born=3" % path in await _plain(tls, client, incoming)
                 assert set(connections) == listener.connections
                 assert connections[0].peer == client.writer.get_extra_info("sockname")
-            await connections[0].closed()
+            await connections[0].wait_closed()
 
     run(test())
 

@@ -40,7 +40,7 @@ def test_a_run_takes_the_socket_and_gives_it_back(tmp_path, depth):
             address = await TrialAddress.open(
                 lambda _, context: ServedTrial(context), lambda _: {}, sock=taken.listening, token=taken.handed.token
             )
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 assert await status(place) == 200
             await address.close()
             taken.give_back()

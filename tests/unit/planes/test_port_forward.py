@@ -65,7 +65,7 @@ def test_where_nobody_listens_the_connection_is_closed(refused):
             reader, writer = await asyncio.open_connection("127.0.0.1", forward.port)
             assert await asyncio.wait_for(reader.read(), 20) == b""
             writer.close()
-            return await forward.leads(1) if not isinstance(refused, HarnessError) else False
+            return await forward.is_accepting(1) if not isinstance(refused, HarnessError) else False
 
     assert asyncio.run(run()) is False
 

@@ -97,7 +97,7 @@ def test_the_process_that_an_address_is_for_is_served_and_what_it_starts_daemons
         context = FakeContext()
         async with moored() as address, started(address, *how, version=version) as process:
             address.process_tree.first = process.pid
-            with address.serving(context):
+            with address.serve_trial(context):
                 assert await told(process) == "200"
         return context.notes
 
@@ -110,7 +110,7 @@ def test_another_process_that_has_the_token_gets_403_and_the_trial_says_so(versi
         context = FakeContext()
         async with moored() as address, started(address) as own, started(address, version=version) as other:
             address.process_tree.first = own.pid
-            with address.serving(context):
+            with address.serve_trial(context):
                 assert await told(other) == "403"
                 assert await told(own) == "200"
         return context
@@ -126,7 +126,7 @@ def test_a_strangers_call_before_the_trial_is_not_counted_as_the_agents():
         async with moored() as address, started(address) as own, started(address) as other:
             address.process_tree.first = own.pid
             assert await told(other) == "403"
-            with address.serving(context):
+            with address.serve_trial(context):
                 pass
         return context
 
@@ -138,7 +138,7 @@ def test_a_process_may_connect_before_we_are_told_that_it_was_started():
         context = FakeContext()
         async with moored() as address, started(address) as earlier, started(address) as own:
             address.process_tree.first = earlier.pid
-            with address.serving(context):
+            with address.serve_trial(context):
                 asking = asyncio.create_task(told(own))
                 await asyncio.sleep(0.15)
                 address.process_tree.first = own.pid
@@ -150,7 +150,7 @@ def test_a_process_may_connect_before_we_are_told_that_it_was_started():
 def test_an_address_whose_process_is_not_known_serves_who_has_the_token():
     async def main():
         async with moored() as address, started(address) as anybody:
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 assert await told(anybody) == "200"
 
     asyncio.run(main())
@@ -171,7 +171,7 @@ def test_a_connection_is_looked_at_once_and_quickly(monkeypatch):
                     taken.append(time.thread_time() - began)
 
             monkeypatch.setattr(address.process_tree, "excludes", timed)
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 for _ in range(20):
                     reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
                     for _ in range(3):

@@ -56,8 +56,8 @@ def test_each_process_is_served_as_the_trial_it_belongs_to(below):
         shared_address = await opened()
         one, two = await started(shared_address, below=below), await started(shared_address, below=below)
         with (
-            shared_address.serving(FakeContext(id="111111111111")) as first,
-            shared_address.serving(FakeContext(id="222222222222")) as second,
+            shared_address.serve_trial(FakeContext(id="111111111111")) as first,
+            shared_address.serve_trial(FakeContext(id="222222222222")) as second,
         ):
             first(one.pid)
             second(two.pid)
@@ -71,7 +71,7 @@ def test_a_process_of_no_trial_gets_503():
     async def main():
         shared_address = await opened()
         stranger = await started(shared_address)
-        with shared_address.serving(FakeContext()) as begun:
+        with shared_address.serve_trial(FakeContext()) as begun:
             begun(os.getpid() + 1_000_000)
             assert await told(stranger) == "503"
         await shared_address.close()
@@ -83,7 +83,7 @@ def test_a_process_may_connect_before_it_is_known():
     async def main():
         shared_address = await opened()
         early = await started(shared_address)
-        with shared_address.serving(FakeContext(id="333333333333")) as begun:
+        with shared_address.serve_trial(FakeContext(id="333333333333")) as begun:
             asking = asyncio.create_task(told(early))
             await asyncio.sleep(0.1)
             begun(early.pid)
@@ -110,10 +110,10 @@ def test_the_end_of_a_trial_stops_whoever_answers_its_process():
 
         shared_address = await SharedAddress.open(lambda place, context: Slow(context), lambda place: {})
         asking = await started(shared_address)
-        with shared_address.serving(FakeContext()) as begun:
+        with shared_address.serve_trial(FakeContext()) as begun:
             begun(asking.pid)
             asking.stdin.write(b"go\n")
-            while not any(not one.idle for one in shared_address.listener.connections):
+            while not any(not one.is_idle for one in shared_address.listener.connections):
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
         await asyncio.sleep(0.05)
@@ -129,7 +129,7 @@ def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
         class Tunnelling(ServedTrial):
             async def web(self, exchange):
                 inner = serve_plain(await exchange.take_over(), lambda asked: asked.respond(200, body=b"in"))
-                await inner.closed()
+                await inner.wait_closed()
 
         shared_address = await SharedAddress.open(lambda place, context: Tunnelling(context), lambda place: {})
         password = base64.b64encode(f"holdfast:{shared_address.token}".encode()).decode()
@@ -142,7 +142,7 @@ def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
             assert (await reader.readuntil(b"in")).endswith(b"in")
             return reader, writer
 
-        with shared_address.serving(FakeContext()) as begun:
+        with shared_address.serve_trial(FakeContext()) as begun:
             begun(os.getpid())
             lines = [
                 await tunnelled(),
@@ -159,7 +159,7 @@ def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
 def test_a_client_that_binds_another_loopback_address_is_known_too():
     async def main():
         shared_address = await opened()
-        with shared_address.serving(FakeContext(id="444444444444")) as begun:
+        with shared_address.serve_trial(FakeContext(id="444444444444")) as begun:
             begun(os.getpid())
             reader, writer = await asyncio.open_connection(
                 "127.0.0.1", shared_address.port, local_addr=("127.0.0.7", 0)

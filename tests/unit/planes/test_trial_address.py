@@ -83,7 +83,7 @@ async def once(address, line, *headers):
 def test_a_request_reaches_the_plane_that_its_path_names():
     async def main():
         async with moored() as address:
-            with address.serving(FakeContext(id="aaaaaaaaaaaa")):
+            with address.serve_trial(FakeContext(id="aaaaaaaaaaaa")):
                 base = f"/{address.token}"
                 assert await once(address, f"POST {base}/openai/v1/chat/completions") == (
                     200,
@@ -102,7 +102,7 @@ def test_a_request_reaches_the_plane_that_its_path_names():
 def test_who_does_not_know_the_token_finds_nothing(path):
     async def main():
         async with moored() as address:
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 assert (await once(address, f"GET {path}"))[0] == 404
 
     asyncio.run(main())
@@ -112,7 +112,7 @@ def test_who_does_not_know_the_token_finds_nothing(path):
 def test_the_proxy_asks_strangers_for_its_password(headers):
     async def main():
         async with moored() as address:
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 assert (await once(address, "GET http://example.com/", *headers))[0] == 407
                 assert (await once(address, "CONNECT example.com:443", *headers))[0] == 407
 
@@ -124,7 +124,7 @@ def test_a_request_outside_of_a_trial_gets_503():
         async with moored() as address:
             line = f"GET /{address.token}/openai/v1/models"
             assert (await once(address, line))[0] == 503
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 assert (await once(address, line))[0] == 200
             assert (await once(address, line))[0] == 503
             assert (await once(address, "GET http://example.com/", basic(address.token)))[0] == 503
@@ -139,7 +139,7 @@ def test_a_connection_that_is_older_than_the_trial_gets_503():
             old = await Client.connect(address)
             while not address.listener.connections:
                 await asyncio.sleep(0.001)
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 assert (await old.ask(line))[0] == 503
                 assert await old.reader.read() == b""  # closed, so that its pool makes a new one
             old.close()
@@ -150,7 +150,7 @@ def test_a_connection_that_is_older_than_the_trial_gets_503():
 def test_when_a_trial_is_over_its_connections_are_closed():
     async def main():
         async with moored() as address:
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 kept = await Client.connect(address)
                 assert (await kept.ask(f"GET /{address.token}/openai/v1/models"))[0] == 200
             assert await kept.reader.read() == b""
@@ -166,7 +166,7 @@ def test_what_is_under_way_when_the_trial_ends_is_cut_off():
 
     async def main():
         address = await TrialAddress.open(lambda place, context: Slow(context), lambda place: {})
-        with address.serving(FakeContext()):
+        with address.serve_trial(FakeContext()):
             waiting = asyncio.create_task(once(address, f"GET /{address.token}/openai/v1/models"))
             await asyncio.sleep(0.05)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
@@ -189,7 +189,7 @@ def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys,
 
     async def main():
         address = await TrialAddress.open(board, lambda place: {})
-        with address.serving(FakeContext()), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        with address.serve_trial(FakeContext()), pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await once(address, f"GET /{address.token}/openai/v1/models")
         await address.close()
 
@@ -201,7 +201,7 @@ def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys,
 def test_a_plane_that_there_is_not_is_not_found():
     async def main():
         async with moored() as address:
-            with address.serving(FakeContext()):
+            with address.serve_trial(FakeContext()):
                 assert (await once(address, f"GET /{address.token}/foo/v1/models"))[0] == 404
 
     asyncio.run(main())
@@ -212,10 +212,10 @@ def test_calls_before_the_first_trial_are_not_held_against_the_agent():
         async with moored() as address:
             assert (await once(address, f"GET /{address.token}/openai/v1/models"))[0] == 503
             first, second = FakeContext(), FakeContext()
-            with address.serving(first):
+            with address.serve_trial(first):
                 pass
             assert (await once(address, f"GET /{address.token}/openai/v1/models"))[0] == 503
-            with address.serving(second):
+            with address.serve_trial(second):
                 pass
             return first.troubles, second.troubles
 

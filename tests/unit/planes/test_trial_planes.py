@@ -32,7 +32,7 @@ def test_a_tool_of_mcp_is_not_reported_as_declared_and_never_answered(tmp_path):
     async def main():
         site_planes = SitePlanes(settings)
         address = await site_planes.open_address()
-        with address.serving(context):
+        with address.serve_trial(context):
             site_planes.mcp._visits[context] = visit = McpTrialState()
             visit.knows("price")
             reader, writer = await asyncio.open_connection("127.0.0.1", address.port)

@@ -69,7 +69,7 @@ def test_one_that_has_closed_is_known_to_have_left(tmp_path: Path, kind: str, wa
         with pytest.raises(ConnectionResetError):
             await exchange.wait(5_000)
         left.append(asyncio.get_running_loop().time() - began)
-        assert exchange.connection.gone
+        assert exchange.connection.is_gone
 
     async def test() -> None:
         sock = None
@@ -104,10 +104,10 @@ def test_what_is_sent_to_one_that_has_left_and_not_been_read_yet_is_refused(
 
     async def checking(exchange: Exchange) -> None:
         try:
-            exchange.ensure_there()
+            exchange.ensure_connected()
         except ConnectionResetError as gone:
             refused.append(str(gone))
-        assert exchange.connection.gone
+        assert exchange.connection.is_gone
 
     async def test() -> None:
         async with serving(checking) as listener:
@@ -126,7 +126,7 @@ def test_the_end_of_tls_is_the_end_of_the_client() -> None:
     async def waiting(exchange: Exchange) -> None:
         with pytest.raises(ConnectionResetError):
             await exchange.wait(5_000)
-        gone.append(exchange.connection.gone)
+        gone.append(exchange.connection.is_gone)
 
     async def test() -> None:
         server, client = contexts()

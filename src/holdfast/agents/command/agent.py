@@ -107,7 +107,7 @@ class CommandTurns:
                 break
             if dialogue is not None:
                 dialogue.add_turn(turns[-1])
-            text = await context.turns.next(task, turns)
+            text = await context.turns.choose_next(task, turns)
         return Answer(tuple(turns), shared.printed.text, (*dict.fromkeys(notes), *shared.printed.notes))
 
     def _deliver(self, prompt: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> PromptDelivery:
@@ -143,7 +143,7 @@ class CommandTurns:
         if file is not None:
             file.clear()
         answer = Head(self._reader.limit)
-        last = LastPrinted(context.activity)
+        last = LastPrinted(context.count_activity)
         with closing(self._open(prompt, delivery, answer if file is None else None, shared.printed, last)) as pipes:
             program = await place.start(pipes.started(place.argv(delivery.agent, env)), env, pipes.stdio)
             async with ended_after(program):
@@ -243,10 +243,10 @@ class CommandAgent:
             if self._reset is not None:
                 await self._reset()
             place = await world.place()
-            agent = place.mounted(self._agent)
+            agent = place.map_agent_paths(self._agent)
             turns = self._turns if agent is self._agent else CommandTurns(agent)
             turns.ran = self._ran
-            with place.serving(world.context):
+            with place.serve_trial(world.context):
                 env = {**BEGIN, **place.environ, **variables(world.trial)}
                 answer = await turns.converse(task, world, place, env)
             self._ran = turns.ran

@@ -15,7 +15,7 @@ from holdfast.model.observation import EndingKind, Turn
 from holdfast.model.shorten import shorten
 from holdfast.processes.pipes import Sink
 from holdfast.processes.program import how_it_ended
-from holdfast.protocols.world import Left
+from holdfast.protocols.world import AnswerContent
 from holdfast.reading.json_values import MISSING, Find, loads
 
 _KEPT = 2_000
@@ -118,7 +118,7 @@ class Print(NamedTuple):
     """Why it cannot be used; the ending is then unreadable."""
 
 
-def from_file(name: str, left: Left) -> Print:
+def from_file(name: str, left: AnswerContent) -> Print:
     """The content of a command's answer file."""
     missing = f"it wrote no {name}" if left.absent else f"{name} is empty"
     return Print(left.data, left.cut, missing, left.refused)

@@ -83,7 +83,7 @@ class HttpAgent:
         planes = world.planes
         if planes is None:
             return await self.ask(task, world)
-        with planes.serving(world.context):
+        with planes.serve_trial(world.context):
             return await self.ask(task, world)
 
     async def ask(self, task: Task, world: World) -> Answer:
@@ -107,7 +107,7 @@ class HttpAgent:
                 break
             if dialogue is not None:
                 dialogue.add_turn(turns[-1])
-            text = await world.context.turns.next(task, turns)
+            text = await world.context.turns.choose_next(task, turns)
         return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
 
     async def reset(self, world: World) -> None:
@@ -143,7 +143,7 @@ class HttpAgent:
         if prompt is not text and self._form.loses(prompt, text):
             notes.append(_LOST)
             context.injector.drop_turn_attacks()
-        before = context.activity()
+        before = context.count_activity()
         accepted = partial(_has_called_since, context, before)
         request = self._form.fill(prompt, text, dialogue)
         exchange = await self._exchange(request, cookies, world, accepted)
@@ -193,4 +193,4 @@ class HttpAgent:
 
 def _has_called_since(context: TrialContext, before: int) -> bool:
     """Whether the agent has made more calls since."""
-    return context.activity() > before
+    return context.count_activity() > before

@@ -91,10 +91,10 @@ class RawExchange:
             try:
                 data = await (link.receive(_SMALL_READ) if slow else link.receive())
             except OSError:
-                self._got.lost(False)
+                self._got.on_disconnect(False)
                 return
             if not data:
-                self._got.lost(True)
+                self._got.on_disconnect(True)
                 return
             self._reply_started.set()
             self._got.feed(data)

@@ -25,7 +25,7 @@ from holdfast.agents.http.url import HttpUrl
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.http1.client import Upstreams, WasAccepted
 from holdfast.http1.collected_reply import CollectedReply
-from holdfast.http1.heads import block, lines, value_of
+from holdfast.http1.heads import find_header, format_header_lines, join_head
 from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.model.observation import EndingKind
 from holdfast.streams.failures import FailureKind, NotConnected
@@ -181,7 +181,7 @@ def exchange_of(reply: CollectedReply, limit_s: float) -> HttpExchange:
         status=reply.status,
         content_type=content_type,
         charset=charset,
-        location=(value_of(fields, "location") or "") if 300 <= reply.status < 400 else "",
+        location=(find_header(fields, "location") or "") if 300 <= reply.status < 400 else "",
         body=body[:BODY_LIMIT],
         cut=reply.cut or len(body) > BODY_LIMIT,
     )
@@ -237,10 +237,12 @@ class FixedHead:
             **({} if keep else {"connection": ("Connection", "close")}),
             **by_name,
         }
-        rest, names = lines([(name.encode(), value.encode()) for name, value in fields.values()], _NOTHING)
+        rest, names = format_header_lines(
+            [(name.encode(), value.encode()) for name, value in fields.values()], _NOTHING
+        )
         if framing := _FRAMING.intersection(names):
             raise ValueError(f"the header {min(framing).decode()} is computed from the body and cannot be set")
-        block(self.cookie.encode(), rest)  # raises for a line break
+        join_head(self.cookie.encode(), rest)  # raises for a line break
         self.lines = tuple(rest)
         """The header lines without their line ends."""
         self._lines = b"".join([line + b"\r\n" for line in rest])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from functools import lru_cache
 
-from holdfast.http1.heads import RawFields, value_of
+from holdfast.http1.heads import RawFields, find_header
 
 _WBITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS}
 _OTHERS = frozenset(("br", "zstd", "compress"))
@@ -22,7 +22,7 @@ class Unpackable(Exception):
 
 def text_type(fields: RawFields) -> tuple[str, str | None]:
     """The type and charset of a body."""
-    return _text_type(value_of(fields, "content-type"))
+    return _text_type(find_header(fields, "content-type"))
 
 
 @lru_cache(64)
@@ -43,7 +43,7 @@ def unpacked(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> byte
 
     A body that is not `whole` is read as far as possible.
     """
-    packing = (value_of(fields, "content-encoding") or "").strip().lower()
+    packing = (find_header(fields, "content-encoding") or "").strip().lower()
     if not body or not packing:
         return body
     if packing in _OTHERS:

@@ -112,7 +112,7 @@ class Instance:
         """
         async with AsyncExitStack() as parts:
             parts.push_async_callback(place.close)
-            agent = with_port(place.mounted(written), port)
+            agent = with_port(place.map_agent_paths(written), port)
             env = {**BEGIN, **place.environ, **_with_port(written, agent), "PORT": str(port)}
             printed = printed or Tail()
             pipes = Pipes(b"", printed, printed)
@@ -137,7 +137,7 @@ class Instance:
             agent = _with_forwarded_port(self._agent, port, forward.port)
 
             async def accepts(host: str, wanted: int) -> bool:
-                return await forward.leads(port if wanted == forward.port else wanted)
+                return await forward.is_accepting(port if wanted == forward.port else wanted)
 
         await await_ready(agent, self._program, self._pipes, self._printed, self._place, accepts)
         return await HttpAgent.open(agent, limit=1, root=root, fate=self._describe_end)
@@ -153,7 +153,7 @@ class Instance:
             self._pipes.drain()
             self._printed.restart()
         self._printed.watch = world.on_output
-        with self._place.serving(world.context):
+        with self._place.serve_trial(world.context):
             answer = await self._http.ask(task, world)
         self._pipes.drain()
         self._printed.watch = None

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from msgspec import Struct
 
-from holdfast.http1.outgoing_request import Endpoint, locate
+from holdfast.http1.outgoing_request import Endpoint, parse_endpoint
 
 _SPACES = re.compile(r"[\x00-\x20\x7f]")
 
@@ -55,4 +55,4 @@ def read_url(text: str) -> HttpUrl:
     parts = urlsplit(text)
     path, query = (_SPACES.sub(lambda match: quote(match[0]), part) for part in (parts.path, parts.query))
     address = parts._replace(path=path, query=query, fragment="").geturl()
-    return HttpUrl(text, address, locate(address))
+    return HttpUrl(text, address, parse_endpoint(address))

@@ -109,7 +109,7 @@ class HostedTrial:
         """Sends the next turn and returns True; if there is none, tells a waiting process so and returns False."""
         if self.exited or self.done or self.turns[-1].ending != "answered":
             return False
-        text = await self._context.turns.next(task, self.turns)
+        text = await self._context.turns.choose_next(task, self.turns)
         if text is not None:
             text = self._context.injector.rewrite_turn(text)
             self.asked.append(text)

@@ -197,7 +197,7 @@ class InlineAgent:
                 return turns, notes
             if dialogue is not None:
                 dialogue.add_turn(turn)
-            following = await context.turns.next(task, turns)
+            following = await context.turns.choose_next(task, turns)
             if following is None:
                 return turns, notes
             text = following

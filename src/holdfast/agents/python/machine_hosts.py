@@ -110,10 +110,10 @@ class MachineHosts:
     def _serve(self, host: PythonHost, context: TrialContext) -> Iterator[Begun | None]:
         """Serves the trial's calls while this is open: at the shared address, or at its host's own."""
         if host in self._addresses:
-            with self._addresses[host].serving(context):
+            with self._addresses[host].serve_trial(context):
                 yield None
         elif self._shared_address is not None:
-            with self._shared_address.serving(context) as begun:
+            with self._shared_address.serve_trial(context) as begun:
                 yield begun
         else:
             yield None

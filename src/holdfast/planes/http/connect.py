@@ -89,7 +89,7 @@ class ConnectRequest:
         if not answered:
             # Checked before the 200: after it a client could no longer distinguish a denied host from a broken one.
             rules.policy.permit(origin.host, origin.port)
-        if self.context.injector.affects("http", str(origin)):
+        if self.context.injector.can_affect("http", str(origin)):
             await self.context.injector.inject(self._call(), _connected, _never, untouched=_connected)
         if rules.looks_into(origin):
             if not answered:  # refused or not found, before the client gets its 200
@@ -126,7 +126,7 @@ class ConnectRequest:
             return
         if first[0] != _TLS:
             self._origin = Origin("http", self._origin.host, self._origin.port)
-            await serve_plain(tunnel, self._request).closed()
+            await serve_plain(tunnel, self._request).wait_closed()
             return
         self._shown_at = self.context.sink.now()
         try:
@@ -137,7 +137,7 @@ class ConnectRequest:
             self._mistrusted(broken)
             return
         self._shown_at = self.context.sink.now()
-        await inner.closed()
+        await inner.wait_closed()
         if self._left_at_once:
             self._mistrusted(None)
 
@@ -172,7 +172,7 @@ class ConnectRequest:
             if failed.kind != "tls":
                 await send_failure(exchange, failed, trace)
                 return
-            exchange.ensure_there()
+            exchange.ensure_connected()
             trace.trouble, trace.output = "tls_error", str(failed)
             self._unheard = True
             await _break_handshake(await exchange.take_over())
@@ -184,7 +184,7 @@ class ConnectRequest:
     async def _turn_away(self, status: int, trouble: str, why: str) -> None:
         trace = self._event()
         trace.status, trace.trouble, trace.output = status, trouble, why
-        if not self._exchange.answered:
+        if not self._exchange.is_answered:
             await self._exchange.respond(status, _TEXT, f"Holdfast: {why}\n".encode(errors="replace"))
 
 

@@ -80,7 +80,7 @@ class Connector:
 
     async def dial(self, origin: Origin, *, tls: bool = True) -> SocketStream:
         """Opens a dedicated connection, with TLS for an https origin unless the client brings its own."""
-        context = self._upstreams.trusted() if tls and origin.scheme == "https" else None
+        context = self._upstreams.get_tls_context() if tls and origin.scheme == "https" else None
         failed = _nowhere(origin)
         for address in await self.addresses(origin):
             wire = SocketStream()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.http1.client import UpstreamReply
-from holdfast.http1.heads import end_to_end, length_of
+from holdfast.http1.heads import drop_hop_by_hop, read_content_length
 from holdfast.http1.server import Exchange
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import as_json, same, witness
@@ -18,7 +18,7 @@ from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.values import read, readable, write
 from holdfast.planes.paced_delivery import PacedDelivery, felt
 from holdfast.planes.recorded_tools import ReplayedReply
-from holdfast.protocols.fault import Dropped, Failed, Received, Reply, Sleep, TimedOut
+from holdfast.protocols.fault import Dropped, Failed, ReceivedReply, Reply, Sleep, TimedOut
 
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"
@@ -63,7 +63,7 @@ async def send(
 
     Raises ConnectionResetError, with nothing sent, if the client has left.
     """
-    exchange.ensure_there()
+    exchange.ensure_connected()
     if _bare(exchange.head.method, answered):
         trace.unfelt("the reply has no body")
         reply = Reply("" if answered is None else answered.value) if not isinstance(reply, ReplayedReply) else reply
@@ -82,14 +82,14 @@ async def send(
         await _send_paced(exchange, out, delivery, trace, sleep)
 
 
-def received(reply: Reply, answered: UpstreamAnswer | None) -> Received:
+def received(reply: Reply, answered: UpstreamAnswer | None) -> ReceivedReply:
     """A reply as the client receives it: its head, and the part of its body that the delivery lets through."""
     out = _outgoing(reply, answered)
     limit = reply.delivery.limit
     body = out.body if limit is None else out.body[:limit]
     length = None if reply.delivery.close_ms else out.length
     kind = next((value for name, value in out.headers if name.lower() == "content-type"), None)
-    return Received((out.status, out.headers, length, body), readable(kind, body))
+    return ReceivedReply((out.status, out.headers, length, body), readable(kind, body))
 
 
 def _bare(method: str, answered: UpstreamAnswer | None) -> bool:
@@ -106,9 +106,9 @@ def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
         body = write(reply.value, kind)
         return _Outgoing(status, [("content-type", kind)], body, len(body))
     incoming = answered.incoming
-    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in end_to_end(incoming.headers)]
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in drop_hop_by_hop(incoming.headers)]
     if answered.is_still(reply.value):
-        length = length_of(incoming.headers) if answered.rest is not None else len(answered.data)
+        length = read_content_length(incoming.headers) if answered.rest is not None else len(answered.data)
         return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
     body = write(reply.value, incoming.get("content-type"))
     remaining = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
@@ -163,16 +163,16 @@ async def send_failure(exchange: Exchange, failed: Failed, trace: RequestTrace) 
 
     Raises ConnectionResetError if the client has left.
     """
-    exchange.ensure_there()
+    exchange.ensure_connected()
     trace.output = str(failed)
     if isinstance(failed, TimedOut):
         trace.trouble = "timeout"
         if failed.kind == "hang":
-            await exchange.connection.leaving()
-        exchange.cut()
+            await exchange.connection.wait_until_left()
+        exchange.break_connection()
     elif isinstance(failed, Dropped):
         trace.trouble = "connection_lost"
-        exchange.cut(reset=failed.kind != "closed")
+        exchange.break_connection(reset=failed.kind != "closed")
     else:
         await _send_status(exchange, failed, trace)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from holdfast.errors import HarnessError
 from holdfast.http1.client import UpstreamFailed, UpstreamReply
-from holdfast.http1.heads import RequestHead, end_to_end
-from holdfast.http1.relay import pump
+from holdfast.http1.heads import RequestHead, drop_hop_by_hop
+from holdfast.http1.relay import forward_reply
 from holdfast.http1.server import Exchange
-from holdfast.http1.upgrade import Upgraded, asks_for_upgrade, switch
+from holdfast.http1.upgrade import ConnectionUpgraded, forward_upgrade, is_upgrade_request
 from holdfast.model.delivery import Delivery
 from holdfast.model.trace import REFUSED
 from holdfast.planes.describe import witness
@@ -52,7 +52,7 @@ class ProxiedRequest:
         """Answers the request, whatever happens, and reports it to the trace."""
         try:
             await self._pass_on()
-        except Upgraded as passed:
+        except ConnectionUpgraded as passed:
             self._seen.status = passed.status
         except Failed as failed:
             await self._send_traced(send_failure(self._exchange, failed, self._seen))
@@ -73,28 +73,28 @@ class ProxiedRequest:
     @property
     def over(self) -> bool:
         """The client received its complete reply, or left: its next request comes after this one."""
-        return self._exchange.connection.gone or self._exchange.delivered
+        return self._exchange.connection.is_gone or self._exchange.is_delivered
 
     def leave(self) -> None:
         """The trial is over while the request is in progress."""
         self._seen.left()
 
     async def _pass_on(self) -> None:
-        self._faced = self.context.injector.affects("http", self._want.url)
+        self._faced = self.context.injector.can_affect("http", self._want.url)
         if self._faced and self._among_others:
             self.context.injector.mark_concurrent()
-        if asks_for_upgrade(self._exchange.head):
+        if is_upgrade_request(self._exchange.head):
             await self._pass_through_faults(b"", self._switch, self._switch)
         elif self._faced:
             await self._pass_through_faults(await self._received(), self._forward, self._untouched)
         else:
             if self._has_body:
-                self._body = self._seen.watched(self._exchange.chunks())
+                self._body = self._seen.watched(self._exchange.stream_body())
             await self._untouched()
 
     async def _wait(self, ms: float) -> None:
         """Waits for a fault; returns immediately if the client has left."""
-        if self._exchange.connection.left:
+        if self._exchange.connection.has_left:
             self._seen.unwaited()
         await self._exchange.wait(ms)
 
@@ -118,20 +118,20 @@ class ProxiedRequest:
     @property
     def _has_body(self) -> bool:
         exchange = self._exchange
-        return bool(exchange.announced.length) or exchange.head.get("transfer-encoding") is not None
+        return bool(exchange.body_framing.length) or exchange.head.get("transfer-encoding") is not None
 
     async def _received(self) -> bytes:
         """The part of the request's body that faults receive; the rest follows when it is forwarded."""
         if not self._has_body:
             return b""
-        chunks = self._seen.watched(self._exchange.chunks())
+        chunks = self._seen.watched(self._exchange.stream_body())
         data, whole = await taken(chunks, LIMIT)
         self._body = data if whole else _chained(data, chunks)
         return data
 
     # -- upstream -------------------------------------------------------------------------------
     async def _ask(self) -> UpstreamReply:
-        headers = [pair for pair in end_to_end(self._exchange.head.headers) if pair[0].lower() != b"expect"]
+        headers = [pair for pair in drop_hop_by_hop(self._exchange.head.headers) if pair[0].lower() != b"expect"]
         if self._faced:
             headers = [
                 (name, _readable(value) if name.lower() == b"accept-encoding" else value) for name, value in headers
@@ -139,7 +139,7 @@ class ProxiedRequest:
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         self._seen.asking()
         incoming = await self._rules.connector.ask(self._want, pairs, self._body)
-        if not self._exchange.connection.gone:  # otherwise upstream was silent until the client left
+        if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client left
             self._seen.heard()
             self.context.sink.mark_answered(str(self._want.origin))
         return incoming
@@ -148,17 +148,19 @@ class ProxiedRequest:
         incoming = await self._ask()
         self._seen.status = incoming.status
         self._seen.answered_as(incoming)
-        await pump(self._exchange, incoming, tap=self._seen.tap)
+        await forward_reply(self._exchange, incoming, tap=self._seen.tap)
         return _PASSED
 
     async def _switch(self, call: Call) -> Reply:
         wire = await self._rules.connector.dial(self._want.origin)
-        await switch(self._exchange, RequestHead(self._want.method, self._want.path, self._exchange.head.headers), wire)
+        await forward_upgrade(
+            self._exchange, RequestHead(self._want.method, self._want.path, self._exchange.head.headers), wire
+        )
 
     async def _forward(self, call: Call) -> Reply:
         incoming = await self._ask()
         self._seen.status = incoming.status
-        chunks = incoming.chunks()
+        chunks = incoming.stream_body()
         data, whole = await taken(chunks, LIMIT)
         plain = unpacked(incoming.get("content-encoding"), data, LIMIT)
         value: Any = data if plain is None else read(incoming.get("content-type"), plain)
@@ -173,8 +175,8 @@ class ProxiedRequest:
     async def _turn_away(self, status: int, trouble: str, text: str) -> None:
         self._seen.status, self._seen.trouble = status, trouble
         self._seen.output = text
-        if self._exchange.answered:
-            self._exchange.cut()
+        if self._exchange.is_answered:
+            self._exchange.break_connection()
             return
         headers = (("content-type", "text/plain; charset=utf-8"),)
         await self._send_traced(self._exchange.respond(status, headers, f"{text}\n".encode(errors="replace")))
@@ -187,7 +189,7 @@ class ProxiedRequest:
 
     def _gone(self) -> None:
         self._seen.trouble = "client_gone"
-        if not self._exchange.answered:
+        if not self._exchange.is_answered:
             self._seen.unfelt("the client had left")
 
 

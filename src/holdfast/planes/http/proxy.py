@@ -89,7 +89,7 @@ class Proxy:
         try:
             yield
         except ValueError as odd:
-            if exchange.answered:
+            if exchange.is_answered:
                 raise
             context.sink.note(f"the proxy could not parse a request and answered 400: {odd}")
             await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))

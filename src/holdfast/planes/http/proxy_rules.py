@@ -87,7 +87,7 @@ class ProxyRules:
     def note_model(self, context: TrialContext, origin: Origin, failed: str = "") -> None:
         """Notes that a model may be called there in an unsupported format; `failed`: it gave no answer."""
         if speaks := unread_format(origin.host):
-            context.sink.unread_model(origin.host, speaks, failed)
+            context.sink.record_unread_model(origin.host, speaks, failed)
 
     def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
         """Notes that the user's own proxy is not used, which may be why a target cannot be reached."""

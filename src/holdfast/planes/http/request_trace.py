@@ -143,7 +143,7 @@ class RequestTrace:
             write=want.writes,
             digest=self._digest.hexdigest(),
             idempotency=self._idempotency(),
-            fault=context.injector.modes_met("http", want.url, self.n),
+            fault=context.injector.join_modes_met("http", want.url, self.n),
             canaries=self._lookout.found,
             unread=not self._lookout.legible,
             waited_ms=self._waited_ms(),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, Cut, Delta, Finish, Hollow, Pause, Text, ToolCall, Trouble
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import said, same, witness
-from holdfast.protocols.fault import Call, Failed, Received, Receives, Reply
+from holdfast.protocols.fault import Call, Failed, ReceivedReply, Receives, Reply
 
 CallEnd: TypeAlias = Reply | BaseException
 """How a call ends: with a reply, or with an exception."""
@@ -41,7 +41,7 @@ def are_values_alike(one: Any, other: Any, call: Call) -> bool:
     return _same_parts(one, other)
 
 
-def received(reply: Reply, receives: Receives | None) -> Received | None:
+def received(reply: Reply, receives: Receives | None) -> ReceivedReply | None:
     """The reply as it arrives; None if that is the value itself, or if the value cannot be converted."""
     if receives is None:
         return None

@@ -79,7 +79,7 @@ class CallRecord:
             digest=self._query.digest or digest(self._query.body),
             cost=self._cost(usage, self._query.model),
             script=self.script,
-            fault=context.injector.modes_met(call.plane, call.target, call.n),
+            fault=context.injector.join_modes_met(call.plane, call.target, call.n),
             offers_tools=_offers_tools(self._query),
             waited_ms=0.0 if since is None else (context.sink.now() - since) * 1000,
         )

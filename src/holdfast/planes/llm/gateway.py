@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.http1.server import Exchange
-from holdfast.http1.upgrade import asks_for_upgrade
+from holdfast.http1.upgrade import is_upgrade_request
 from holdfast.model.codec import digest
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
@@ -76,10 +76,10 @@ class TrialGateway:
         if self._context.sink.limit:
             await end_over_limit(exchange)
             return
-        if exchange.upgrade and asks_for_upgrade(exchange.head):
+        if exchange.upgrade and is_upgrade_request(exchange.head):
             await self._switch(exchange, provider, path, base_url)
             return
-        body = await exchange.body()
+        body = await exchange.read_body()
         data = parse(body) if body else None
         method, headers = exchange.head.method, AgentHeaders(exchange.head.headers)
         route, trial = find(method, path), self._context.trial.id
@@ -100,7 +100,7 @@ class TrialGateway:
         """Answers a request that is not a completion."""
         model_call = ModelCall(self._context, exchange, query, self._gateway.models)
         if route is not None and route.unread:
-            self._context.sink.unread_model(query.base_url or query.provider, route.unread)
+            self._context.sink.record_unread_model(query.base_url or query.provider, route.unread)
         if route is not None and not route.may_ask:
             await model_call.pass_by(self._gateway.router, route)
             return
@@ -171,7 +171,7 @@ class TrialGateway:
         context, request = self._context, query.asked
         assert request is not None
         injector = context.injector
-        faulty = self._gateway.on_calls and injector.affects(PLANE, request.model)
+        faulty = self._gateway.on_calls and injector.can_affect(PLANE, request.model)
         call = Call(PLANE, request.model, _arguments(request) if faulty else {}, injector.count(PLANE, request.model))
         if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
             self._alone = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.http1.heads import end_to_end
+from holdfast.http1.heads import drop_hop_by_hop
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
@@ -85,17 +85,17 @@ class ModelCall:
         """Whether a model has read the request and the agent was there for the head of its reply."""
         record, passed = self.record, self._passing is not None
         well = record.status is not None and record.status < 300 and record.trouble in ("", "client_gone")
-        return self._exchange.answered and (self._understood or (passed and well))
+        return self._exchange.is_answered and (self._understood or (passed and well))
 
     @property
     def gone(self) -> bool:
         """Whether nobody waits for the answer any more."""
-        return self._exchange.connection.gone
+        return self._exchange.connection.is_gone
 
     @property
     def over(self) -> bool:
         """The agent received the complete answer, or left: its next request comes after this one."""
-        if self.gone or self._exchange.delivered:
+        if self.gone or self._exchange.is_delivered:
             return True
         passed = self._passing and self._passing.understood(self._reply)
         return bool(passed and passed.finish)
@@ -113,14 +113,14 @@ class ModelCall:
         if came is None and self._passing is not None:
             came = self._passing.understood(self._reply)
         codec = self._query.codec
-        if came is None or not self._exchange.answered:
+        if came is None or not self._exchange.is_answered:
             return None
         return came if codec is None else codec.delivered(came)
 
     def beyond(self, completion: Completion | None) -> bool:
         """Whether the agent received a reply that may contain more than Holdfast read."""
         status = self.record.status
-        well = self._exchange.answered and status is not None and status < 300
+        well = self._exchange.is_answered and status is not None and status < 300
         return well and (completion is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
 
     async def pass_by(self, router: Router, route: ApiRoute | None) -> None:
@@ -161,7 +161,7 @@ class ModelCall:
             await self._down(broken)
         except ConnectionError:
             record.trouble = "client_gone"
-        if record.trouble == "client_gone" and not self._exchange.answered:
+        if record.trouble == "client_gone" and not self._exchange.is_answered:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n)
         self._note_delivery()
         record.tell(record.event())
@@ -177,7 +177,7 @@ class ModelCall:
             return Reply(None)
 
         async def wait(ms: float) -> None:
-            if self.gone or self._exchange.connection.left:
+            if self.gone or self._exchange.connection.has_left:
                 self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
             await sleep(ms)
 
@@ -187,13 +187,13 @@ class ModelCall:
                 call, forward, wait, untouched=untouched, retry=self.record.retry
             )
         except Failed as failed:
-            self._exchange.ensure_there()
+            self._exchange.ensure_connected()
             self.record.note(await send_failure(self._exchange, self._query.codec, failed))
             return
         if reply.value is None:
             return
         self.record.completion = reply.value  # it was billed, whoever receives it
-        self._exchange.ensure_there()
+        self._exchange.ensure_connected()
         if self._came is not None and reply.value == self._came[0]:
             await self._repeat(self._came[1], self._came[2])
         else:
@@ -235,7 +235,7 @@ class ModelCall:
         record.billed, record.script = answered.billed, answered.script
         if self._faulty and not answered.billed:
             await self._exchange.wait(AT_ONCE_MS - record.age_ms)
-        if not self._exchange.connection.gone:  # otherwise it was silent until the client left
+        if not self._exchange.connection.is_gone:  # otherwise it was silent until the client left
             record.since = None
         return answered
 
@@ -273,13 +273,13 @@ class ModelCall:
         """Forwards a reply unchanged that was read for a fault which changed nothing."""
         record = self.record
         record.completion = self._reply.understood(wire, body)
-        record.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), body))
+        record.note(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), body))
         record.trouble = record.trouble or (error_in(record.completion) if record.completion else "")
 
     async def _forward(self, sent: NotACompletion) -> None:
         wire = sent.answered.wire
         self._reply.failed(sent.answered, sent.body)
-        self.record.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), sent.body))
+        self.record.note(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), sent.body))
         if wire.status < 300:
             self.record.trouble = self.record.trouble or "upstream"
 
@@ -302,5 +302,5 @@ async def _begun(completion: Completion, exchange: Exchange) -> Completion:
     """The rest of a reply, once its first bytes are due: its head must not be sent earlier."""
     first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
     await exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))
-    exchange.ensure_there()
+    exchange.ensure_connected()
     return replace(completion, deltas=completion.deltas[first:])

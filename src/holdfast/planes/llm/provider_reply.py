@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.http1.heads import end_to_end, length_of
+from holdfast.http1.heads import drop_hop_by_hop, read_content_length
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion
 from holdfast.model.shorten import shorten
@@ -41,15 +41,15 @@ class PassingReply:
         """Forwards the reply as it arrives; `must_be_there`: not to an agent that has left."""
         wire = self.answered.wire
         record.status = wire.status
-        whole = None if exchange.connection.gone else wire.arrived()
+        whole = None if exchange.connection.is_gone else wire.arrived()
         try:
             if whole is None:
                 await self._stream(exchange, record, must_be_there)
                 return
             self.kept = whole[:KEPT]
             if must_be_there:
-                exchange.ensure_there()
-            await exchange.respond(wire.status, end_to_end(wire.headers), whole, reason=wire.reason)
+                exchange.ensure_connected()
+            await exchange.respond(wire.status, drop_hop_by_hop(wire.headers), whole, reason=wire.reason)
         except ConnectionError:
             record.trouble = "client_gone"  # unless it already had everything it wanted
         finally:
@@ -62,8 +62,10 @@ class PassingReply:
         if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
             passed += await anext(chunks, b"")
         if must_be_there:
-            exchange.ensure_there()
-        await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
+            exchange.ensure_connected()
+        await exchange.start(
+            wire.status, drop_hop_by_hop(wire.headers), read_content_length(wire.headers), reason=wire.reason
+        )
         if passed:
             await exchange.write(bytes(passed))
         record.waits()

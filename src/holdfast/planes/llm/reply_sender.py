@@ -65,7 +65,7 @@ async def send_completion(
         if isinstance(frame, Pause):
             await _wait(frame.ms, sleep)
         elif isinstance(frame, Cut):
-            exchange.cut()
+            exchange.break_connection()
             return SentReply(200, "connection_lost")
         else:
             await exchange.write(frame)
@@ -86,17 +86,17 @@ async def _send_unstreamed(
         return SentReply(200)
     await exchange.start(200, _JSON, length=len(body))
     await exchange.write(body[: len(body) // 2])
-    exchange.cut()
+    exchange.break_connection()
     return SentReply(200, "connection_lost")
 
 
 async def send_failure(exchange: Exchange, codec: Codec | None, failed: Failed) -> SentReply:
     """Sends a failure that a fault caused."""
     if isinstance(failed, TimedOut):
-        exchange.cut()
+        exchange.break_connection()
         return SentReply(trouble="timeout")
     if isinstance(failed, Dropped) or codec is None:
-        exchange.cut(reset=True)
+        exchange.break_connection(reset=True)
         return SentReply(trouble="connection_lost")
     refusal = codec.refusal(failed)
     return await send_reply(exchange, refusal.status, refusal.headers, refusal.body)
@@ -104,8 +104,8 @@ async def send_failure(exchange: Exchange, codec: Codec | None, failed: Failed) 
 
 async def send_error(exchange: Exchange, codec: Codec | None, why: str, status: int) -> SentReply:
     """Sends an error that no fault caused: a harness error, or a provider that gave no answer."""
-    if exchange.answered:
-        exchange.cut()
+    if exchange.is_answered:
+        exchange.break_connection()
     elif codec is not None:
         refusal = codec.refusal(Failed(why, status=status))
         await send_reply(exchange, refusal.status, refusal.headers, refusal.body)

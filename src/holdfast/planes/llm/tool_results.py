@@ -38,7 +38,7 @@ from holdfast.planes.llm.known_results import (
     said,
 )
 from holdfast.planes.recorded_value import write_reply
-from holdfast.protocols.fault import Call, Failed, Received, Reply
+from holdfast.protocols.fault import Call, Failed, ReceivedReply, Reply
 from holdfast.protocols.trial import TrialContext
 
 KEPT = 1_000
@@ -184,7 +184,7 @@ class ToolResults:
             return KnownResult(heard=heard)
         n = self._context.injector.count(PLANE, result.name)
         settled = await self._apply_faults(result, n, call.ts) if self._faulty else KnownResult()
-        ts, fault = call.ts, self._context.injector.modes_met(PLANE, result.name, n)
+        ts, fault = call.ts, self._context.injector.join_modes_met(PLANE, result.name, n)
         if fault and settled.text is not None:
             settled = replace(settled, call=(result.name, n))
             self._unread[result.name, n] = None
@@ -250,9 +250,9 @@ def _decoded(text: str) -> Any:
         return text
 
 
-def _read_by_model(reply: Reply) -> Received:
+def _read_by_model(reply: Reply) -> ReceivedReply:
     text = _as_text(reply.value)
-    return Received(text, text)
+    return ReceivedReply(text, text)
 
 
 def _as_text(value: Any) -> str:

@@ -8,8 +8,8 @@ import msgspec
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.heads import RequestHead
-from holdfast.http1.outgoing_request import Endpoint, locate
-from holdfast.http1.upgrade import Upgraded, switch
+from holdfast.http1.outgoing_request import Endpoint, parse_endpoint
+from holdfast.http1.upgrade import ConnectionUpgraded, forward_upgrade
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.llm.reply_sender import send_error
 from holdfast.planes.llm.sources.assigned import Assigned
@@ -57,8 +57,8 @@ class Websocket:
         try:
             head, wire = await self._connect(source, upstreams)
             self._status = 101
-            await switch(self._exchange, head, wire)
-        except Upgraded as passed:
+            await forward_upgrade(self._exchange, head, wire)
+        except ConnectionUpgraded as passed:
             self._status = passed.status
         except (UpstreamDown, UpstreamFailed) as failed:
             await self._refuse(str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else _NO_WEBSOCKET)
@@ -99,7 +99,7 @@ class Websocket:
                 "which cannot be recorded: have it use HTTP, or a provider"
             )
         to = await source.destination(self._query)
-        endpoint = locate(to.url)
+        endpoint = parse_endpoint(to.url)
         fields = (*to.headers, *_SWITCHING, (b"host", endpoint.place.encode("latin-1")))
         return RequestHead(self._query.method, endpoint.target, fields), await _connected(endpoint, to, upstreams)
 
@@ -111,7 +111,7 @@ class Websocket:
 
 async def _connected(endpoint: Endpoint, to: Destination, upstreams: Upstreams) -> SocketStream:
     host = endpoint.host
-    context = upstreams.trusted() if endpoint.scheme == "https" else None
+    context = upstreams.get_tls_context() if endpoint.scheme == "https" else None
     failure = UpstreamFailed("dns", "no address")
     for address in to.addresses:
         wire = SocketStream()

@@ -19,7 +19,7 @@ from holdfast.planes.mcp import results, rpc
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.trial_state import REFUSED, DeclaredSchema, McpCallTrace, McpTrialState, fits
 from holdfast.planes.recorded_tools import ReplayedReply
-from holdfast.protocols.fault import Call, Dropped, Failed, Received, Reply, TimedOut
+from holdfast.protocols.fault import Call, Dropped, Failed, ReceivedReply, Reply, TimedOut
 from holdfast.protocols.trial import TrialContext
 
 AskServer: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
@@ -117,7 +117,7 @@ class McpSession:
         if request.method == rpc.CALL:
             return isinstance(request.params.get("name"), str)
         if request.method in (rpc.READ, rpc.PROMPT):
-            return self._context.injector.affects("mcp_read", _read_target(request))
+            return self._context.injector.can_affect("mcp_read", _read_target(request))
         return request.method == rpc.LIST
 
     def unread(self, line: bytes) -> None:
@@ -161,7 +161,7 @@ class McpSession:
         )
         self._visit.knows(name)
         sighting = McpCallTrace(self._context, self._server, call)
-        if self._visit.open and self._context.injector.affects("mcp", name):
+        if self._visit.open and self._context.injector.can_affect("mcp", name):
             self._context.injector.mark_concurrent()
         self._visit.open.add(sighting)
         try:
@@ -186,9 +186,9 @@ class McpSession:
                 self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
             await asyncio.sleep(ms / 1000)
 
-        def receives(reply: Reply) -> Received:
+        def receives(reply: Reply) -> ReceivedReply:
             line = self._line(request, call, asking, reply)
-            return Received(line, line.decode("utf-8", "replace"))
+            return ReceivedReply(line, line.decode("utf-8", "replace"))
 
         try:
             reply = await self._context.injector.inject(
@@ -252,7 +252,7 @@ class McpSession:
         if not isinstance(name, str):
             return [tool]
         self._visit.lists(name, tool)
-        if not self._context.injector.affects("mcp_list", name):
+        if not self._context.injector.can_affect("mcp_list", name):
             return [tool]
 
         async def forward(call: Call) -> Reply:

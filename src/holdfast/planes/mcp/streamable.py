@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Raw
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
-from holdfast.http1.heads import RawFields, end_to_end
+from holdfast.http1.heads import RawFields, drop_hop_by_hop
 from holdfast.http1.server import Exchange
 from holdfast.planes import sse
 from holdfast.planes.mcp import rpc
@@ -52,7 +52,7 @@ class Post:
         self._target = target
         self._upstreams = upstreams
         self._visit = visit
-        self._session = McpSession(server, context, visit, lambda: exchange.connection.left)
+        self._session = McpSession(server, context, visit, lambda: exchange.connection.has_left)
         self._session_id = exchange.head.get("mcp-session-id")
         self._incoming: UpstreamReply | None = None
         self._events: AsyncIterator[sse.SseEvent] | None = None
@@ -64,7 +64,7 @@ class Post:
     async def serve(self) -> None:
         """Answers the client, or breaks its connection if a fault says so. Ends when the client leaves."""
         exchange = self._exchange
-        body = await exchange.body(BODY_LIMIT) if exchange.head.method == "POST" else None
+        body = await exchange.read_body(BODY_LIMIT) if exchange.head.method == "POST" else None
         message = rpc.read(body) if body is not None else None
         request = rpc.request(message, body) if message is not None and body is not None else None
         if body is not None and message is None:
@@ -79,7 +79,7 @@ class Post:
     async def _while_there(self, work: Coroutine[Any, Any, None]) -> None:
         """Works until the client leaves, and then cancels the server's remaining work for it."""
         task = asyncio.ensure_future(work)
-        left = asyncio.ensure_future(self._exchange.connection.closed())
+        left = asyncio.ensure_future(self._exchange.connection.wait_closed())
         try:
             await asyncio.wait((task, left), return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
@@ -100,7 +100,7 @@ class Post:
         try:
             outcome = await self._session.answer(request, self._ask)
         except StreamEnded:
-            await self._exchange.finish() if self._exchange.answered else self._exchange.cut()
+            await self._exchange.finish() if self._exchange.is_answered else self._exchange.break_connection()
             return
         try:
             await self._deliver(outcome, request)
@@ -124,7 +124,7 @@ class Post:
         own = {name.lower().encode("latin-1"): value for name, value in self._target.headers.items()}
         passed = [
             (name.decode("latin-1"), value.decode("latin-1"))
-            for name, value in end_to_end(self._exchange.head.headers)
+            for name, value in drop_hop_by_hop(self._exchange.head.headers)
             if name.lower() not in _OURS and name.lower() not in own
         ]
         headers = [*passed, *self._target.headers.items(), ("accept-encoding", "identity")]
@@ -148,7 +148,7 @@ class Post:
     async def _say(self, event: bytes) -> None:
         """Sends an event; the first one starts the stream."""
         exchange = self._exchange
-        if not exchange.answered:
+        if not exchange.is_answered:
             await exchange.start(200, (*self._headers(), (b"content-type", _STREAM.encode())))
         await exchange.write(event)
 
@@ -156,7 +156,7 @@ class Post:
         """The server's own headers, without those about its body."""
         if self._incoming is None:
             return ()
-        return tuple([one for one in end_to_end(self._incoming.headers) if one[0].lower() not in _FRAMING])
+        return tuple([one for one in drop_hop_by_hop(self._incoming.headers) if one[0].lower() not in _FRAMING])
 
     async def _deliver(self, outcome: ClientOutcome, request: RpcRequest | None = None) -> None:
         exchange = self._exchange
@@ -168,22 +168,22 @@ class Post:
                     self._forget_session()
                 await self._respond(404, ((b"content-type", _JSON.encode()),), outcome)
             case "silence":
-                await exchange.connection.closed()
+                await exchange.connection.wait_closed()
             case "lost":
-                exchange.cut()
+                exchange.break_connection()
             case "crash":
                 self._forget_session()
-                exchange.cut(reset=True)
+                exchange.break_connection(reset=True)
 
     async def _speak(self, outcome: ClientOutcome) -> None:
         """A message in the form that the server chose; two messages need a stream."""
         exchange, event = self._exchange, self._event
         if outcome.first:
             await self._say(sse.message(outcome.first))
-        if event is not None or exchange.answered:
+        if event is not None or exchange.is_answered:
             made = event.saying(outcome.line) if event is not None else sse.message(outcome.line)
             await self._say(made if outcome.changed or event is None else event.raw)
-            self._said = not exchange.connection.gone
+            self._said = not exchange.connection.is_gone
             if self._events is not None:
                 async for more in self._events:
                     await self._say(more.raw)
@@ -191,19 +191,21 @@ class Post:
         elif outcome.changed or self._incoming is None:
             await self._respond(200, (*self._headers(), (b"content-type", _JSON.encode())), outcome)
         else:
-            await self._respond(self._incoming.status, _without_length(end_to_end(self._incoming.headers)), outcome)
+            await self._respond(
+                self._incoming.status, _without_length(drop_hop_by_hop(self._incoming.headers)), outcome
+            )
 
     async def _respond(self, status: int, headers: RawFields, outcome: ClientOutcome) -> None:
         await self._exchange.respond(status, headers, outcome.line)
-        self._said = not self._exchange.connection.gone
+        self._said = not self._exchange.connection.is_gone
 
     async def _pass(self, body: bytes | None) -> None:
         """Passes request and reply unchanged, as they arrive."""
         incoming = await self._send(body)
         length = incoming.get("content-length")
-        headers = _without_length(end_to_end(incoming.headers))
+        headers = _without_length(drop_hop_by_hop(incoming.headers))
         await self._exchange.start(incoming.status, headers, int(length) if length and length.isdigit() else None)
-        async for data in incoming.chunks():
+        async for data in incoming.stream_body():
             await self._exchange.write(data)
         await self._exchange.finish()
 
@@ -215,8 +217,8 @@ class Post:
         """Reports, as a harness error, that the configured server cannot be reached: no fault caused it."""
         why = f"MCP server {self._server} cannot be reached: {failed}"
         self._context.sink.add_error(why, "mcp-config-invalid")
-        if self._exchange.answered:
-            self._exchange.cut()
+        if self._exchange.is_answered:
+            self._exchange.break_connection()
         else:
             line = rpc.error(None, rpc.INTERNAL_ERROR, why)
             await self._exchange.respond(502, (("content-type", _JSON),), line)
@@ -225,7 +227,7 @@ class Post:
 async def _events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:
     """The events of a reply as they arrive."""
     events = sse.EventSplitter()
-    async for data in incoming.chunks():
+    async for data in incoming.stream_body():
         for event in events.feed(data):
             if event.too_long:
                 raise UpstreamFailed("protocol", f"an event of over {sse.LIMIT} bytes")

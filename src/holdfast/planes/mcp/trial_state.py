@@ -106,7 +106,7 @@ class McpCallTrace:
             digest=digest(
                 f"{self._server}\n{call.target}\n{arguments_digest(call.arguments)}".encode(errors="replace")
             ),
-            fault=context.injector.modes_met(call.plane, call.target, call.n),
+            fault=context.injector.join_modes_met(call.plane, call.target, call.n),
             canaries=cut_off(arguments),
             reply=reply,
         )

@@ -39,8 +39,8 @@ class PassiveReader:
         client, server = self._client, self._server
         if early:
             self._guarded(self._from_client, early)
-        client.pass_to(server, partial(self._guarded, self._from_client))
-        server.pass_to(client, partial(self._guarded, self._from_server))
+        client.join_to(server, partial(self._guarded, self._from_client))
+        server.join_to(client, partial(self._guarded, self._from_server))
         await client.over.wait()
         await server.over.wait()
         if self._failure is not None:

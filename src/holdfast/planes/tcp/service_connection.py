@@ -51,12 +51,12 @@ class ServiceConnection:
         except Failed as failed:
             await self._fail(failed)
         except CutOff:
-            self._client.cut(reset=False)
+            self._client.break_connection(reset=False)
         except HarnessError as broken:
             self._service.context.sink.add_error(str(broken), broken.code)
-            self._client.cut(reset=True)
+            self._client.break_connection(reset=True)
         except OSError:  # one side left in the middle
-            self._client.cut(reset=False)
+            self._client.break_connection(reset=False)
         finally:
             self._settle()
 
@@ -128,7 +128,7 @@ class ServiceConnection:
         """Presents a failure as a socket client observes it."""
         await self._leave_server()
         client, context = self._client, self._service.context
-        if client.gone:
+        if client.is_gone:
             if not self._connected and failed.injection is not None:
                 context.injector.mark_undelivered("service", self._service.name, self._n, injection=failed.injection)
             return
@@ -147,7 +147,7 @@ class ServiceConnection:
             while await client.read():
                 pass
         reset = isinstance(failed, Dropped) and failed.kind != "closed"
-        client.cut(reset=reset)
+        client.break_connection(reset=reset)
 
     async def _break_tls(self) -> None:
         """Accepts a TLS request if the protocol has one, and answers the TLS hello with an alert."""

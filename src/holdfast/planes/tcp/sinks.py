@@ -75,7 +75,7 @@ class PacedSink:
             raise CutOff
 
     async def finish(self) -> None:
-        if self._delivery.close_ms and not self._end.gone:
+        if self._delivery.close_ms and not self._end.is_gone:
             self._add("close_ms")
             await self._sleep(self._delivery.close_ms)
         self._end.finish()
@@ -91,7 +91,7 @@ class PacedSink:
             self._add("slices")
 
     def _add(self, part: DeliveryPart) -> None:
-        if self._end.takes():
+        if self._end.is_receiving():
             self._felt.add(part)
 
 
@@ -141,7 +141,7 @@ class DelayedSink:
         return self._steady_ms + sum(max(0.0, ms) for ms in drawn)
 
     def _feel(self) -> None:
-        if self._lags and self._end.takes():
+        if self._lags and self._end.is_receiving():
             self._felt.add("lags")
 
     async def _pass_on(self) -> None:

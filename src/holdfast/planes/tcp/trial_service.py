@@ -33,8 +33,8 @@ class TrialService:
         self.latency_ms = latency_ms
         self.transactions = 0
         """Number of connections in progress."""
-        self.faced = context.injector.affects("service", name)
-        self.steps = frozenset(step for step in _STEPS if context.injector.affects(step_plane(step), name))
+        self.faced = context.injector.can_affect("service", name)
+        self.steps = frozenset(step for step in _STEPS if context.injector.can_affect(step_plane(step), name))
         self.reads_along = bool(wire) and (bool(self.steps) or wrote is not None)
         self._wrote = wrote
         self._upstream = upstream

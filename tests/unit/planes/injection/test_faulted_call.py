@@ -62,7 +62,7 @@ async def test_faults_that_undo_each_other_are_not_met() -> None:
     context = stacked(*renames)
     assert await meet(context, {"a": 1}) == {"a": 1}
     assert [effect for _, effect in effects(context)] == ["erased", "erased"]
-    assert context.injector.modes_met("tool", "look", 1) == ""
+    assert context.injector.join_modes_met("tool", "look", 1) == ""
 
 
 @run

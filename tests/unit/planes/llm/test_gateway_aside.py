@@ -32,7 +32,7 @@ def post(context: FakeContext, folder: Path, path: str, body: bytes, *, scripted
         address = await site_planes.open_address()
         client = Upstreams()
         try:
-            with address.serving(context):
+            with address.serve_trial(context):
                 url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                 reply = await client.send("POST", url, [("content-type", "application/json")], body)
                 await reply.read(10_000)

@@ -144,7 +144,7 @@ async def sailed(
             PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False)
         )
         address = await site_planes.open_address()
-        with address.serving(context):
+        with address.serve_trial(context):
             await talk(address.environ["OPENAI_BASE_URL"])
         await address.close()
         await site_planes.close()

@@ -65,7 +65,7 @@ def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response
         )
         address = await site_planes.open_address()
         try:
-            with address.serving(context):
+            with address.serve_trial(context):
                 return await asyncio.to_thread(agent, address.environ["OPENAI_BASE_URL"], kept_in)
         finally:
             await address.close()

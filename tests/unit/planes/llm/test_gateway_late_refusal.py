@@ -23,7 +23,7 @@ def test_the_body_of_a_refusal_that_comes_after_its_head_is_reported(
     tmp_path: Path, length: int | None, golden: Golden
 ) -> None:
     async def late(exchange: Exchange) -> None:
-        await exchange.body()
+        await exchange.read_body()
         await exchange.start(429, (("content-type", "application/json"),), length)
         await asyncio.sleep(0.1)
         await exchange.write(REFUSED)
@@ -37,7 +37,7 @@ def test_the_body_of_a_refusal_that_comes_after_its_head_is_reported(
         )
         address = await site_planes.open_address()
         try:
-            with address.serving(context):
+            with address.serve_trial(context):
                 reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
                 path = f"/{address.token}/openai/v1/chat/completions".encode()
                 writer.write(b"POST %b HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (path, len(ASKED)) + ASKED)

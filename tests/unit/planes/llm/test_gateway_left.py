@@ -46,7 +46,7 @@ def after(folder: Path, fault: Injection, client: Client, *, stream: bool = Fals
         body = BODY % (b"true" if stream else b"false")
         head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
         try:
-            with address.serving(context):
+            with address.serve_trial(context):
                 assert at.port is not None
                 got = await client(at.port, head + body)
                 while not context.trace:

@@ -53,7 +53,7 @@ async def sailed(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str
     context = FakeContext([NEVER])
     site_planes = SitePlanes(PlaneSettings(AgentSpec(type="command", command="agent"), folder, {}, models, web=False))
     address = await site_planes.open_address()
-    with address.serving(context):
+    with address.serve_trial(context):
         await talk(f"{address.environ['OPENAI_BASE_URL']}{PATH}")
     await address.close()
     await site_planes.close()

@@ -40,7 +40,7 @@ def asked(
             address = await site_planes.open_address()
             client = Upstreams()
             try:
-                with address.serving(context):
+                with address.serve_trial(context):
                     url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                     sending: Awaitable[UpstreamReply] = client.send(
                         method, url, [("content-type", "application/json")], body

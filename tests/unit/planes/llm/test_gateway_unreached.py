@@ -58,7 +58,7 @@ def after(
                     await (await client.send("POST", url, kind, body(stream=stream))).read(100_000)
 
             try:
-                with address.serving(context):
+                with address.serve_trial(context):
                     for respond in responds:
                         server.respond = respond
                         try:
@@ -181,7 +181,7 @@ def test_a_delay_that_the_users_own_script_asks_for_is_the_agents_to_meet(tmp_pa
         client = Upstreams()
         url = f"{address.environ['OPENAI_BASE_URL']}/chat/completions"
         try:
-            with address.serving(context), contextlib.suppress(TimeoutError):
+            with address.serve_trial(context), contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(client.send("POST", url, [("content-type", "application/json")], body()), 0.2)
         finally:
             await client.close()

@@ -99,7 +99,7 @@ def after(
         site_planes = SitePlanes(settings)
         address = await site_planes.open_address()
         try:
-            with address.serving(context):
+            with address.serve_trial(context):
                 await act(Agent(address.environ["OPENAI_BASE_URL"]))
         finally:
             await address.close()
@@ -193,7 +193,7 @@ def test_a_request_that_the_upstream_refuses_is_read_by_no_model(
     tmp_path: Path, status: int, effects: list[str], fault: tuple[Injection, ...]
 ) -> None:
     async def upstream(exchange: Exchange) -> None:
-        asked = json.loads(await exchange.body())
+        asked = json.loads(await exchange.read_body())
         told = asked["messages"][-1]["role"] == "tool"
         said = {"content": "told"} if told else {"content": None, "tool_calls": [CALL]}
         choice = {"index": 0, "message": {"role": "assistant", **said}, "finish_reason": "stop"}

@@ -61,7 +61,7 @@ def talked(
             )
             address = await site_planes.open_address()
             try:
-                with address.serving(context):
+                with address.serve_trial(context):
                     url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                     try:
                         async with client.ws_connect(url, headers={"authorization": "Bearer holdfast-no-key"}) as line:

@@ -24,12 +24,12 @@ Answer = Callable[[Exchange], Awaitable[None]]
 
 
 async def at_once(exchange: Exchange) -> None:
-    await exchange.body()
+    await exchange.read_body()
     await exchange.respond(200, HEADERS, REPLY, reason="Fine")
 
 
 async def in_two(exchange: Exchange) -> None:
-    await exchange.body()
+    await exchange.read_body()
     await exchange.start(200, HEADERS, len(REPLY), reason="Fine")
     await exchange.write(REPLY[:40])
     await asyncio.sleep(0.05)
@@ -38,7 +38,7 @@ async def in_two(exchange: Exchange) -> None:
 
 
 async def chunked(exchange: Exchange) -> None:
-    await exchange.body()
+    await exchange.read_body()
     await exchange.start(200, HEADERS, reason="Fine")
     await exchange.write(REPLY)
     await exchange.finish()
@@ -56,7 +56,7 @@ def passed(folder: Path, answer: Answer, record: Path | None = None) -> tuple[Fa
         site_planes = SitePlanes(settings)
         address = await site_planes.open_address()
         try:
-            with address.serving(context):
+            with address.serve_trial(context):
                 reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
                 path = f"/{address.token}/openai/v1/chat/completions".encode()
                 writer.write(

@@ -28,7 +28,7 @@ def after(fault: Injection, body: bytes, client: Client, *, leave: bool = False)
     context = FakeContext([fault])
 
     async def server(exchange: Exchange) -> None:
-        asked = await exchange.body()
+        asked = await exchange.read_body()
         await exchange.respond(200, (("content-type", "application/json"),), TOOLS if b"tools/list" in asked else OK)
 
     async def main() -> None:

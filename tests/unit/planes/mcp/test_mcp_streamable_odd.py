@@ -23,7 +23,7 @@ def asked(stream: bytes, headers: dict[str, str] | None = None) -> tuple[bytes, 
     context = FakeContext()
 
     async def server(exchange: Exchange) -> None:
-        await exchange.body()
+        await exchange.read_body()
         await exchange.respond(200, (("content-type", "text/event-stream"),), stream)
 
     async def main() -> bytes:

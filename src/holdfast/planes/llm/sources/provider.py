@@ -108,7 +108,7 @@ class Flow:
 
     def arrived(self) -> bytes | None:
         inflow = self._incoming.inflow
-        return inflow.take() if inflow.ended and self._incoming.length == inflow.waiting else None
+        return inflow.read_available() if inflow.ended and self._incoming.length == inflow.waiting else None
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
 
-from holdfast.http1.heads import RawFields, end_to_end
+from holdfast.http1.heads import RawFields, drop_hop_by_hop
 from holdfast.model.model_spec import ModelSpec
 
 
@@ -147,7 +147,7 @@ class AgentHeaders:
 
     @cached_property
     def _fields(self) -> RawFields:
-        return end_to_end(self._raw)
+        return drop_hop_by_hop(self._raw)
 
     @cached_property
     def key(self) -> str | None:

@@ -98,7 +98,7 @@ class HttpMock:
 
     async def _read_request(self, exchange: Exchange) -> MockRequest:
         parts, size = [], 0
-        async for chunk in exchange.chunks():
+        async for chunk in exchange.stream_body():
             parts.append(chunk[: max(0, BODY_KEPT - size)])
             size += len(chunk)
         path, _, query = exchange.head.target.partition("?")
