@@ -153,7 +153,7 @@ def _inflate(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes,
             return _members(bits, data, limit, whole=whole)
         except zlib.error:
             continue
-    raise _Unreadable(f"it is no {name}, though its content encoding says so")
+    raise _Unreadable(f"it is not {name}, although its Content-Encoding says so")
 
 
 def _members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:

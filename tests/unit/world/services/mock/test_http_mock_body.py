@@ -47,6 +47,7 @@ def test_an_encoding_is_undone(encoding: str, data: bytes) -> None:
         ("deflate", MAIL),
         ("gzip," * 9, MAIL),
     ],
+    ids=["unknown", "unknown-after-gzip", "not-gzip", "cut-gzip", "not-deflate", "too-many"],
 )
 def test_what_cannot_be_undone_is_said(encoding: str, data: bytes, golden: Golden) -> None:
     golden(body_of([("content-encoding", encoding)], data, LIMIT, cut=False).unread)
