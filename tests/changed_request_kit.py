@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 from agent_http_servers import Handler, Plain, RawHandler, opened, raw_server, web_server
-from holdfast.agents.http.changed_request import WireRequest, wire_request
+from holdfast.agents.http.changed_request import WireRequest, build_wire_request
 from holdfast.agents.http.client import HttpClient
-from holdfast.agents.http.request import request_form
+from holdfast.agents.http.request import build_request_form
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import RequestChange, Task, Variation
@@ -51,9 +51,9 @@ def expected(url: str, change: RequestChange, parameter: str = "input", **settin
     """What the agent at the URL is to be sent."""
 
     async def go() -> WireRequest:
-        form = request_form(AgentSpec(endpoint=url, **settings))
+        form = build_request_form(AgentSpec(endpoint=url, **settings))
         client = HttpClient(form.url, form.headers, timeout_ms=1_000, limit=1)
-        return wire_request(change, form.url, client.head.lines, form.fill(PROMPT, PROMPT), "", parameter)
+        return build_wire_request(change, form.url, client.head.lines, form.fill(PROMPT, PROMPT), "", parameter)
 
     return asyncio.run(go())
 

@@ -21,7 +21,7 @@ from files1 import (
     tell,
 )
 
-from holdfast.execute.slots import slots
+from holdfast.execute.slots import count_slots
 
 
 def run(folder: Path, agent: HttpAgent, more: str = "", *args: str, prompts: str = '["What is the total?"]') -> Told:
@@ -133,4 +133,4 @@ def test_advanced_concurrency_is_how_many_run_at_once(tmp_path: Path) -> None:
         return most
 
     assert (busiest(1), busiest(4)) == (1, 4)
-    assert slots(spec_of(tmp_path, http_section(HttpAgent("http://h")) + RULES + CALM), None) == 10
+    assert count_slots(spec_of(tmp_path, http_section(HttpAgent("http://h")) + RULES + CALM), None) == 10

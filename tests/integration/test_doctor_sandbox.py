@@ -17,7 +17,7 @@ def test_a_sandbox_in_which_this_python_starts_is_proven():
 
 
 def test_a_folder_that_cannot_be_shown_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor_sandbox, "interpreter", lambda: {"/gone": tmp_path / "gone"})
+    monkeypatch.setattr(doctor_sandbox, "list_interpreter_paths", lambda: {"/gone": tmp_path / "gone"})
     assert found().broken
     assert str(tmp_path / "gone") in found().detail
     assert "python3 -m venv" in found().fix

@@ -42,7 +42,7 @@ def find_answer(value: Any) -> Any:
     return answer
 
 
-def text_of(value: Any, *, unwrap: bool = True) -> str:
+def to_text(value: Any, *, unwrap: bool = True) -> str:
     """A value as text: itself, else its JSON; `unwrap` replaces an object by its content.
 
     A `response_path` selects the answer itself, so nothing is searched inside it.
@@ -52,5 +52,5 @@ def text_of(value: Any, *, unwrap: bool = True) -> str:
     if unwrap and isinstance(value, dict):
         for key in CONTENT_KEYS:
             if value.get(key) is not None:
-                return text_of(value[key])
+                return to_text(value[key])
     return json.dumps(value, ensure_ascii=False)

@@ -46,20 +46,20 @@ class Dialogue:
         """The earlier turns, without the system message, which belongs to the agent and not to the user."""
         return [one for one in self._before if one.role != "system"]
 
-    def messages(self, question: str) -> list[AgentMessage]:
+    def build_messages(self, question: str) -> list[AgentMessage]:
         """All messages up to this question, as a new list, because the agent may change it."""
         return [*map(dict, self._turns_so_far), {"role": "user", "content": question}]
 
-    def text(self, question: str) -> str:
+    def build_text(self, question: str) -> str:
         """The question; the first one follows the earlier turns."""
         if self._begun or not self._earlier_turns:
             return question
         lines = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._earlier_turns]
         return "\n".join(["The conversation so far:", *lines, "", f"{_SPEAKERS['user']}: {question}"])
 
-    def input_for(self, question: str) -> str | list[AgentMessage]:
+    def build_input(self, question: str) -> str | list[AgentMessage]:
         """The agent's input for this question."""
-        return self.messages(question) if self._messages else self.text(question)
+        return self.build_messages(question) if self._messages else self.build_text(question)
 
     def add_turn(self, turn: Turn) -> None:
         """Adds a finished turn to the conversation."""
@@ -71,7 +71,7 @@ class Dialogue:
         self._turns_so_far += [question, {"role": "assistant", "content": turn.text or ""}]
 
 
-def dialogue_of(
+def make_dialogue(
     before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False
 ) -> Dialogue | None:
     """The dialogue, if the agent gets more than each question; most get only that."""

@@ -20,62 +20,62 @@ _PLACE = re.compile(r"\{(prompt|prompt_file|mcp_config)\}")
 _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")"}
 
 
-def holds(agent: AgentSpec, name: str) -> bool:
+def has_placeholder(agent: AgentSpec, name: str) -> bool:
     """Whether the command or its arguments have this placeholder."""
     return any(f"{{{name}}}" in text for text in (agent.command or "", *agent.args))
 
 
-def in_argument(text: str, values: Mapping[str, str]) -> str:
+def fill_argument(text: str, values: Mapping[str, str]) -> str:
     """Fills one argument of a program that is executed without a shell, in one pass: values are not filled again."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
 
 
-def in_shell(command: str) -> str:
+def fill_command(command: str) -> str:
     """Replaces each placeholder of a shell command by its variable, quoted for its position.
 
     The shell expands the variable and does not execute its value as code.
     """
-    walk = _Walk(command)
+    walk = _ShellScanner(command)
     parts: list[str] = []
     while walk.at < len(command):
         place = _PLACE.match(command, walk.at)
         if place is None:
-            parts.append(walk.step())
+            parts.append(walk.advance())
         else:
-            parts.append(_expansion(VARIABLES[place[1]], walk.quote))
+            parts.append(_expand_variable(VARIABLES[place[1]], walk.quote))
             walk.at = place.end()
     return "".join(parts)
 
 
-def with_mcp_config(agent: AgentSpec, environ: Mapping[str, str]) -> AgentSpec:
+def fill_mcp_config(agent: AgentSpec, environ: Mapping[str, str]) -> AgentSpec:
     """Fills the section of an HTTP agent, whose command has no placeholder for a prompt."""
     values = {"mcp_config": environ.get(MCP_CONFIG, "")}
-    command = None if agent.command is None else in_shell(agent.command)
-    return replace(agent, command=command, args=tuple([in_argument(arg, values) for arg in agent.args]))
+    command = None if agent.command is None else fill_command(agent.command)
+    return replace(agent, command=command, args=tuple([fill_argument(arg, values) for arg in agent.args]))
 
 
-def with_port(agent: AgentSpec, port: int) -> AgentSpec:
+def fill_port(agent: AgentSpec, port: int) -> AgentSpec:
     """The agent's section for an instance on this port."""
 
-    def filled(text: str) -> str:
+    def fill(text: str) -> str:
         return text.replace(PORT, str(port))
 
-    def maybe(text: str | None) -> str | None:
-        return None if text is None else filled(text)
+    def fill_optional(text: str | None) -> str | None:
+        return None if text is None else fill(text)
 
     return replace(
         agent,
-        endpoint=filled(agent.endpoint),
-        command=maybe(agent.command),
-        binary=maybe(agent.binary),
-        args=tuple([filled(arg) for arg in agent.args]),
-        ready=maybe(agent.ready),
-        reset_endpoint=maybe(agent.reset_endpoint),
-        env={name: filled(value) for name, value in agent.env.items()},
+        endpoint=fill(agent.endpoint),
+        command=fill_optional(agent.command),
+        binary=fill_optional(agent.binary),
+        args=tuple([fill(arg) for arg in agent.args]),
+        ready=fill_optional(agent.ready),
+        reset_endpoint=fill_optional(agent.reset_endpoint),
+        env={name: fill(value) for name, value in agent.env.items()},
     )
 
 
-def _expansion(variable: str, quote: str) -> str:
+def _expand_variable(variable: str, quote: str) -> str:
     """The expansion of the variable as one word; it closes single quotes around it first."""
     if quote == '"':
         return f"${{{variable}}}"
@@ -83,7 +83,7 @@ def _expansion(variable: str, quote: str) -> str:
     return f"'{quoted}'" if quote == "'" else quoted
 
 
-class _Walk:
+class _ShellScanner:
     """Walks through a shell command and tracks the open quotes."""
 
     def __init__(self, text: str) -> None:
@@ -97,7 +97,7 @@ class _Walk:
         """The quotes around this position: ', " or none."""
         return self._open[-1] if self._open[-1] in ("'", '"') else ""
 
-    def step(self) -> str:
+    def advance(self) -> str:
         """Moves past one character, or past characters that belong together."""
         taken = self._next_token()
         self.at += len(taken)
@@ -111,17 +111,17 @@ class _Walk:
             return sign
         elif sign == "\\":
             return self._text[self.at : self.at + 2]
-        elif comment := self._comment(sign, top):
+        elif comment := self._read_comment(sign, top):
             return comment
-        elif sign in '"`' or (sign == "'" and top != '"') or (sign == "(" and self._bracket(top)):
+        elif sign in '"`' or (sign == "'" and top != '"') or (sign == "(" and self._is_bracket_active(top)):
             self._open.append(sign)
         return sign
 
-    def _comment(self, sign: str, top: str) -> str:
+    def _read_comment(self, sign: str, top: str) -> str:
         """A comment that begins here, in which quotes have no meaning; empty if there is none."""
         begins = sign == "#" and top != '"' and (self.at == 0 or self._text[self.at - 1] in " \t\n;&|(")
         return self._text[self.at :].partition("\n")[0] if begins else ""
 
-    def _bracket(self, top: str) -> bool:
+    def _is_bracket_active(self, top: str) -> bool:
         """Whether a bracket counts here: inside double quotes only after `$`."""
         return top != '"' or self._text[self.at - 1 : self.at] == "$"

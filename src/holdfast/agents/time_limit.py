@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def left_s(world: World) -> float:
+def time_left_s(world: World) -> float:
     """The rest of the trial's time in seconds, at least 0."""
     return max(0.0, world.time_left_s())
 
 
-def turn_limit_ms(timeout_ms: float, world: World) -> float:
+def compute_turn_limit_ms(timeout_ms: float, world: World) -> float:
     """The time limit of a turn that starts now."""
-    return min(timeout_ms, left_s(world) * 1000)
+    return min(timeout_ms, time_left_s(world) * 1000)
 
 
-async def unless_limited(work: Coroutine[Any, Any, T], context: TrialContext, ended: T) -> T:
+async def run_until_limit(work: Coroutine[Any, Any, T], context: TrialContext, ended: T) -> T:
     """The result of the work, or `ended` as soon as the agent exceeds one of its limits."""
     if not context.sink.has_limits:
         return await work

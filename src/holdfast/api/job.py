@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
-from holdfast.execute.loop_choice import loop_factory
+from holdfast.execute.loop_choice import choose_loop_factory
 from holdfast.folders import runs_folder
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import BuiltText, Problem, Spec
@@ -51,7 +51,7 @@ def prepare_job(
     spec: Spec, options: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
 ) -> PreparedJob:
     """A new job, after checking everything that it needs."""
-    loop_factory(environ)  # raises if one cannot be resolved
+    choose_loop_factory(environ)  # raises if one cannot be resolved
     _check_models(spec, options)
     job = Job(spec, options, environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, environ)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.agents.python.source_check import source_problems
+from holdfast.agents.python.source_check import find_source_problems
 from holdfast.cli.problems import show_problems
 from holdfast.model.scenario import Position
 from holdfast.model.spec import Part, Problem, Spec
@@ -37,7 +37,7 @@ def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
 def _check_references(spec: Spec) -> list[Problem]:
     """References to code that cannot work, or probably cannot; the code is read, not run."""
     found = []
-    for one in source_problems(spec.agent, Path(spec.path).resolve().parent):
+    for one in find_source_problems(spec.agent, Path(spec.path).resolve().parent):
         at = key_position(spec, one.key) or Position(1, 1)
         problem = Problem(
             one.message, one.key, at.line, at.column, hint=one.hint, code="bad-reference", suggestion=one.suggestion

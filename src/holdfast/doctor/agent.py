@@ -12,7 +12,7 @@ from holdfast.doctor.probe_site import trip_of
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
-from holdfast.execute.plane_needs import needs_planes, on_web
+from holdfast.execute.plane_needs import needs_planes, needs_web_plane
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.scenario import Injection, Scenario
@@ -182,7 +182,7 @@ def watched(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
     if not needs_planes(spec, models):
         return ("tool", "llm") if agent.llm else ("tool",)
     tools = ("tool_result",) if spec.tools_on_wire else ("tool",)
-    return (*tools, "llm", *(("http",) if on_web(spec) else ()), *mcp)
+    return (*tools, "llm", *(("http",) if needs_web_plane(spec) else ()), *mcp)
 
 
 def _by_plane(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[DoctorFinding]:

@@ -18,7 +18,7 @@ from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, opened
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.options import USUAL, ModelOptions
 from holdfast.execute.plane_needs import needs_planes
-from holdfast.execute.sandbox_backend import interpreter, open_backend, sandbox_note, usual_environ
+from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, make_sandbox_note, open_backend
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.spec import Spec
 from holdfast.planes.describe import said
@@ -89,13 +89,13 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
         lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()
         why = "timeout" if ran.timed_out else lines[-1] if lines else f"exit code {ran.exit_code}"
         raise Unmet(f"{sys.executable} does not run Holdfast in a sandbox: {why}", _SANDBOX_FIX, code="sandbox-broken")
-    return f"this Python and Holdfast start in it; {sandbox_note(backend)}"
+    return f"this Python and Holdfast start in it; {make_sandbox_note(backend)}"
 
 
 async def _python_in(backend: SandboxBackend) -> Ran:
-    sandbox = await backend.open(SandboxSpec("doctor", visible=interpreter()))
+    sandbox = await backend.open(SandboxSpec("doctor", visible=list_interpreter_paths()))
     try:
-        return await sandbox.run([sys.executable, "-P", "-c", _IMPORT], usual_environ(), timeout_s=LIMIT_S / 2)
+        return await sandbox.run([sys.executable, "-P", "-c", _IMPORT], build_environ(), timeout_s=LIMIT_S / 2)
     finally:
         await sandbox.close()
 

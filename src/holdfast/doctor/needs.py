@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.agents.http.instance import check_free
-from holdfast.agents.http.readiness import address_of
+from holdfast.agents.http.instance import check_port_free
+from holdfast.agents.http.readiness import parse_address
 from holdfast.agents.placeholders import PORT
 from holdfast.doctor.models import place, takes_connections
 from holdfast.doctor.probe_site import output_of
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.execute.sandbox_backend import interpreter, program_search, usual_environ
+from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, make_program_search
 from holdfast.folders import own_folder, path_here
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec
@@ -98,8 +98,8 @@ def _port(agent: AgentSpec) -> DoctorFinding:
     if PORT in agent.endpoint:
         return DoctorFinding("agent.endpoint", "ok", "port-free", "a free port for each instance")
     try:
-        host, port = address_of(agent.endpoint)
-        check_free(host, port)
+        host, port = parse_address(agent.endpoint)
+        check_port_free(host, port)
     except AgentUnavailable as taken:
         return DoctorFinding("agent.endpoint", "not", taken.code, str(taken), taken.hint, 4 if taken.config else 3)
     return DoctorFinding("agent.endpoint", "ok", "port-free", f"port {port} is free; one trial at a time")
@@ -187,14 +187,14 @@ def boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str
     """Looks for the agent's program in the sandbox's view of this machine."""
     key = "agent.binary" if agent.command is None else "agent.command"
     try:
-        mounted = mount(agent, root, program_search(spec, agent, root, environ))
+        mounted = mount(agent, root, make_program_search(spec, agent, root, environ))
     except AgentUnavailable as refused:
         return DoctorFinding("agent.dir", "not", refused.code, str(refused), refused.hint, 4)
     word = _word(mounted.agent)
     if not word or set("$`*?{}").intersection(word):
         return DoctorFinding(key, "unproven", "program-unknown", "the shell decides what it runs")
-    path = {**usual_environ(mounted.programs.folders), **agent.env}["PATH"]
-    shown = {**interpreter(), **mounted.programs.visible, **mounted.mounts.visible}
+    path = {**build_environ(mounted.programs.folders), **agent.env}["PATH"]
+    shown = {**list_interpreter_paths(), **mounted.programs.visible, **mounted.mounts.visible}
     found = _found(word, path, _inside(shown, mounted.programs.links))
     if found or (agent.command is not None and word in _BUILT_IN):
         return DoctorFinding(key, "ok", "program-found", "; ".join([found or word, *mounted.programs.notes()]))

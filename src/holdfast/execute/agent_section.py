@@ -22,42 +22,42 @@ def resolve_agent(
 ) -> AgentSpec:
     """The agent section with every reference replaced by its value; `secrets` are the world's, by name."""
 
-    def value(text: str) -> str:
+    def resolve_text(text: str) -> str:
         return resolve(text, environ, params=params, secrets=secrets)
 
-    def values(mapping: Mapping[str, str]) -> dict[str, str]:
-        return {key: value(text) for key, text in mapping.items()}
+    def resolve_mapping(mapping: Mapping[str, str]) -> dict[str, str]:
+        return {key: resolve_text(text) for key, text in mapping.items()}
 
-    changes: dict[str, Any] = {name: values(mapping) for name, mapping in _mappings(agent).items()}
-    changes |= {name: value(text) for name, text in _texts(agent).items() if text is not None}
+    changes: dict[str, Any] = {name: resolve_mapping(mapping) for name, mapping in _list_mappings(agent).items()}
+    changes |= {name: resolve_text(text) for name, text in _list_texts(agent).items() if text is not None}
     changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
-    changes["dialogue"] = tuple(replace(step, type=value(step.type)) for step in agent.dialogue)
+    changes["dialogue"] = tuple(replace(step, type=resolve_text(step.type)) for step in agent.dialogue)
     if agent.command is not None:  # a dollar in it belongs to the shell
         from holdfast.spec.shell_places import in_command
 
         changes["command"] = in_command(agent.command, params or {})
     if isinstance(agent.mcp_config, dict):
-        changes["mcp_config"] = _filled(agent.mcp_config, value)
+        changes["mcp_config"] = _resolve_nested(agent.mcp_config, resolve_text)
     return replace(agent, **changes)
 
 
-def _filled(part: Any, value: Callable[[str], str]) -> Any:
+def _resolve_nested(part: Any, value: Callable[[str], str]) -> Any:
     """Resolve the references in every text of a nested value."""
     if isinstance(part, str):
         return value(part)
     if isinstance(part, Mapping):
-        return {key: _filled(inner, value) for key, inner in part.items()}
-    return [_filled(inner, value) for inner in part] if isinstance(part, list) else part
+        return {key: _resolve_nested(inner, value) for key, inner in part.items()}
+    return [_resolve_nested(inner, value) for inner in part] if isinstance(part, list) else part
 
 
-def refers_to_params(agent: AgentSpec) -> bool:
+def has_param_references(agent: AgentSpec) -> bool:
     """Whether the section contains a `{{ params.x }}`."""
-    mapped = [text for mapping in _mappings(agent).values() for text in mapping.values()]
-    texts = [*_texts(agent).values(), agent.command, *agent.args, *mapped, *[step.type for step in agent.dialogue]]
+    mapped = [text for mapping in _list_mappings(agent).values() for text in mapping.values()]
+    texts = [*_list_texts(agent).values(), agent.command, *agent.args, *mapped, *[step.type for step in agent.dialogue]]
     return any(names(text).params for text in texts if text is not None)
 
 
-def _texts(agent: AgentSpec) -> dict[str, str | None]:
+def _list_texts(agent: AgentSpec) -> dict[str, str | None]:
     """The strings of the section that may hold references."""
     return {
         "endpoint": agent.endpoint,
@@ -70,23 +70,23 @@ def _texts(agent: AgentSpec) -> dict[str, str | None]:
     }
 
 
-def _mappings(agent: AgentSpec) -> dict[str, dict[str, str]]:
+def _list_mappings(agent: AgentSpec) -> dict[str, dict[str, str]]:
     """The maps of the section whose values may hold references."""
     return {"headers": agent.headers, "query_params": agent.query_params, "env": agent.env}
 
 
-def resolved_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:
+def resolve_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:
     """The entries of `models:` with references resolved."""
-    return {name: resolved_model(model, environ) for name, model in spec.models.items()}
+    return {name: resolve_model(model, environ) for name, model in spec.models.items()}
 
 
-def resolved_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
+def resolve_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
     """One entry with references resolved."""
     texts = {"name": model.name, "api_key": model.api_key, "base_url": model.base_url, "script": model.script}
     return replace(model, **{key: resolve(text, environ) for key, text in texts.items() if text})
 
 
-def at_section(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
+def add_position(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
     """The same error, with the position in the file of the key that is the cause."""
     at = key_position(spec, gone.key) if gone.key else None
     if at is None:

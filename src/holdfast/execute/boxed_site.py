@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.execute.options import WorldOptions
-from holdfast.execute.sandbox_backend import interpreter, open_backend, usual_environ
+from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, open_backend
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import WorldSpec
@@ -24,30 +24,30 @@ from holdfast.world.unsupported import refuse_lacking, unsupported
 from holdfast.world.world_factory import WorldFactory
 
 
-def filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
+def make_fill(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
     """The world of one trial with its references resolved."""
     plain = msgspec.to_builtins(world)
 
     def fill(trial: Trial) -> WorldSpec:
-        def value(part: Any) -> Any:
+        def fill_value(part: Any) -> Any:
             if isinstance(part, str):
                 return resolve(part, environ, secrets=secrets, params=trial.params)
             if isinstance(part, dict):
-                return {key: _part(key, inner) for key, inner in part.items()}
-            return [value(inner) for inner in part] if isinstance(part, list | tuple) else part
+                return {key: fill_part(key, inner) for key, inner in part.items()}
+            return [fill_value(inner) for inner in part] if isinstance(part, list | tuple) else part
 
-        def _part(key: str, inner: Any) -> Any:
+        def fill_part(key: str, inner: Any) -> Any:
             if key in _NAMED and isinstance(inner, dict):  # their keys are the user's own words
-                return {name: value(text) for name, text in inner.items()}
+                return {name: fill_value(text) for name, text in inner.items()}
             fill_in = _AS_WRITTEN.get(key)
-            return value(inner) if fill_in is None else as_written(inner, fill_in)
+            return fill_value(inner) if fill_in is None else fill_text(inner, fill_in)
 
-        def as_written(part: Any, fill_in: _FillIn) -> Any:
+        def fill_text(part: Any, fill_in: _FillIn) -> Any:
             if isinstance(part, str):
                 return fill_in(part, trial.params)
-            return [as_written(inner, fill_in) for inner in part] if isinstance(part, list | tuple) else part
+            return [fill_text(inner, fill_in) for inner in part] if isinstance(part, list | tuple) else part
 
-        return msgspec.convert(value(plain), WorldSpec)
+        return msgspec.convert(fill_value(plain), WorldSpec)
 
     return fill
 
@@ -79,7 +79,7 @@ async def open_factory(
         opened.callback(scratch.remove, folder)
         backend = await open_backend(options.backend, folder, spec.world.base)
         opened.push_async_callback(backend.close)
-        settings = _settings(spec, mounted, root, environ, options)
+        settings = _build_settings(spec, mounted, root, environ, options)
         shown = (*settings.visible, *settings.links)
         lacks = await unsupported(spec.world, spec.scenarios, backend, agent=mounted.agent, visible=shown)
         if options.strict:
@@ -90,20 +90,20 @@ async def open_factory(
     return WorldFactory(shared)
 
 
-def _settings(
+def _build_settings(
     spec: Spec, mounted: MountedAgent, root: Path, environ: Mapping[str, str], options: WorldOptions
 ) -> WorldSettings:
     assert spec.world is not None
     return WorldSettings(
-        fill=filling(spec.world, environ, options.secrets),
+        fill=make_fill(spec.world, environ, options.secrets),
         root=root,
         secrets=options.secrets,
-        visible={**interpreter(), **mounted.programs.visible, **mounted.mounts.visible},
+        visible={**list_interpreter_paths(), **mounted.programs.visible, **mounted.mounts.visible},
         links=mounted.programs.links,
         nested=mounted.agent.nested_sandbox,
         mounts=mounted.mounts,
-        environ={**usual_environ(mounted.programs.folders), **mounted.programs.variables},
+        environ={**build_environ(mounted.programs.folders), **mounted.programs.variables},
         agent_environ=mounted.agent.env,
         keeping=options.keep,
-        tell=options.told,
+        tell=options.on_message,
     )

@@ -83,10 +83,10 @@ class LiveContext:
         From here on every text of the agent can be stored.
         """
         sink, injector = self.sink, self._injector
-        findings = None if self.findings is None else sink.storable(self.findings)
-        answer = sink.storable(answer)
+        findings = None if self.findings is None else sink.make_storable(self.findings)
+        answer = sink.make_storable(answer)
         weather = None if injector is None else injector.weather
-        notes = sink.all_notes() if self.trial.task.recording is UNSET else self._notes_of_replay()
+        notes = sink.list_notes() if self.trial.task.recording is UNSET else self._list_replay_notes()
         took_s = perf_counter() - sink.began
         return Observation(
             trial=self.trial.id,
@@ -94,7 +94,7 @@ class LiveContext:
             ledger=() if injector is None else tuple(injector.ledger),
             output=answer.output,
             notes=(*answer.notes, *notes),
-            calls=self.calls(answer),
+            calls=self.count_calls(answer),
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
             unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
             at=round(time.time() - took_s, 6),
@@ -105,7 +105,7 @@ class LiveContext:
             forbidden=() if findings is None else findings.forbidden,
             missing_programs=() if findings is None else findings.missing_programs,
             recorded=() if injector is None else tuple(injector.uses),
-            error=self._error(answer) if error is None else error,
+            error=self._join_errors(answer) if error is None else error,
             error_code=code or sink.error_code,
             attempts=attempts,
             duration_ms=took_s * 1000,
@@ -113,7 +113,7 @@ class LiveContext:
             calls_made=self.calls_made,
         )
 
-    def calls(self, answer: Answer) -> dict[str, int]:
+    def count_calls(self, answer: Answer) -> dict[str, int]:
         """The number of calls to each target, in the agent's process and at the planes."""
         calls = answer.calls if self._injector is None else answer.calls | self._injector.weather.calls
         return calls if self.sink.unread is None else calls | self.sink.unread
@@ -124,12 +124,12 @@ class LiveContext:
             return len(self.sink.trace)
         return len(self.sink.trace) + len(injector.ledger) + sum(injector.weather.calls.values())
 
-    def _notes_of_replay(self) -> Sequence[str]:
+    def _list_replay_notes(self) -> Sequence[str]:
         from holdfast.planes.recorded_tools import replay_notes
 
-        return [*self.sink.all_notes(), *replay_notes(self.trial.task, self.injector.uses)]
+        return [*self.sink.list_notes(), *replay_notes(self.trial.task, self.injector.uses)]
 
-    def _error(self, answer: Answer) -> str:
+    def _join_errors(self, answer: Answer) -> str:
         """The failures of Holdfast or of a provider so far."""
-        silent = self.sink.unanswered(answer) if self.sink.trace else ()
+        silent = self.sink.find_unanswered(answer) if self.sink.trace else ()
         return "; ".join(dict.fromkeys((*self.sink.errors, *silent)))

@@ -47,9 +47,9 @@ class LiveInjector:
 
     def drop_turn_attacks(self) -> None:
         for at in range(self._before_turn, len(self.ledger)):
-            self._take_back(at, "")
+            self._revert_entry(at, "")
 
-    def _take_back(self, at: int, why: str) -> None:
+    def _revert_entry(self, at: int, why: str) -> None:
         """Mark an entry as not met after all: it does not count for `times`."""
         met = self.ledger[at]
         if met.effect == "met":
@@ -60,7 +60,7 @@ class LiveInjector:
         sink = self._sink
         if sink.closed:
             return
-        fault = sink.storable(sink.within_limit(fault))
+        fault = sink.make_storable(sink.limit_reply(fault))
         self._entries.setdefault((fault.plane, fault.target, fault.call), []).append(len(self.ledger))
         self.ledger.append(fault)
         if self._on_fault is not None:
@@ -73,14 +73,14 @@ class LiveInjector:
             if self.ledger[at].index == fault.index:
                 if fault.delayed and self.ledger[at].effect != "met":
                     return  # the client left while it waited
-                self.ledger[at] = self._sink.storable(replace(fault, reply=self.ledger[at].reply))
+                self.ledger[at] = self._sink.make_storable(replace(fault, reply=self.ledger[at].reply))
                 return
 
     def add_use(self, use: RecordedUse) -> None:
         from holdfast.planes.recorded_tools import USES_KEPT
 
         if not self._sink.closed and len(self.uses) < USES_KEPT:
-            self.uses.append(self._sink.storable(use))
+            self.uses.append(self._sink.make_storable(use))
 
     def join_modes_met(self, plane: str, target: str, n: int) -> str:
         entries = (
@@ -105,7 +105,7 @@ class LiveInjector:
             meant = (injection is None or met.mode == injection.mode) and (read is None or _is_unread(met, read))
             meant = meant and (not parts or self.weather.traits(met.index).delivers in parts)
             if meant and met.effect == "met" and (waits or not met.delayed):
-                self._take_back(at, why)
+                self._revert_entry(at, why)
 
     def mark_concurrent(self) -> None:
         self.weather.concurrent = True

@@ -20,7 +20,7 @@ OnStart = Callable[[Trial], None]
 Store = Callable[[Trial, Observation], Observation]
 """Stores an observation and returns its stored form."""
 Observed = tuple[Trial, Observation]
-RunOne = Callable[[Trial], Awaitable[Observation]]
+RunTrial = Callable[[Trial], Awaitable[Observation]]
 
 BREATH_S = 0.05
 """How long trials that never wait may keep the loop from handling signals: a Ctrl-C must not seem lost."""
@@ -71,19 +71,23 @@ def execute(
 
     `store` is called before the slot starts its next trial, so a kill loses only running trials.
     """
-    feed = iter(trials) if started is None else _announced(trials, started)
+    feed = iter(trials) if started is None else _announce_trials(trials, started)
     run = partial(run_trial, site, on_fault=on_fault, on_call=on_call)
-    return _one_by_one(run, feed, store) if site.concurrency == 1 else _side_by_side(run, feed, store, site.concurrency)
+    return (
+        _run_serially(run, feed, store)
+        if site.concurrency == 1
+        else _run_in_parallel(run, feed, store, site.concurrency)
+    )
 
 
-def _announced(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
+def _announce_trials(trials: Iterable[Trial], started: OnStart) -> Iterator[Trial]:
     """The trials; `started` is called when a slot takes one."""
     for trial in trials:
         started(trial)
         yield trial
 
 
-async def _one_by_one(run: RunOne, feed: Iterator[Trial], store: Store | None) -> AsyncGenerator[Observed, None]:
+async def _run_serially(run: RunTrial, feed: Iterator[Trial], store: Store | None) -> AsyncGenerator[Observed, None]:
     breath = perf_counter()
     for trial in feed:
         observation = await run(trial)
@@ -95,12 +99,12 @@ async def _one_by_one(run: RunOne, feed: Iterator[Trial], store: Store | None) -
             breath = perf_counter()
 
 
-async def _side_by_side(
-    run: RunOne, feed: Iterator[Trial], store: Store | None, at_once: int
+async def _run_in_parallel(
+    run: RunTrial, feed: Iterator[Trial], store: Store | None, at_once: int
 ) -> AsyncGenerator[Observed, None]:
-    ended = _Ended(at_once)
+    ended = _EndedTrials(at_once)
 
-    async def slot() -> None:
+    async def run_slot() -> None:
         for trial in feed:
             observation = await run(trial)
             if store is not None:
@@ -108,16 +112,16 @@ async def _side_by_side(
             ended.add((trial, observation))
             if ended.over:
                 return
-            if ended.many:
-                await ended.taken()
+            if ended.is_full:
+                await ended.wait_until_taken()
 
     # Slots share one iterator, so a free slot takes the next trial, and there are never more tasks than slots. Slots
     # wait when the judge is far behind: otherwise observations would pile up in memory.
-    slots = [asyncio.create_task(slot()) for _ in range(at_once)]
+    slots = [asyncio.create_task(run_slot()) for _ in range(at_once)]
     for task in slots:
-        task.add_done_callback(ended.slot_over)
+        task.add_done_callback(ended.on_slot_end)
     try:
-        while await ended.more():
+        while await ended.wait_for_more():
             while ended.trials:
                 yield ended.trials.popleft()
     finally:
@@ -130,7 +134,7 @@ async def _side_by_side(
             raise result
 
 
-class _Ended:
+class _EndedTrials:
     """Ended trials that the judge has not taken yet. One future per side: a queue costs fifteen calls per trial."""
 
     def __init__(self, slots: int) -> None:
@@ -145,23 +149,23 @@ class _Ended:
         self.trials.append(one)
         self._wake()
 
-    def slot_over(self, slot: asyncio.Task[None]) -> None:
+    def on_slot_end(self, slot: asyncio.Task[None]) -> None:
         self._slots -= 1
         self.over = self.over or (not slot.cancelled() and slot.exception() is not None)
         self._wake()
 
     @property
-    def many(self) -> bool:
+    def is_full(self) -> bool:
         """Whether slots should wait: the judge is far behind."""
         return len(self.trials) >= self._limit
 
-    async def taken(self) -> None:
+    async def wait_until_taken(self) -> None:
         """Wait until the judge has taken everything."""
         if self._taken is None:
             self._taken = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._taken)  # cancelling one slot must not cancel the wait of the others
 
-    async def more(self) -> bool:
+    async def wait_for_more(self) -> bool:
         """Wait for the next trial; False once every slot is over and nothing is left, or one has failed."""
         if self._taken is not None:
             self._taken.set_result(None)

@@ -11,7 +11,7 @@ VARIABLE = "HOLDFAST_UVLOOP"
 """The variable that selects uvloop: an installed package alone selects nothing."""
 
 
-def loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
+def choose_loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
     """The factory for the loop of a run; None for asyncio's own."""
     choice = environ.get(VARIABLE, "")
     if choice in ("", "0"):

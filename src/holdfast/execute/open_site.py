@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.agent_section import at_section, refers_to_params, resolve_agent
+from holdfast.execute.agent_section import add_position, has_param_references, resolve_agent
 from holdfast.execute.options import ASKED, USUAL, ModelOptions, WorldOptions
-from holdfast.execute.plane_needs import needs_planes, on_web, open_for
+from holdfast.execute.plane_needs import list_scenarios, needs_planes, needs_web_plane
 from holdfast.execute.site import Site
-from holdfast.execute.slots import slots
+from holdfast.execute.slots import count_slots
 from holdfast.execute.targets import check_targets
 from holdfast.execute.worlds import BareWorlds
 from holdfast.folders import own_folder
@@ -36,11 +36,11 @@ async def open_site(
     world: WorldOptions = USUAL,
 ) -> Site:
     """Open the agent and its surroundings; raises AgentUnavailable or SpecError if that fails."""
-    opening = _SiteOpening(spec, environ, slots(spec, concurrency), models, world)
+    opening = _SiteOpening(spec, environ, count_slots(spec, concurrency), models, world)
     try:
-        return await opening.all()
+        return await opening.open_all()
     except AgentUnavailable as gone:
-        raise at_section(spec, gone) from gone
+        raise add_position(spec, gone) from gone
 
 
 class _SiteOpening:
@@ -56,17 +56,17 @@ class _SiteOpening:
         self.world = world
         self.root = Path(spec.path).resolve().parent
 
-    async def all(self) -> Site:
+    async def open_all(self) -> Site:
         """The site of the agent, or of all variants that its parameters make."""
         spec = self.spec
         if spec.params == ({},):
-            return await self.one(self.agent({}))
-        if not refers_to_params(spec.agent):
-            return await self.one(self.agent(spec.params[0]))
+            return await self.open_agent(self.resolve_section({}))
+        if not has_param_references(spec.agent):
+            return await self.open_agent(self.resolve_section(spec.params[0]))
         first: Site | None = None
         try:
             for params in spec.params:
-                site = await self.one(self.agent(params))
+                site = await self.open_agent(self.resolve_section(params))
                 first = first or site
                 first.add(params, site)
         except BaseException:
@@ -76,37 +76,37 @@ class _SiteOpening:
         assert first is not None, "a spec has at least one combination of parameters"
         return first
 
-    def agent(self, params: Mapping[str, Any]) -> AgentSpec:
+    def resolve_section(self, params: Mapping[str, Any]) -> AgentSpec:
         """The spec's section with its references resolved."""
         return resolve_agent(self.spec.agent, self.environ, params, self.world.secrets)
 
-    async def one(self, agent: AgentSpec) -> Site:
+    async def open_agent(self, agent: AgentSpec) -> Site:
         """The site of an agent whose references are resolved."""
         async with AsyncExitStack() as parts:
-            site = await (self.bare(agent, parts) if self.spec.world is None else self.boxed(agent, parts))
+            site = await (self.open_bare(agent, parts) if self.spec.world is None else self.open_boxed(agent, parts))
             site.close_rest = parts.pop_all().aclose
         if agent.launched:
-            from holdfast.execute.sandbox_backend import program_search
+            from holdfast.execute.sandbox_backend import make_program_search
             from holdfast.world.program_search import ProgramStamps
 
-            site.programs = ProgramStamps(agent, program_search(self.spec, agent, self.root, self.environ))
+            site.programs = ProgramStamps(agent, make_program_search(self.spec, agent, self.root, self.environ))
         return site
 
     # -- directly on this machine --------------------------------------------------------------------
-    async def bare(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
+    async def open_bare(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
         if agent.gateway:
-            return await self.behind_gateway(agent, parts)
+            return await self.open_behind_gateway(agent, parts)
         planes = None
         if needs_planes(self.spec, self.models):
-            planes = self.planes(agent, web=on_web(self.spec))
+            planes = self.make_planes(agent, web=needs_web_plane(self.spec))
             parts.push_async_callback(planes.close)
         machine = Machine(self.root, {**self.environ, **agent.env}, planes)
         parts.push_async_callback(machine.close)
-        site = await self.on_machine(agent, machine)
-        site.worlds = BareWorlds(machine, self.recording_spec())
+        site = await self.open_on_machine(agent, machine)
+        site.worlds = BareWorlds(machine, self.find_recording_spec())
         return site
 
-    def recording_spec(self) -> Spec | None:
+    def find_recording_spec(self) -> Spec | None:
         """The spec, if one of its checks records something without a world; most do not, and then this is free."""
         from holdfast import plugins
         from holdfast.protocols.check import GatheringCheck
@@ -114,43 +114,43 @@ class _SiteOpening:
         checks = (plugins.find("checks", rule.check) for rule in self.spec.invariants)
         return self.spec if any(check is not None and issubclass(check, GatheringCheck) for check in checks) else None
 
-    async def on_machine(self, agent: AgentSpec, machine: Machine) -> Site:
+    async def open_on_machine(self, agent: AgentSpec, machine: Machine) -> Site:
         """The agent of a section, opened on this machine."""
         if agent.in_python:
-            return await (self.inline(agent) if agent.isolation == "inline" else self.python(agent, machine))
+            return await (self.open_inline(agent) if agent.isolation == "inline" else self.open_python(agent, machine))
         if agent.type == "command":
             from holdfast.agents.command.agent import CommandAgent
 
-            command = CommandAgent.on_machine(agent, self.root, self.environ)
-            return Site(self.spec, command, _at_most(self.at_once, command.limit), _about_start(command.notes))
+            command = CommandAgent.open_on_machine(agent, self.root, self.environ)
+            return Site(self.spec, command, _limit_slots(self.at_once, command.limit), _make_start_notes(command.notes))
         if agent.launched:
             from holdfast.agents.http.launched import LaunchedHttpAgent
 
-            server = await LaunchedHttpAgent.on_machine(agent, self.root, self.at_once, machine.place)
-            return Site(self.spec, server, _at_most(self.at_once, server.limit), _about_start(server.notes))
+            server = await LaunchedHttpAgent.open_on_machine(agent, self.root, self.at_once, machine.place)
+            return Site(self.spec, server, _limit_slots(self.at_once, server.limit), _make_start_notes(server.notes))
         from holdfast.agents.http.agent import HttpAgent
 
         return Site(self.spec, await HttpAgent.open(agent, root=self.root, limit=self.at_once), self.at_once)
 
-    async def inline(self, agent: AgentSpec) -> Site:
+    async def open_inline(self, agent: AgentSpec) -> Site:
         from holdfast.agents.python.inline import InlineAgent
 
-        inline = await InlineAgent.open(agent, self.root, open_for(self.spec))
-        targets = await self.targets(inline, inline.installed.tools, inline.installed.llm)
-        return Site(self.spec, inline, 1, _about_start([_INLINE]), targets)
+        inline = await InlineAgent.open(agent, self.root, list_scenarios(self.spec))
+        targets = await self.check_targets(inline, inline.installed.tools, inline.installed.llm)
+        return Site(self.spec, inline, 1, _make_start_notes([_INLINE]), targets)
 
-    async def python(self, agent: AgentSpec, machine: Machine) -> Site:
+    async def open_python(self, agent: AgentSpec, machine: Machine) -> Site:
         from holdfast.agents.python.machine_hosts import MachineHosts
 
         planes = machine.site_planes
-        python = await MachineHosts.open(agent, self.root, open_for(self.spec), machine.environ, planes)
-        ready, notes = python.ready, _about_start([python.cost_note] if python.cost_note else ())
+        python = await MachineHosts.open(agent, self.root, list_scenarios(self.spec), machine.environ, planes)
+        ready, notes = python.ready, _make_start_notes([python.cost_note] if python.cost_note else ())
         if planes is not None:
             planes.tools = frozenset(ready.tools)
-        targets = await self.targets(python, ready.tools, ready.llm, on_wire=planes is not None)
+        targets = await self.check_targets(python, ready.tools, ready.llm, on_wire=planes is not None)
         return Site(self.spec, python, self.at_once, notes, targets)
 
-    async def targets(
+    async def check_targets(
         self, agent: Agent, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False
     ) -> tuple[str, ...]:
         """What faults can hit in the agent; closes the agent again if a fault names anything else."""
@@ -161,54 +161,58 @@ class _SiteOpening:
             raise
         return (*tools, *llm)
 
-    async def behind_gateway(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
+    async def open_behind_gateway(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
         """A running HTTP agent that was started with a gateway's variables: one trial at a time."""
         from holdfast.agents.http.agent import HttpAgent
         from holdfast.planes.handover import take
 
         handed = take(own_folder(self.spec.file))
         parts.callback(handed.give_back)
-        planes = self.planes(agent, web=on_web(self.spec), authority=handed.handed.authority)
+        planes = self.make_planes(agent, web=needs_web_plane(self.spec), authority=handed.handed.authority)
         parts.push_async_callback(planes.close)
         address = await planes.open_address(sock=handed.listening, token=handed.handed.token)
         parts.push_async_callback(address.close)
         http = await HttpAgent.open(agent, limit=1, root=self.root)
         machine = Machine(self.root, {})
         machine.planes = address
-        return Site(self.spec, http, 1, worlds=BareWorlds(machine, self.recording_spec()))
+        return Site(self.spec, http, 1, worlds=BareWorlds(machine, self.find_recording_spec()))
 
-    def planes(self, agent: AgentSpec, *, web: bool, authority: bytes | None = None) -> SitePlanes:
-        from holdfast.execute.plane_needs import plane_settings
+    def make_planes(self, agent: AgentSpec, *, web: bool, authority: bytes | None = None) -> SitePlanes:
+        from holdfast.execute.plane_needs import build_plane_settings
         from holdfast.planes.site_planes import SitePlanes
 
-        return SitePlanes(plane_settings(self.spec, agent, self.root, self.environ, self.models, web=web), authority)
+        return SitePlanes(
+            build_plane_settings(self.spec, agent, self.root, self.environ, self.models, web=web), authority
+        )
 
     # -- in sandboxes -------------------------------------------------------------------------------
-    async def boxed(self, written: AgentSpec, parts: AsyncExitStack) -> Site:
+    async def open_boxed(self, written: AgentSpec, parts: AsyncExitStack) -> Site:
         from holdfast.execute.boxed_site import open_factory
-        from holdfast.execute.sandbox_backend import find_backend, program_search, sandbox_note
+        from holdfast.execute.sandbox_backend import find_backend, make_program_search, make_sandbox_note
         from holdfast.execute.worlds import BoxedWorlds
         from holdfast.world.agent_mounts import mount
 
         assert self.spec.world is not None
         host = not find_backend(self.world.backend).traits.image
-        search = program_search(self.spec, written, self.root, self.environ) if host else None
+        search = make_program_search(self.spec, written, self.root, self.environ) if host else None
         mounted = mount(written, self.root, search)
-        planes = self.planes(mounted.agent, web=True)
+        planes = self.make_planes(mounted.agent, web=True)
         parts.push_async_callback(planes.close)
         factory = await open_factory(self.spec, mounted, self.root, self.environ, self.world, planes)
         parts.push_async_callback(factory.close)
-        at_once = _at_most(self.at_once, self.spec.world.resources.concurrency_limit)
+        at_once = _limit_slots(self.at_once, self.spec.world.resources.concurrency_limit)
         mounts = [RunNote("mounts", text) for text in (*mounted.mounts.notes(self.root), *mounted.programs.notes())]
-        notes = (sandbox_note(factory.shared.backend), *mounts)
-        return Site(self.spec, self.in_worlds(mounted.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec))
+        notes = (make_sandbox_note(factory.shared.backend), *mounts)
+        return Site(
+            self.spec, self.make_world_agent(mounted.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec)
+        )
 
-    def in_worlds(self, agent: AgentSpec) -> Agent:
+    def make_world_agent(self, agent: AgentSpec) -> Agent:
         """The agent of a section, to be started in the world of each trial."""
         if agent.in_python:
             from holdfast.agents.python.world_hosts import WorldHosts
 
-            return WorldHosts(agent, open_for(self.spec))
+            return WorldHosts(agent, list_scenarios(self.spec))
         if agent.type == "http":
             from holdfast.agents.http.launched import LaunchedHttpAgent
 
@@ -218,9 +222,9 @@ class _SiteOpening:
         return CommandAgent(agent)
 
 
-def _at_most(at_once: int, limit: int | None) -> int:
+def _limit_slots(at_once: int, limit: int | None) -> int:
     return at_once if limit is None else min(at_once, limit)
 
 
-def _about_start(texts: Iterable[str]) -> tuple[RunNote, ...]:
+def _make_start_notes(texts: Iterable[str]) -> tuple[RunNote, ...]:
     return tuple([RunNote("agent-start", text) for text in texts])

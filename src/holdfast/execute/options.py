@@ -37,7 +37,7 @@ class WorldOptions(Struct, frozen=True):
     """Reject a backend that lacks a feature."""
     keep: WorldKeeper | None = None
     """Where the worlds of failed trials are kept for inspection."""
-    told: Callable[[Trial, str], None] = lambda trial, what: None
+    on_message: Callable[[Trial, str], None] = lambda trial, what: None
     """Receives messages that matter only while a trial runs."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from holdfast import plugins
-from holdfast.execute.agent_section import resolved_models
+from holdfast.execute.agent_section import resolve_models
 from holdfast.execute.options import ASKED, ModelOptions
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Injection, Scenario
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.planes.site_planes import PlaneSettings
 
 
-def plane_settings(
+def build_plane_settings(
     spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: ModelOptions, *, web: bool
 ) -> PlaneSettings:
     """The settings for the planes of a site; `agent` is its section with references resolved."""
@@ -32,20 +32,20 @@ def plane_settings(
         agent,
         root,
         environ,
-        resolved_models(spec, environ),
-        open_for(spec),
+        resolve_models(spec, environ),
+        list_scenarios(spec),
         web=web,
-        read=(*rule_urls(spec), *recorded_urls(spec)),
+        read=(*list_rule_urls(spec), *list_recorded_urls(spec)),
         record=models.record,
         replay=models.replay,
         prefix=spec.part == "hunt",
         mask=models.mask,
-        tool_results=not agent.in_python or spec.tools_on_wire or replays(spec),
+        tool_results=not agent.in_python or spec.tools_on_wire or has_recordings(spec),
         network=None if spec.world is None else spec.world.network,
     )
 
 
-def open_for(spec: Spec) -> tuple[Scenario, ...]:
+def list_scenarios(spec: Spec) -> tuple[Scenario, ...]:
     """The scenarios that a site is opened for: those of the spec, and what a hunt may invent."""
     if spec.part != "hunt":
         return spec.scenarios
@@ -69,19 +69,19 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
     configured = spec.models or agent.mcp_config is not None or models.record or models.replay
     return (
         bool(configured)
-        or replays(spec)
-        or on_web(spec)
-        or reads_cost(spec)
+        or has_recordings(spec)
+        or needs_web_plane(spec)
+        or needs_cost(spec)
         or agent.limits is not None
-        or any(_on_wire(i, spec) for i in _injections(spec))
+        or any(_is_on_wire(i, spec) for i in _list_injections(spec))
     )
 
 
-def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> RunWarning | None:
+def warn_unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> RunWarning | None:
     """A warning if the user's own proxy is set and the agent's calls do not go through it."""
     named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     scripts = bool(spec.models) and all(model.is_script for model in spec.models.values())
-    if not named or not needs_planes(spec, models) or ((models.replay or scripts) and not on_web(spec)):
+    if not named or not needs_planes(spec, models) or ((models.replay or scripts) and not needs_web_plane(spec)):
         return None
     return RunWarning(
         "proxy-unused",
@@ -90,24 +90,24 @@ def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = 
     )
 
 
-def on_web(spec: Spec) -> bool:
+def needs_web_plane(spec: Spec) -> bool:
     """Whether a fault targets a URL, a rule reads requests, or the agent's HTTP is always watched."""
     agent = spec.agent
-    named = any(i.plane == "http" or i.match_url is not None for i in _injections(spec))
-    return named or agent.launched or agent.gateway or bool(rule_urls(spec)) or bool(recorded_urls(spec))
+    named = any(i.plane == "http" or i.match_url is not None for i in _list_injections(spec))
+    return named or agent.launched or agent.gateway or bool(list_rule_urls(spec)) or bool(list_recorded_urls(spec))
 
 
-def rule_urls(spec: Spec) -> tuple[str, ...]:
+def list_rule_urls(spec: Spec) -> tuple[str, ...]:
     """URL globs of the requests that rules about calls read."""
-    return tuple(dict.fromkeys(url for traits in _traits(spec) for url in traits.urls))
+    return tuple(dict.fromkeys(url for traits in _list_traits(spec) for url in traits.urls))
 
 
-def replays(spec: Spec) -> bool:
+def has_recordings(spec: Spec) -> bool:
     """Whether the tools of a recording answer a task."""
     return any(task.recording is not UNSET for task in spec.tasks)
 
 
-def recorded_urls(spec: Spec) -> tuple[str, ...]:
+def list_recorded_urls(spec: Spec) -> tuple[str, ...]:
     """URL globs of the requests that recordings answer or refuse: all, unless unknown ones pass."""
     recordings = [task.recording for task in spec.tasks if task.recording is not UNSET]
     if not recordings:
@@ -118,10 +118,10 @@ def recorded_urls(spec: Spec) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*named, *("*" for recording in recordings if not recording.live))))
 
 
-def unmet_recordings(spec: Spec) -> RunWarning | None:
+def warn_unmet_recordings(spec: Spec) -> RunWarning | None:
     """A warning if this agent's calls bypass a plane on which recordings answer."""
     agent = spec.agent
-    if not replays(spec) or agent.launched or agent.gateway:
+    if not has_recordings(spec) or agent.launched or agent.gateway:
         return None
     if not agent.in_python:
         return RunWarning(
@@ -138,20 +138,20 @@ def unmet_recordings(spec: Spec) -> RunWarning | None:
     return None
 
 
-def reads_cost(spec: Spec) -> bool:
+def needs_cost(spec: Spec) -> bool:
     """Whether a rule reads the cost of model calls."""
-    return any(traits.reads_cost for traits in _traits(spec))
+    return any(traits.reads_cost for traits in _list_traits(spec))
 
 
-def _traits(spec: Spec) -> Iterator[CheckTraits]:
+def _list_traits(spec: Spec) -> Iterator[CheckTraits]:
     return (traits_of(rule) for rule in spec.invariants if plugins.find("checks", rule.check) is not None)
 
 
-def _on_wire(injection: Injection, spec: Spec) -> bool:
+def _is_on_wire(injection: Injection, spec: Spec) -> bool:
     if injection.plane in ("tool", "context"):
         return spec.tools_on_wire and injection.target != "input"
     return injection.plane == "mcp" or (injection.plane == "llm" and not spec.agent.llm)
 
 
-def _injections(spec: Spec) -> Iterator[Injection]:
-    return (injection for scenario in open_for(spec) for injection in scenario.injections)
+def _list_injections(spec: Spec) -> Iterator[Injection]:
+    return (injection for scenario in list_scenarios(spec) for injection in scenario.injections)

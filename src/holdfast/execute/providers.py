@@ -29,7 +29,7 @@ class RefusedCalls:
         self.models: dict[str, str] = {}
         """Model hosts whose format the gateway does not read, and why each gave no answer."""
 
-    def known(self, event: TraceEvent, trace: list[TraceEvent]) -> bool:
+    def merge_repeat(self, event: TraceEvent, trace: list[TraceEvent]) -> bool:
         """Whether the trace already has such a call: then it is counted there. Otherwise its position is the next."""
         host = urlsplit(event.tool.partition(" ")[2]).netloc
         key = f"{event.tool} {event.digest}"
@@ -51,11 +51,13 @@ class RefusedCalls:
     @property
     def side_calls(self) -> str:
         """`also tried, and denied: 14 calls to o1.sentry.io (telemetry)`; empty if there was none."""
-        named = [f"{_calls(n)} to {host} ({kind})" for (host, kind), n in self._side_calls.most_common(HOSTS_NAMED)]
+        named = [
+            f"{_format_calls(n)} to {host} ({kind})" for (host, kind), n in self._side_calls.most_common(HOSTS_NAMED)
+        ]
         more = len(self._side_calls) - len(named)
         return f"also tried, and denied: {', '.join(named)}{f' and {more} more hosts' if more else ''}" if named else ""
 
-    def without_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
+    def explain_missing_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
         """Why the agent had no model to call, if that is so."""
         if self.models and not any(event.event_type == "llm_call" for event in trace):
             place, why = next(iter(self.models.items()))
@@ -65,7 +67,7 @@ class RefusedCalls:
             )
 
 
-def _calls(count: int) -> str:
+def _format_calls(count: int) -> str:
     return "1 call" if count == 1 else f"{count} calls"
 
 
@@ -83,7 +85,7 @@ class Providers:
     def __init__(self) -> None:
         self._answered: dict[str, float] = {}
 
-    def answered(self, at: str, when: float) -> None:
+    def record_answer(self, at: str, when: float) -> None:
         if at in self._answered or len(self._answered) < KEPT:
             self._answered[at] = when
 
@@ -92,7 +94,7 @@ class Providers:
         return self._answered.get(at, -1.0) > when
 
 
-def silent(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) -> Iterator[str]:
+def find_silent_providers(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) -> Iterator[str]:
     """Errors for each provider that was silent until the agent gave up, without a fault causing it.
 
     All waits for one provider add up, because client libraries retry. A provider that answered after a wait had begun
@@ -101,17 +103,17 @@ def silent(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) ->
     waits: dict[str, tuple[float, str]] = {}
     for event in trace:
         if event.waited_ms and event.error_type == "client_gone" and not event.fault:
-            at = place(event)
+            at = name_provider(event)
             if not providers.has_answered_since(at, event.ts):
                 waits[at] = waits.get(at, (0.0, ""))[0] + event.waited_ms, event.tool
     turn = max(answer.turns, key=lambda turn: turn.latency_ms, default=None)
     for waited, what in waits.values():
-        if turn is not None and _too_long(waited, turn):
+        if turn is not None and _is_too_long(waited, turn):
             until = "until its time was up" if turn.ending == "timeout" else "and gave up"
             yield f"the agent waited {waited:.0f} ms for {what} {until}, and no fault caused it"
 
 
-def place(event: TraceEvent) -> str:
+def name_provider(event: TraceEvent) -> str:
     """The called party, in the planes' terms: the origin of a URL, or a model."""
     if event.plane != "http":
         return f"{event.plane}:{event.tool}"
@@ -119,7 +121,7 @@ def place(event: TraceEvent) -> str:
     return f"{url.scheme}://{url.netloc}"
 
 
-def _too_long(waited_ms: float, turn: Turn) -> bool:
+def _is_too_long(waited_ms: float, turn: Turn) -> bool:
     """Whether the wait was longer than anybody's patience, or most of a turn that was not short."""
     most = waited_ms >= turn.latency_ms / 2
     return waited_ms >= SILENCE_MS or (most and (turn.ending == "timeout" or waited_ms >= _SHORT_MS))

@@ -100,38 +100,38 @@ def check_target(target: str) -> str:
 def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
     """Join the cluster, or start one if this machine has none. `runtime` is sent to a joined cluster."""
     plain: dict[str, Any] = {"log_to_driver": False, "logging_level": 50}
-    address = target if target != LOCAL else _running()
+    address = target if target != LOCAL else _find_running_cluster()
     if not address:  # Ray reads the listening address at import
         os.environ.update(_ALONE)
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
     else:
-        _settle_for(address)
-    ray = _imported()
+        _prepare_environment(address)
+    ray = _import_ray()
     if address:
-        return Cluster(_joined(ray, address, plain | {"runtime_env": runtime}), started=False)
+        return Cluster(_join_cluster(ray, address, plain | {"runtime_env": runtime}), started=False)
     try:
         ray.init("local", num_cpus=cores, include_dashboard=False, **plain)
     except Exception as broken:  # Ray raises many kinds of errors
         ray.shutdown()
         raise UserError(
-            f"Ray could not be started here: {_first_line(broken)}",
+            f"Ray could not be started here: {_get_first_line(broken)}",
             code="cluster-unavailable",
             hint="start one yourself (ray start --head)",
         ) from broken
     return Cluster(ray, started=True)
 
 
-def _settle_for(address: str) -> None:
+def _prepare_environment(address: str) -> None:
     """Set what Ray must know before it is imported, for a cluster that is joined."""
     if any(name in os.environ for name in _TOKENS) or (Path.home() / ".ray" / "auth_token").is_file():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     host, _, port = address.rpartition(":")
-    own = _own_address() if host in ("127.0.0.1", "localhost") else ""
-    if own and not _answers(own, int(port), 1.0):  # Ray would look for it at this machine's own address, forever
+    own = _find_own_address() if host in ("127.0.0.1", "localhost") else ""
+    if own and not _is_listening(own, int(port), 1.0):  # Ray would look for it at this machine's own address, forever
         os.environ.setdefault(_LOOPBACK, "0")
 
 
-def _own_address() -> str:
+def _find_own_address() -> str:
     """This machine's address as Ray would detect it; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:
@@ -141,7 +141,7 @@ def _own_address() -> str:
         return str(asking.getsockname()[0])
 
 
-def _answers(host: str, port: int, seconds: float) -> bool:
+def _is_listening(host: str, port: int, seconds: float) -> bool:
     try:
         with socket.create_connection((host, port), timeout=seconds):
             return True
@@ -149,7 +149,7 @@ def _answers(host: str, port: int, seconds: float) -> bool:
         return False
 
 
-def _running() -> str:
+def _find_running_cluster() -> str:
     """The address of a running cluster on this machine; empty if none answers.
 
     Ray stores it in a world-writable folder: only entries of this user or root are trusted.
@@ -163,12 +163,12 @@ def _running() -> str:
             return ""
         noted = note.read_text()
         host, _, port = noted.strip().rpartition(":")
-        return noted.strip() if _answers(host, int(port), 1.0) else ""
+        return noted.strip() if _is_listening(host, int(port), 1.0) else ""
     except (OSError, ValueError):  # ended, or never there
         return ""
 
 
-def _imported() -> Any:
+def _import_ray() -> Any:
     os.environ.update(_QUIET)
     try:
         import ray
@@ -181,7 +181,7 @@ def _imported() -> Any:
     return ray
 
 
-def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
+def _join_cluster(ray: Any, target: str, plain: dict[str, Any]) -> Any:
     host, _, port = target.removeprefix(_CLIENT).rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=_ANSWERS_S):
@@ -191,14 +191,14 @@ def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
             ray.init(target, **plain)
     except (OSError, RuntimeError, ValueError, ImportError, ray.exceptions.RayError) as refused:
         raise UserError(
-            f"there is no cluster to join at {target}: {_first_line(refused)}",
+            f"there is no cluster to join at {target}: {_get_first_line(refused)}",
             code="cluster-unavailable",
-            hint=_why(refused),
+            hint=_suggest_fix(refused),
         ) from refused
     return ray
 
 
-def _why(refused: Exception) -> str:
+def _suggest_fix(refused: Exception) -> str:
     """What to do about it."""
     answer = str(refused)
     if "ray[client]" in answer or isinstance(refused, ImportError):
@@ -208,5 +208,5 @@ def _why(refused: Exception) -> str:
     return "is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?"
 
 
-def _first_line(broken: BaseException) -> str:
+def _get_first_line(broken: BaseException) -> str:
     return (str(broken).strip().splitlines() or [type(broken).__name__])[0][:200]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.injector import OnFault
 from holdfast.execute.local import Observed, OnStart, Store
-from holdfast.execute.ray_order import WorkerReport, WorkOrder, packed_trials, read_observation
-from holdfast.execute.ray_pool import Batch, ClusterWorker, WorkerNeeds, WorkerPool, answer, said_by
+from holdfast.execute.ray_order import WorkerReport, WorkOrder, encode_trials, read_observation
+from holdfast.execute.ray_pool import Batch, ClusterWorker, WorkerNeeds, WorkerPool, await_result, format_error
 from holdfast.execute.trace_sink import OnCall
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunNote
@@ -37,7 +37,7 @@ BATCH_BYTES = 16 << 20
 """Target size of a batch's result: twice as much may be in the driver, and in the cluster's store, for each worker."""
 _FULL = "give Ray's object store more memory (ray start --object-store-memory), or ask for fewer workers: -j"
 
-Told = Callable[["Workers"], None]
+OnWorkers = Callable[["Workers"], None]
 
 
 class Workers(NamedTuple):
@@ -61,13 +61,13 @@ class RayExecutor:
         order: WorkOrder,
         needs: WorkerNeeds,
         *,
-        listen: Told | None = None,
+        listen: OnWorkers | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
         """`mask` removes secrets from workers' messages."""
         self._ray = ray
         self._pool = WorkerPool(ray, order, needs, mask)
-        self._told = listen
+        self._on_workers = listen
         self._mask = mask
         self._under_way: dict[asyncio.Future[Any], Batch] = {}
         self._again: deque[Trial] = deque()
@@ -98,9 +98,9 @@ class RayExecutor:
     def ending(self) -> tuple[str, ...]:
         """Notes on workers that were rejected late, and on lost workers and replies."""
         if not self._lost and not self._repeated:
-            return self._pool.late
+            return self._pool.late_refusals
         what = f"{plural(self._lost, 'worker')} of the cluster lost" if self._lost else "replies of workers were lost"
-        return (*self._pool.late, f"{what}, {plural(self._repeated, 'trial')} run again")
+        return (*self._pool.late_refusals, f"{what}, {plural(self._repeated, 'trial')} run again")
 
     def one_at_a_time(self) -> None:
         self._single = True
@@ -119,12 +119,14 @@ class RayExecutor:
         keep = store or (lambda trial, observation: observation)
         try:
             while True:
-                self._hand_out(feed, started)
+                self._assign_batches(feed, started)
                 if not self._under_way and not self._again:
                     return
-                await self._news()
+                await self._wait_for_news()
                 # Everything that arrived is stored before any of it is judged, so an interrupt here loses nothing.
-                for trial, observation in [(trial, keep(trial, observation)) for trial, observation in self._arrived()]:
+                for trial, observation in [
+                    (trial, keep(trial, observation)) for trial, observation in self._collect_results()
+                ]:
                     if on_fault is not None:
                         for fault in observation.ledger:
                             on_fault(trial, fault)
@@ -136,42 +138,42 @@ class RayExecutor:
         await self._pool.close()
 
     # -- batches --------------------------------------------------------------------------------------
-    def _hand_out(self, feed: Iterator[Trial], started: OnStart | None) -> None:
+    def _assign_batches(self, feed: Iterator[Trial], started: OnStart | None) -> None:
         """Give a batch to every worker with room; none gets a second one while another has none."""
         deep, workers = (1, self._pool.workers[:1]) if self._single else (AHEAD, self._pool.workers)
         for ahead in range(1, deep + 1):
             for worker in workers:
                 if len(worker.batches) < ahead:
-                    self._give(worker, tuple(self._next(feed, worker, started)))
-        self._say()
+                    self._send_batch(worker, tuple(self._take_trials(feed, worker, started)))
+        self._report_workers()
 
-    def _give(self, worker: ClusterWorker, trials: tuple[Trial, ...]) -> None:
+    def _send_batch(self, worker: ClusterWorker, trials: tuple[Trial, ...]) -> None:
         if not trials:
             return
         try:
-            ref = worker.actor.run.remote(packed_trials(trials))
+            ref = worker.actor.run.remote(encode_trials(trials))
         except self._ray.exceptions.RayError as full:  # no room for what is sent: returning batches free some
             if not self._under_way:
                 raise HarnessError(
-                    f"the cluster accepts no work: {self._mask(said_by(full))}; {_FULL}", code="cluster-full"
+                    f"the cluster accepts no work: {self._mask(format_error(full))}; {_FULL}", code="cluster-full"
                 ) from full
             self._again.extend(trials)
             return
         batch = Batch(worker, trials, perf_counter())
         worker.batches.append(batch)
-        self._under_way[asyncio.ensure_future(answer(ref))] = batch
+        self._under_way[asyncio.ensure_future(await_result(ref))] = batch
 
-    def _next(self, feed: Iterator[Trial], worker: ClusterWorker, started: OnStart | None) -> Iterator[Trial]:
+    def _take_trials(self, feed: Iterator[Trial], worker: ClusterWorker, started: OnStart | None) -> Iterator[Trial]:
         """The trials of a worker's next batch; one whose worker was lost goes alone: it may have caused that."""
         if self._again:
             yield self._again.popleft()
             return
-        for trial in islice(feed, self._size(worker)):
+        for trial in islice(feed, self._choose_batch_size(worker)):
             if started is not None:
                 started(trial)
             yield trial
 
-    def _size(self, worker: ClusterWorker) -> int:
+    def _choose_batch_size(self, worker: ClusterWorker) -> int:
         """Trials in the next batch: a few at first, then as many as take half a second."""
         if self._single:
             return 1
@@ -180,51 +182,51 @@ class RayExecutor:
         fits = int(BATCH_BYTES / self._trial_bytes) if self._trial_bytes else MOST
         return max(worker.slots, min(MOST, fits, int(BATCH_S / self._trial_s)))
 
-    async def _news(self) -> None:
+    async def _wait_for_news(self) -> None:
         """Wait for a batch or a new worker. Without any worker the run cannot continue."""
         pool = self._pool
         waited = {*self._under_way, *pool.opening}
         if not waited:
-            raise pool.nobody()
+            raise pool.make_no_worker_error()
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if not pool.workers and not pool.opening:
-            raise pool.nobody()
+            raise pool.make_no_worker_error()
 
-    def _arrived(self) -> list[Observed]:
+    def _collect_results(self) -> list[Observed]:
         """The results of returned batches, in the order in which they were handed out."""
         observed: list[Observed] = []
         for future in [future for future in self._under_way if future.done()]:
             batch = self._under_way.pop(future, None)
             if batch is not None:  # otherwise it was lost with another batch of its worker
-                observed += self._take_back(future, batch)
+                observed += self._collect_batch(future, batch)
         return observed
 
-    def _take_back(self, future: asyncio.Future[Any], batch: Batch) -> list[Observed]:
+    def _collect_batch(self, future: asyncio.Future[Any], batch: Batch) -> list[Observed]:
         errors = self._ray.exceptions
         try:
             lines: list[bytes] | WorkerReport = future.result()
         except (errors.RayActorError, errors.NodeDiedError, errors.ObjectLostError, errors.OutOfMemoryError) as gone:
-            return self._bury(batch.worker, gone)
+            return self._handle_lost_worker(batch.worker, gone)
         except errors.RayError as broken:
             batch.worker.batches.remove(batch)
-            return self._once_more(batch.trials, f"{TRIES} times the reply of a worker was lost", broken)
+            return self._retry_trials(batch.trials, f"{TRIES} times the reply of a worker was lost", broken)
         batch.worker.batches.remove(batch)
         if isinstance(lines, WorkerReport):
             raise AgentUnavailable(
                 lines.refused, code=lines.code, hint=lines.hint, body=lines.body, config=lines.config
             )
-        self._learn(batch, sum(map(len, lines)))
+        self._update_costs(batch, sum(map(len, lines)))
         by_id = {trial.id: trial for trial in batch.trials}
         return [(by_id[observation.trial], observation) for observation in map(read_observation, lines)]
 
-    def _learn(self, batch: Batch, size: int) -> None:
+    def _update_costs(self, batch: Batch, size: int) -> None:
         """Learn the cost of trials, to size the next batches."""
         many = len(batch.trials)
         took = (perf_counter() - batch.begun) / AHEAD / many
         self._trial_s = took if not self._trial_s else 0.7 * self._trial_s + 0.3 * took
         self._trial_bytes = max(size / many, 0.7 * self._trial_bytes + 0.3 * size / many)
 
-    def _once_more(self, trials: Sequence[Trial], how: str, why: Exception) -> list[Observed]:
+    def _retry_trials(self, trials: Sequence[Trial], how: str, why: Exception) -> list[Observed]:
         """Repeat the trials one by one, so that neither a bad one nor the total size affects the others.
 
         Returns those that were repeated often enough.
@@ -233,31 +235,31 @@ class RayExecutor:
         for trial in trials:
             self._deaths[trial.id] += 1
             if self._deaths[trial.id] >= TRIES:
-                given_up.append((trial, _broke(trial, f"{how}: {self._mask(said_by(why))}")))
+                given_up.append((trial, _make_error(trial, f"{how}: {self._mask(format_error(why))}")))
             else:
                 self._again.append(trial)
                 self._repeated += 1
         return given_up
 
-    def _bury(self, worker: ClusterWorker, gone: Exception) -> list[Observed]:
+    def _handle_lost_worker(self, worker: ClusterWorker, gone: Exception) -> list[Observed]:
         """Handle a lost worker: its running trials are repeated one by one, and so is what it had not begun."""
         for future in [future for future, batch in self._under_way.items() if batch.worker is worker]:
             del self._under_way[future]
-            future.add_done_callback(_unheard)
+            future.add_done_callback(_mark_handled)
         at_work, *waiting = worker.batches
         worker.batches.clear()
         self._lost += 1
         self._pool.end(worker)
         self._pool.open_another()
-        given_up = self._once_more(at_work.trials, f"{TRIES} workers died with this trial", gone)
+        given_up = self._retry_trials(at_work.trials, f"{TRIES} workers died with this trial", gone)
         self._again.extend(trial for batch in waiting for trial in batch.trials)
-        self._say()
+        self._report_workers()
         return given_up
 
     async def _stop(self, keep: Store) -> None:
         """Store what has arrived, and end the working workers: no trial continues after the run."""
         try:
-            for trial, observation in self._arrived():
+            for trial, observation in self._collect_results():
                 keep(trial, observation)
         finally:
             for future in self._under_way:
@@ -268,17 +270,17 @@ class RayExecutor:
             self._again.clear()
             await asyncio.gather(*map(self._pool.stop, at_work))
 
-    def _say(self) -> None:
-        if self._told is not None:
+    def _report_workers(self) -> None:
+        if self._on_workers is not None:
             in_flight = sum(len(batch.trials) for batch in self._under_way.values())
-            self._told(Workers(len(self._pool.workers), in_flight, self._lost, self._repeated))
+            self._on_workers(Workers(len(self._pool.workers), in_flight, self._lost, self._repeated))
 
 
-def _unheard(future: asyncio.Future[Any]) -> None:
+def _mark_handled(future: asyncio.Future[Any]) -> None:
     """Mark the result of a lost batch as handled."""
     if not future.cancelled():
         future.exception()
 
 
-def _broke(trial: Trial, why: str) -> Observation:
+def _make_error(trial: Trial, why: str) -> Observation:
     return Observation(trial.id, error=why, error_code="worker-unusable")

@@ -61,17 +61,17 @@ class WorkerReport(Struct, frozen=True):
     """The spec or its agent is the cause, not this machine: no other worker would do better."""
 
 
-def here() -> str:
+def get_python_version() -> str:
     """This interpreter's minor version."""
     return ".".join(platform.python_version_tuple()[:2])
 
 
-def masked_digests(values: Iterable[str], salt: str) -> tuple[str, ...]:
+def hash_secrets(values: Iterable[str], salt: str) -> tuple[str, ...]:
     """Digests of secret values, with which two machines can compare secrets without revealing them."""
     return tuple(sorted({hashlib.blake2b(f"{salt}:{value}".encode(), digest_size=16).hexdigest() for value in values}))
 
 
-def packed_trials(trials: Iterable[Trial]) -> list[bytes]:
+def encode_trials(trials: Iterable[Trial]) -> list[bytes]:
     return [encode(trial) for trial in trials]
 
 
@@ -79,7 +79,7 @@ def read_trials(lines: Iterable[bytes]) -> list[Trial]:
     return [_trials.decode(line) for line in lines]
 
 
-def packed(observation: Observation) -> bytes:
+def encode_observation(observation: Observation) -> bytes:
     """The observation as it is sent: complete, with its trace and audit log."""
     try:
         return encode(observation)
@@ -91,7 +91,7 @@ def read_observation(line: bytes) -> Observation:
     return _observations.decode(line)
 
 
-def environment(order: WorkOrder, own: Mapping[str, str]) -> dict[str, Any]:
+def build_environment(order: WorkOrder, own: Mapping[str, str]) -> dict[str, Any]:
     """The variables of a worker's trials: its own, as the driver has them, without the cluster's additions."""
     inherited = own.items() if order.variables is None else ((n, own[n]) for n in order.variables if n in own)
     return {name: value for name, value in inherited if not name.startswith("RAY_")} | dict(order.sent)

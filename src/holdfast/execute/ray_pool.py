@@ -37,7 +37,7 @@ class WorkerNeeds(Struct, frozen=True):
     gpus: float = 0.0
     labels: tuple[str, ...] = ()
 
-    def options(self) -> dict[str, Any]:
+    def to_ray_options(self) -> dict[str, Any]:
         resources: dict[str, Any] = {"num_cpus": self.cpus, "resources": dict.fromkeys(self.labels, 0.001)}
         if self.memory is not None:
             resources["memory"] = self.memory
@@ -45,12 +45,12 @@ class WorkerNeeds(Struct, frozen=True):
             resources["num_gpus"] = self.gpus
         return resources
 
-    def fit(self, there: Mapping[str, float]) -> bool:
+    def can_fit(self, there: Mapping[str, float]) -> bool:
         """Whether a machine, or a cluster, has this much in total."""
         required = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
         return all(there.get(name, 0.0) >= amount for name, amount in required.items())
 
-    def words(self) -> str:
+    def describe(self) -> str:
         more = [f"{self.memory >> 20} MB"] if self.memory is not None else []
         more += [f"{self.gpus:g} gpu"] if self.gpus else []
         return ", ".join([f"{self.cpus:g} cpu", *more, *self.labels])
@@ -83,7 +83,7 @@ class WorkerPool:
         self._first = (order.version, order.python)
         self._needs = needs
         self._mask = mask
-        self._actor = _actor_class(ray)
+        self._actor = _make_actor_class(ray)
         self._barred: set[str] = set()
         """Nodes that cannot run the worker."""
         self._elsewhere = 0
@@ -98,7 +98,7 @@ class WorkerPool:
 
     async def open(self, workers: int) -> None:
         """Open this many workers, or as many as the cluster has room for; raises if none can work."""
-        self._elsewhere = workers * max(0, len(self._other_nodes()) - 1)
+        self._elsewhere = workers * max(0, len(self._list_other_nodes()) - 1)
         for _ in range(workers):
             self.open_another()
         await self._await_opening(OPEN_S, lambda: bool(self.workers))
@@ -106,7 +106,7 @@ class WorkerPool:
             await self._await_opening(_ROOM_S, lambda: False)  # those that wait for room may come later
         self._refused_at_first = len(self.refused)
         if not self.workers:
-            raise self.nobody()
+            raise self.make_no_worker_error()
 
     async def _await_opening(self, seconds: float, enough: Callable[[], bool]) -> None:
         """Wait until no worker is opening any more, until there are enough, or until the time is over."""
@@ -115,22 +115,22 @@ class WorkerPool:
             await asyncio.wait(self.opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
 
     def open_another(self) -> None:
-        task = asyncio.create_task(self._open_one())
+        task = asyncio.create_task(self._open_worker())
         self.opening.add(task)
         task.add_done_callback(self.opening.discard)
 
-    async def _open_one(self) -> None:
+    async def _open_worker(self) -> None:
         try:
-            actor = self._actor.options(**self._placed()).remote()
+            actor = self._actor.options(**self._build_options()).remote()
             opened = actor.open.remote(*self._first, self._order)
         except self._ray.exceptions.RayError as broken:  # no room for the order itself
-            self._refuse(WorkerReport(_UNNAMED, refused=said_by(broken)))
+            self._refuse(WorkerReport(_UNNAMED, refused=format_error(broken)))
             return
         try:
             async with asyncio.timeout(OPEN_S):
-                report: WorkerReport = await answer(opened)
+                report: WorkerReport = await await_result(opened)
         except self._ray.exceptions.RayError as broken:
-            self._refuse(WorkerReport(_UNNAMED, refused=said_by(broken)))
+            self._refuse(WorkerReport(_UNNAMED, refused=format_error(broken)))
             return
         except TimeoutError:  # no room, or a site that does not open: the run continues without it
             self._ray.kill(actor)
@@ -147,8 +147,8 @@ class WorkerPool:
         )
         self.workers.append(ClusterWorker(actor, report.machine, report.slots))
 
-    def _placed(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"max_restarts": 0, "scheduling_strategy": "SPREAD", **self._needs.options()}
+    def _build_options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"max_restarts": 0, "scheduling_strategy": "SPREAD", **self._needs.to_ray_options()}
         if self._barred:
             options["label_selector"] = {_NODE: f"!in({','.join(sorted(self._barred))})"}
         return options
@@ -161,16 +161,16 @@ class WorkerPool:
         self.refused.setdefault((masked.machine, masked.refused), masked)
         if report.node:
             self._barred.add(report.node)
-        if not report.config and self._elsewhere > 0 and self._other_nodes():
+        if not report.config and self._elsewhere > 0 and self._list_other_nodes():
             self._elsewhere -= 1
             self.open_another()
 
-    def _other_nodes(self) -> list[str]:
+    def _list_other_nodes(self) -> list[str]:
         """Other machines that have the required resources, as far as known."""
         alive = (node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._barred)
-        return [node["NodeID"] for node in alive if self._needs.fit(node["Resources"])]
+        return [node["NodeID"] for node in alive if self._needs.can_fit(node["Resources"])]
 
-    def nobody(self) -> Exception:
+    def make_no_worker_error(self) -> Exception:
         """Why there is no worker."""
         for report in self.refused.values():
             if report.config:
@@ -182,8 +182,8 @@ class WorkerPool:
             )
         there = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
         has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
-        needs, hint = self._needs.words(), f"it has {has or 'nothing'}; add machines, or ask for less in resources"
-        if self._needs.fit(there):
+        needs, hint = self._needs.describe(), f"it has {has or 'nothing'}; add machines, or ask for less in resources"
+        if self._needs.can_fit(there):
             what = f"no worker with {needs} was there after {OPEN_S:g} s: the cluster is busy, or cannot start it"
             return UserError(what, code="cluster-full", hint=f"{hint}; `ray status` shows its state")
         return UserError(f"the cluster has no room for a worker that needs {needs}", code="cluster-full", hint=hint)
@@ -192,16 +192,16 @@ class WorkerPool:
     def notes(self) -> tuple[RunNote, ...]:
         machines = len({worker.machine for worker in self.workers})
         where = f"ran on Ray: {plural(len(self.workers), 'worker')} on {plural(machines, 'machine')}"
-        refused = self._refusals()[: self._refused_at_first]
+        refused = self._format_refusals()[: self._refused_at_first]
         return (*self._site_notes, *(RunNote("cluster", text) for text in (where, *refused)))
 
-    def _refusals(self) -> tuple[str, ...]:
+    def _format_refusals(self) -> tuple[str, ...]:
         return tuple(f"no worker on {report.machine}: {report.refused}" for report in self.refused.values())
 
     @property
-    def late(self) -> tuple[str, ...]:
+    def late_refusals(self) -> tuple[str, ...]:
         """Rejections that came after the pool was open."""
-        return self._refusals()[self._refused_at_first :]
+        return self._format_refusals()[self._refused_at_first :]
 
     def end(self, worker: ClusterWorker) -> None:
         """Kill the worker, whatever it is doing."""
@@ -213,7 +213,7 @@ class WorkerPool:
         self.end(worker)
         with suppress(TimeoutError, self._ray.exceptions.RayError):  # a dead actor answers this way
             async with asyncio.timeout(10.0):
-                await answer(worker.actor.close.remote())
+                await await_result(worker.actor.close.remote())
 
     async def close(self) -> None:
         for task in list(self.opening):
@@ -224,22 +224,22 @@ class WorkerPool:
     async def _close(self, worker: ClusterWorker) -> None:
         with suppress(TimeoutError, self._ray.exceptions.RayError):  # it is killed anyway
             async with asyncio.timeout(10.0):
-                await answer(worker.actor.close.remote())
+                await await_result(worker.actor.close.remote())
         self._ray.kill(worker.actor)
 
 
-async def answer(ref: Any) -> Any:
+async def await_result(ref: Any) -> Any:
     """The return value of a worker's method."""
     return await asyncio.wrap_future(ref.future())
 
 
-def _actor_class(ray: Any) -> Any:
+def _make_actor_class(ray: Any) -> Any:
     from holdfast.execute.ray_worker import TrialWorker
 
     return ray.remote(TrialWorker)
 
 
-def said_by(broken: BaseException) -> str:
+def format_error(broken: BaseException) -> str:
     """The error on one line: Ray's exception text is a traceback, and its last line is the exception."""
     cause = getattr(broken, "cause", None)
     lines = [line.strip() for line in str(cause or broken).splitlines() if line.strip()]

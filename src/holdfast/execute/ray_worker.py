@@ -19,10 +19,10 @@ from holdfast.execute.options import ASKED, WorldOptions
 from holdfast.execute.ray_order import (
     WorkerReport,
     WorkOrder,
-    environment,
-    here,
-    masked_digests,
-    packed,
+    build_environment,
+    encode_observation,
+    get_python_version,
+    hash_secrets,
     read_trials,
 )
 from holdfast.model.spec import Spec
@@ -46,13 +46,13 @@ class TrialWorker:
 
         The order is pickled separately, because another version of Holdfast could not read it.
         """
-        report = WorkerReport(socket.gethostname(), _node())
+        report = WorkerReport(socket.gethostname(), _get_node_id())
         try:
             _check_versions(version, python)
             sweep()  # files that a killed worker left on this machine
-            self._executor = self._runner.run(_opened(pickle.loads(order)))  # noqa: S301  # the driver's own
+            self._executor = self._runner.run(_open_executor(pickle.loads(order)))  # noqa: S301  # the driver's own
         except HoldfastError as broken:
-            return _refusal(report, broken)
+            return _make_refusal(report, broken)
         return replace(report, slots=self._executor.concurrency, notes=self._executor.notes)
 
     def run(self, batch: list[bytes]) -> list[bytes] | WorkerReport:
@@ -62,9 +62,9 @@ class TrialWorker:
         """
         assert self._executor is not None, "opened before it runs"
         try:
-            return self._runner.run(_observed(self._executor, batch))
+            return self._runner.run(_run_batch(self._executor, batch))
         except AgentUnavailable as gone:
-            return _refusal(WorkerReport(socket.gethostname()), gone)
+            return _make_refusal(WorkerReport(socket.gethostname()), gone)
 
     def close(self) -> None:
         if self._executor is not None:
@@ -72,38 +72,38 @@ class TrialWorker:
         self._runner.close()
 
 
-async def _observed(executor: LocalExecutor, batch: list[bytes]) -> list[bytes]:
-    return [packed(observation) async for _, observation in executor.execute(read_trials(batch))]
+async def _run_batch(executor: LocalExecutor, batch: list[bytes]) -> list[bytes]:
+    return [encode_observation(observation) async for _, observation in executor.execute(read_trials(batch))]
 
 
-def _refusal(report: WorkerReport, broken: HoldfastError) -> WorkerReport:
+def _make_refusal(report: WorkerReport, broken: HoldfastError) -> WorkerReport:
     hint = broken.hint if isinstance(broken, UserError) else ""
     if isinstance(broken, AgentUnavailable):
         report = replace(report, body=broken.body, config=broken.config)
     return replace(report, refused=str(broken), code=broken.code, hint=hint)
 
 
-def _node() -> str:
+def _get_node_id() -> str:
     """This machine's id in the cluster; empty outside of one."""
     ray = sys.modules.get("ray")
     return ray.get_runtime_context().get_node_id() if ray is not None and ray.is_initialized() else ""
 
 
 def _check_versions(version: str, python: str) -> None:
-    if version != __version__ or python != here():
+    if version != __version__ or python != get_python_version():
         raise UserError(
-            f"it has Holdfast {__version__} on Python {here()}; "
+            f"it has Holdfast {__version__} on Python {get_python_version()}; "
             f"the run was started by Holdfast {version} on Python {python}",
             code="worker-differs",
             hint="install the same on every machine of the cluster",
         )
 
 
-async def _opened(order: WorkOrder) -> LocalExecutor:
+async def _open_executor(order: WorkOrder) -> LocalExecutor:
     root = Path(order.root or os.getcwd())
     spec: Spec = replace(pickle.loads(order.spec), path=str(root / order.spec_name))  # noqa: S301  # the driver's own
-    environ = environment(order, os.environ)
-    secrets = _world_secrets(spec, order, environ, root)
+    environ = build_environment(order, os.environ)
+    secrets = _resolve_world_secrets(spec, order, environ, root)
     _check_secrets(spec, order, environ, secrets)
     sys.path[:] = [place for place in sys.path if place != os.getcwd()]  # an agent imports only from its own folder
     os.environ.update(order.sent)  # an inline agent reads them there
@@ -122,7 +122,7 @@ async def _opened(order: WorkOrder) -> LocalExecutor:
     return LocalExecutor(site)
 
 
-def _world_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], root: Path) -> dict[str, str]:
+def _resolve_world_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], root: Path) -> dict[str, str]:
     if spec.world is None or not spec.world.secrets:
         return {}
     from holdfast.secrets.values import resolve_secrets
@@ -132,7 +132,7 @@ def _world_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], roo
 
 def _check_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], secrets: Mapping[str, str]) -> None:
     """Reject a value that the driver does not know, because it could not mask it."""
-    own = masked_digests((*secret_values(spec, environ), *secrets.values()), order.salt)
+    own = hash_secrets((*secret_values(spec, environ), *secrets.values()), order.salt)
     if not set(own) <= set(order.secrets):
         raise UserError(
             "a secret has a different value there than on the machine that started the run, so it could not be masked",

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.execute.agent_section import resolve_agent
-from holdfast.execute.boxed_site import filling
+from holdfast.execute.boxed_site import make_fill
 from holdfast.execute.context import LiveContext
 from holdfast.execute.options import ASKED
-from holdfast.execute.plane_needs import plane_settings
+from holdfast.execute.plane_needs import build_plane_settings
 from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial
@@ -57,7 +57,7 @@ async def revisit(
     for note in kept_world.notes:
         tell(note)
     context = LiveContext(replace(past.trial, scenario=CALM))
-    async with _worlds(folder, kept_world, past, environ, tell) as worlds, worlds.open(context) as world:
+    async with _open_worlds(folder, kept_world, past, environ, tell) as worlds, worlds.open(context) as world:
         with world.planes.serve_trial(context):
             return await visit(world.sandbox, {**kept_world.environ, **world.environ}, command)
 
@@ -71,20 +71,20 @@ def _end_on_signals() -> None:
 
 
 @asynccontextmanager
-async def _worlds(
+async def _open_worlds(
     folder: Path, kept_world: KeptWorld, past: StoredTrial, environ: Mapping[str, str], tell: TellText
 ) -> AsyncIterator[WorldFactory]:
     """Worlds that open the kept one."""
     spec = replace(past.spec, scenarios=())
-    agent = _agent(past, environ, tell)
+    agent = _resolve_section(past, environ, tell)
     written = spec.world or WorldSpec()
     there: list[ServiceSpec] = []
-    world = _emptied(folder, _filled(written, past, environ, tell), past.secrets)
+    world = _use_kept_workspace(folder, _fill_world(written, past, environ, tell), past.secrets)
     settings = WorldSettings(
         fill=lambda trial: replace(world, services=tuple(there)),
         root=Path(kept_world.spec),
         secrets=past.secrets,
-        visible={**_visible(kept_world), INSIDE: folder.resolve()},
+        visible={**_list_visible(kept_world), INSIDE: folder.resolve()},
         links=kept_world.links,
         home=home if (home := folder.resolve() / HOME).is_dir() else None,
         environ={"PATH": kept_world.environ["PATH"]} if "PATH" in kept_world.environ else {},
@@ -92,7 +92,7 @@ async def _worlds(
     )
     async with AsyncExitStack() as opened:
         root = Path(kept_world.spec)
-        planes = plane_settings(replace(spec, world=world), agent, root, environ, ASKED, web=True)
+        planes = build_plane_settings(replace(spec, world=world), agent, root, environ, ASKED, web=True)
         site_planes = SitePlanes(planes)
         opened.push_async_callback(site_planes.close)
         place = scratch.make("look")
@@ -106,7 +106,7 @@ async def _worlds(
         yield WorldFactory(shared)
 
 
-def _agent(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> AgentSpec:
+def _resolve_section(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> AgentSpec:
     """The agent's section, with its variables and the route to its models."""
     try:
         return replace(resolve_agent(past.spec.agent, environ, past.trial.params, past.secrets), mcp_config=None)
@@ -115,12 +115,12 @@ def _agent(past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> Age
         return AgentSpec("command")
 
 
-def _filled(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> WorldSpec:
+def _fill_world(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], tell: TellText) -> WorldSpec:
     """The world with its references resolved; entries with missing references are left out."""
 
     def fill(part: WorldSpec) -> WorldSpec | None:
         try:
-            return filling(part, environ, past.secrets)(past.trial)
+            return make_fill(part, environ, past.secrets)(past.trial)
         except UserError as refused:
             named = [service.name for service in part.services] or [*part.setup.env]
             tell(f"{', '.join(named) or 'the network'} is not there: {refused}")
@@ -139,18 +139,18 @@ def _filled(written: WorldSpec, past: StoredTrial, environ: Mapping[str, str], t
     )
 
 
-def _emptied(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> WorldSpec:
+def _use_kept_workspace(folder: Path, world: WorldSpec, secrets: Mapping[str, str]) -> WorldSpec:
     """The world on the kept workspace; a file that held only a secret gets it back."""
     workspace = folder.resolve() / "workspace"
     there = (Fixture("directory", source=str(workspace)),) if workspace.is_dir() else ()
 
-    def again(secret: Secret) -> Secret:
+    def restore_secret(secret: Secret) -> Secret:
         path = workspace / (secret.file or "")
         masked = secret.file and path.is_file() and path.read_bytes() == MASK
         return secret if masked else replace(secret, file=None)
 
-    return replace(world, fixtures=there, secrets=tuple(map(again, world.secrets)))
+    return replace(world, fixtures=there, secrets=tuple(map(restore_secret, world.secrets)))
 
 
-def _visible(world: KeptWorld) -> dict[str, Path]:
+def _list_visible(world: KeptWorld) -> dict[str, Path]:
     return {inside: Path(path) for inside, path in world.visible.items() if Path(path).exists()}

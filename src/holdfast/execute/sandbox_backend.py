@@ -22,26 +22,26 @@ OWN = Path(sys.executable).parent
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def interpreter() -> dict[str, Path]:
+def list_interpreter_paths() -> dict[str, Path]:
     """This Python and Holdfast itself, for Python agents and MCP relays; nothing of the user's."""
     packages = [*python_site.getsitepackages(), str(Path(plugins.__file__).parents[1])]
     return present([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
 
 
-def usual_environ(folders: Sequence[str] = ()) -> dict[str, str]:
+def build_environ(folders: Sequence[str] = ()) -> dict[str, str]:
     """The variables of every program in a world; `folders` come first in its search path."""
     usual = [str(OWN), *PATH.split(":")]
     return {"PATH": ":".join([*[folder for folder in folders if folder not in usual], *usual])}
 
 
-def program_search(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> ProgramSearch:
+def make_program_search(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> ProgramSearch:
     """Where programs of an agent's section are looked for on this machine."""
     setup = {} if spec.world is None else spec.world.setup.env
-    others = () if spec.world is None else tuple(dict.fromkeys(_other_programs(spec)))
+    others = () if spec.world is None else tuple(dict.fromkeys(_list_other_programs(spec)))
     return search_of(environ, root, OWN, {**setup, **agent.env}.get("PATH"), others)
 
 
-def _other_programs(spec: Spec) -> Iterator[str]:
+def _list_other_programs(spec: Spec) -> Iterator[str]:
     """The programs that the setup and the checks of a spec run."""
     assert spec.world is not None
     for command in spec.world.setup.commands:
@@ -67,7 +67,7 @@ def find_backend(name: str) -> type[SandboxBackend]:
     return plugin
 
 
-def sandbox_note(backend: SandboxBackend) -> RunNote:
+def make_sandbox_note(backend: SandboxBackend) -> RunNote:
     """How many sandbox features are enforced here, and which are not."""
     missing: dict[str, list[str]] = {}
     for one in backend.isolation:

@@ -54,14 +54,14 @@ class SimulatedUsers:
         if user.lines is not None:
             return ScriptedUser(user, user.lines)
         if user.script:
-            return ScriptedUser(user, self._script(user.script))
+            return ScriptedUser(user, self._load_script(user.script))
         if self._ask is None:
             raise HarnessError(
                 f"the model {user.model}, which plays the user, cannot be asked here", code="user-failed"
             )
         return ModelUser(user, self._ask, self._mask)
 
-    def _script(self, name: str) -> UserScript:
+    def _load_script(self, name: str) -> UserScript:
         if name not in self._scripts:
             try:
                 self._scripts[name] = read_script(self._root / name, label=name)
@@ -77,21 +77,21 @@ class ScriptedUser:
 
     def __init__(self, user: SimulatedUser, script: UserScript) -> None:
         self._user = user
-        self._script = script
-        self._said = 0
+        self._load_script = script
+        self._used = 0
         """How many of its texts it has used."""
 
     async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
         if len(turns) == len(task.turns):  # a conversation that starts over
-            self._said = 0
+            self._used = 0
         answer = turns[-1].text or ""
-        if _stops(self._user, answer):
+        if _is_stop(self._user, answer):
             return None
-        for rule in self._script.rules:
-            if _matches(rule.when, answer):
+        for rule in self._load_script.rules:
+            if _is_match(rule.when, answer):
                 return rule.say
-        self._said += 1
-        return self._script.texts[self._said - 1] if self._said <= len(self._script.texts) else None
+        self._used += 1
+        return self._load_script.texts[self._used - 1] if self._used <= len(self._load_script.texts) else None
 
 
 class ModelUser:
@@ -101,24 +101,24 @@ class ModelUser:
         self._user = user
         self._ask = ask
         self._mask = mask
-        self._said: list[str] = []
+        self._messages: list[str] = []
 
     async def reply(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        if _stops(self._user, turns[-1].text or ""):
+        if _is_stop(self._user, turns[-1].text or ""):
             return None
         if len(turns) == len(task.turns):  # a conversation that starts over
-            self._said.clear()
-        text = await self._next(task, turns)
-        if END in text or _stops(self._user, text):
+            self._messages.clear()
+        text = await self._ask_model(task, turns)
+        if END in text or _is_stop(self._user, text):
             return None
-        self._said.append(text)
+        self._messages.append(text)
         return text
 
-    async def _next(self, task: Task, turns: Sequence[Turn]) -> str:
-        conversation = transcript(task, (*task.turns, *self._said), turns)
+    async def _ask_model(self, task: Task, turns: Sequence[Turn]) -> str:
+        conversation = format_transcript(task, (*task.turns, *self._messages), turns)
         system, prompt = _SYSTEM.format(goal=self._user.goal), self._mask(conversation)
         try:
-            advice = await self._ask(self._user.model, system, prompt, temperature=None, vote=0, fits=_says_something)
+            advice = await self._ask(self._user.model, system, prompt, temperature=None, vote=0, fits=_has_text)
         except HarnessError as failed:
             raise HarnessError(
                 f"the simulated user could not continue after turn {len(turns)}: {failed}", code="user-failed"
@@ -132,7 +132,7 @@ class ModelUser:
         return text
 
 
-def transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn]) -> str:
+def format_transcript(task: Task, questions: Sequence[str], turns: Sequence[Turn]) -> str:
     """The conversation so far for the user's model: the user's own words, not those of an attack."""
     before = () if task.context is UNSET else task.context
     lines = [f"{_SPEAKERS[one.role]}: {_shorten(one.content)}" for one in before if one.role != "system"]
@@ -145,15 +145,15 @@ def _shorten(text: str) -> str:
     return text if len(text) <= TEXT_SHOWN else f"{text[:TEXT_SHOWN]} … ({len(text) - TEXT_SHOWN} more characters)"
 
 
-def _says_something(text: str) -> bool:
+def _has_text(text: str) -> bool:
     return bool(text.strip())
 
 
-def _stops(user: SimulatedUser, text: str) -> bool:
-    return bool(user.stop) and _matches(user.stop, text)
+def _is_stop(user: SimulatedUser, text: str) -> bool:
+    return bool(user.stop) and _is_match(user.stop, text)
 
 
-def _matches(pattern: str, text: str) -> bool:
+def _is_match(pattern: str, text: str) -> bool:
     try:
         return answer_pattern(pattern).matches(text)
     except UpstreamDown as slow:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.execute.targets import awaits_tools
+from holdfast.execute.targets import needs_tool_check
 from holdfast.execute.worlds import BareWorlds, Worlds
 from holdfast.model.codec import canonical
 from holdfast.model.run_warning import RunNote
@@ -42,7 +42,7 @@ class Site:
         self.spec = spec
         self.targets = targets
         """Tools and model functions that faults can hit."""
-        self.awaits_tools = awaits_tools(spec, targets)
+        self.awaits_tools = needs_tool_check(spec, targets)
         """The next calm trial decides whether tool faults can be met at all."""
         self.agent = agent
         self.worlds: Worlds = worlds or BareWorlds(Machine(Path(spec.path).parent, {}))
@@ -64,11 +64,11 @@ class Site:
         """Trials with these parameters run on that site, because the agent's section refers to them."""
         self._by_params[canonical(params)] = site
 
-    def of(self, trial: Trial) -> Site:
+    def find_site(self, trial: Trial) -> Site:
         """The site of the trial."""
         return self._by_params[canonical(trial.params)] if self._by_params else self
 
-    def task(self, trial: Trial) -> Task:
+    def fill_task(self, trial: Trial) -> Task:
         """The task with `{{ params.x }}` filled in; the trial keeps what was written."""
         task = trial.task
         turns = tuple([interpolate(turn, trial.params) for turn in task.turns])
@@ -77,7 +77,7 @@ class Site:
             return replace(task, turns=turns, user=user)
         return task if turns == task.turns else replace(task, turns=turns)
 
-    def updated(self) -> tuple[str, ...]:
+    def list_changed_programs(self) -> tuple[str, ...]:
         """Programs of the agent that changed since it was opened."""
         sites = {id(site): site for site in (self, *self._by_params.values())}.values()
         return tuple(dict.fromkeys(path for one in sites if one.programs for path in one.programs.changed()))

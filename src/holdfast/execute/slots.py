@@ -10,7 +10,7 @@ RUNNING_SERVER = 10
 """Parallel trials of an agent that is already running, unless the user says otherwise."""
 
 
-def slots(spec: Spec, requested: int | None) -> int:
+def count_slots(spec: Spec, requested: int | None) -> int:
     """The number of parallel trials: as requested, else `advanced.concurrency`, else by the kind of agent."""
     agent = spec.agent
     if agent.runs_alone:

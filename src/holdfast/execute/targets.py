@@ -29,59 +29,59 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wi
     problems = []
     for scenario in spec.scenarios:
         for injection in scenario.injections:
-            if on_wire and _may_be_met(spec, injection, llm):
+            if on_wire and _can_be_met(spec, injection, llm):
                 continue
             have = {"tool": tools, "llm": llm}.get(injection.plane)
             if injection.plane == "context" and injection.target != "input":
                 have = tools
             if have is None or any(fnmatchcase(name, injection.target) for name in have):
                 continue
-            problems.append(_unmet(scenario, injection, have))
+            problems.append(_describe_unmet(scenario, injection, have))
     if problems:
         raise SpecError(spec.path, problems, source=source_of(spec))
 
 
-def awaits_tools(spec: Spec, targets: Sequence[str]) -> bool:
+def needs_tool_check(spec: Spec, targets: Sequence[str]) -> bool:
     """Whether tool faults depend on the tools that a Python agent offers in its model calls: it declares no tools, by
     its source and its `targets`. A profile's faults that the agent cannot meet are left out and named.
     """
     if not spec.tools_on_wire or targets or spec.agent.mcp_config is not None:
         return False
-    return any(map(_named_fault, spec.scenarios))
+    return any(map(_find_tool_fault, spec.scenarios))
 
 
-def check_tools_seen(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable[str]) -> None:
+def check_tools_offered(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable[str]) -> None:
     """Reject tool faults once a calm trial has shown that the agent offers its model no tools.
 
     `calls` show models in formats that Holdfast cannot read: what the agent offers those is unknown.
     """
     if any(event.offers_tools or event.plane in _OF_TOOLS for event in trace):
         return
-    faults = [(scenario, fault) for scenario in spec.scenarios if (fault := _named_fault(scenario)) is not None]
+    faults = [(scenario, fault) for scenario in spec.scenarios if (fault := _find_tool_fault(scenario)) is not None]
     unread = unread_models(calls)
     why = f"{_UNREAD}: {', '.join(unread)}" if unread else _UNSEEN
-    problems = [_problem(scenario, fault, why, _DECLARE, "no-tools-seen") for scenario, fault in faults]
+    problems = [_make_problem(scenario, fault, why, _DECLARE, "no-tools-seen") for scenario, fault in faults]
     raise SpecError(spec.path, problems, source=source_of(spec))
 
 
-def _named_fault(scenario: Scenario) -> Injection | None:
+def _find_tool_fault(scenario: Scenario) -> Injection | None:
     """The first fault of the scenario's own that names a tool."""
     own = scenario.injections if scenario.profile is None else ()
     return next((one for one in own if one.plane == "tool" and one.match_url is None), None)
 
 
-def _problem(scenario: Scenario, injection: Injection, message: str, hint: str, code: str) -> Problem:
+def _make_problem(scenario: Scenario, injection: Injection, message: str, hint: str, code: str) -> Problem:
     line, column = (injection.position.line, injection.position.column) if injection.position else (0, 0)
     return Problem(message, f"chaos_matrix[{scenario.name}]", line, column, hint=hint, code=code)
 
 
-def _may_be_met(spec: Spec, injection: Injection, llm: Sequence[str]) -> bool:
+def _can_be_met(spec: Spec, injection: Injection, llm: Sequence[str]) -> bool:
     if injection.plane == "llm":
         return not llm
     return injection.match_url is not None or spec.agent.mcp_config is not None or spec.tools_on_wire
 
 
-def _unmet(scenario: Scenario, injection: Injection, have: Sequence[str]) -> Problem:
+def _describe_unmet(scenario: Scenario, injection: Injection, have: Sequence[str]) -> Problem:
     from difflib import get_close_matches
 
     plane, target = injection.plane, injection.target
@@ -89,8 +89,8 @@ def _unmet(scenario: Scenario, injection: Injection, have: Sequence[str]) -> Pro
         way = "agent.llm: [module:function]" if plane == "llm" else "agent.tools, agent.tool_registry or @holdfast.tool"
         what = "model functions" if plane == "llm" else "tools"
         message = f"{plane} faults need {what}, and this agent declares none"
-        return _problem(scenario, injection, message, f"name them by {way}", "no-targets")
+        return _make_problem(scenario, injection, message, f"name them by {way}", "no-targets")
     near = get_close_matches(target, have, 1)
     hint = (f"did you mean {near[0]}? " if near else "") + f"It has: {', '.join(have)}"
     message = f"no {plane} of this agent is called {target!r}"
-    return _problem(scenario, injection, message, hint, "unknown-tool")
+    return _make_problem(scenario, injection, message, hint, "unknown-tool")

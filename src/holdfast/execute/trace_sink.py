@@ -89,18 +89,18 @@ class LiveSink:
         return self._meter is not None
 
     def add(self, event: TraceEvent) -> None:
-        if self.closed or (event.error_type == REFUSED and self.refused.known(event, self.trace)):
+        if self.closed or (event.error_type == REFUSED and self.refused.merge_repeat(event, self.trace)):
             return
         if self._meter is not None and not self.limit:
-            self.limit = self._meter.passed(event, [*self.trace, event])
+            self.limit = self._meter.find_exceeded_limit(event, [*self.trace, event])
             if self.limit and self.on_limit is not None:
                 self.on_limit()
         if len(self.trace) >= EVENTS_KEPT:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
             return
-        event = self.storable(self.within_limit(_short(event)))
+        event = self.make_storable(self.limit_reply(_shorten_target(event)))
         if self._held:
-            event = self._released(event)
+            event = self._mark_unsent(event)
         self.trace.append(event)
         if self.watch is not None:
             self.watch(event.event_type, event.write and not event.unsent)
@@ -116,7 +116,7 @@ class LiveSink:
         """The call is passed on."""
         self._held.discard(call)
 
-    def _released(self, event: TraceEvent) -> TraceEvent:
+    def _mark_unsent(self, event: TraceEvent) -> TraceEvent:
         """The event, marked if the call was never passed on."""
         target = event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
         call = (event.plane, target, event.n)
@@ -145,24 +145,24 @@ class LiveSink:
             self.note(f"{place}, which Holdfast does not read: no fault acts on its replies")
 
     def events(self) -> Sequence[TraceEvent]:
-        return sorted(self.trace, key=_began)
+        return sorted(self.trace, key=_get_start)
 
-    def unanswered(self, answer: Answer) -> Iterator[str]:
+    def find_unanswered(self, answer: Answer) -> Iterator[str]:
         """Errors for the parties that gave the agent no answer, without a fault causing it."""
-        from holdfast.execute.providers import silent
+        from holdfast.execute.providers import find_silent_providers
 
-        yield from silent(answer, self.trace, self.providers)
+        yield from find_silent_providers(answer, self.trace, self.providers)
         if self._refused is not None:
-            yield from self._refused.without_model(self.trace)
+            yield from self._refused.explain_missing_model(self.trace)
 
-    def storable(self, value: S) -> S:
+    def make_storable(self, value: S) -> S:
         """The value with text that can be stored; a note says if the agent's own could not."""
         stored = carried(value)
         if stored is not value:
             self.note(HALVES)
         return stored
 
-    def within_limit(self, entry: R) -> R:
+    def limit_reply(self, entry: R) -> R:
         """The entry, without its reply if the trial's replies exceed what a session should store."""
         if not entry.reply:
             return entry
@@ -178,18 +178,18 @@ class LiveSink:
             self.error_code = code
 
     def mark_answered(self, at: str) -> None:
-        self.providers.answered(at, self.now())
+        self.providers.record_answer(at, self.now())
 
     def note(self, text: str) -> None:
         _keep(self.notes, text)
 
-    def all_notes(self) -> Sequence[str]:
+    def list_notes(self) -> Sequence[str]:
         """The notes, and one with the number of calls that are not in the trace."""
         side_calls = "" if self._refused is None else self._refused.side_calls
         return [*self.notes, side_calls] if side_calls else self.notes
 
 
-def _short(event: TraceEvent) -> TraceEvent:
+def _shorten_target(event: TraceEvent) -> TraceEvent:
     """The event with a target of bounded size; canaries in the rest of it are kept."""
     if len(event.tool) <= TARGET_KEPT:
         return event
@@ -207,5 +207,5 @@ def _keep(texts: list[str], text: str) -> None:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)
 
 
-def _began(event: TraceEvent) -> float:
+def _get_start(event: TraceEvent) -> float:
     return event.ts

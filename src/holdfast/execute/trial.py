@@ -9,13 +9,13 @@ from typing import Literal
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.agents.python.answers import text_of
+from holdfast.agents.python.answers import to_text
 from holdfast.errors import AgentUnavailable, HarnessError, place_of
-from holdfast.execute.agent_section import at_section
+from holdfast.execute.agent_section import add_position
 from holdfast.execute.context import LiveContext
 from holdfast.execute.injector import OnFault
 from holdfast.execute.site import Site
-from holdfast.execute.targets import check_tools_seen
+from holdfast.execute.targets import check_tools_offered
 from holdfast.execute.trace_sink import OnCall
 from holdfast.model.codec import encodable
 from holdfast.model.observation import ENDED_BY_US, Answer, Observation, Turn
@@ -29,11 +29,11 @@ from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 async def damage(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:
     """The answer with the faults applied to its text, as if it were a tool's or a model's reply."""
-    turns = [await _damaged(turn, n, weather, timeout_ms) for n, turn in enumerate(answer.turns, start=1)]
+    turns = [await _damage_turn(turn, n, weather, timeout_ms) for n, turn in enumerate(answer.turns, start=1)]
     return replace(answer, turns=tuple(turns), notes=(*answer.notes, "simulated: the faults acted on the answer"))
 
 
-async def _damaged(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> Turn:
+async def _damage_turn(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> Turn:
     text = turn.text
     if text is None:
         return turn
@@ -49,7 +49,7 @@ async def _damaged(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> T
 
     try:
         for plane in ("llm", "tool"):
-            text = text_of((await weather.inject(Call(plane, ANSWER, {}, n), forward, wait)).value)
+            text = to_text((await weather.inject(Call(plane, ANSWER, {}, n), forward, wait)).value)
     except TimedOut as failure:
         return replace(turn, text=None, latency_ms=late_ms, ending="timeout", detail=f"simulated: {failure}")
     except Failed as failure:
@@ -79,13 +79,13 @@ async def run_trial(
 
     Harness errors are retried, then reported; the agent's failures are the result.
     """
-    first = await _observed(site, trial, on_fault, on_call)
+    first = await _observe_trial(site, trial, on_fault, on_call)
     if not trial.task.changes_request or first.error or not (_is_answer(first) or _is_refusal(first)):
         return first
-    return await _sent_again(site, trial, first)
+    return await _send_again(site, trial, first)
 
 
-async def _sent_again(site: Site, trial: Trial, first: Observation) -> Observation:
+async def _send_again(site: Site, trial: Trial, first: Observation) -> Observation:
     """The trial with the replies to later requests; it stops at the first that settles the matter."""
     # Each request has its own world and weather: its effects are not the attack's, and no fault acts on it.
     plain = replace(trial, scenario=CONTROL, task=trial.task.control)
@@ -95,7 +95,7 @@ async def _sent_again(site: Site, trial: Trial, first: Observation) -> Observati
     for step in RESENDS:
         if step == "plain" and plains and not _is_answer(plains[-1]):
             continue  # the agent refuses everything; it may still obey an attack that it does not refuse
-        again = await _observed(site, plain if step == "plain" else trial)
+        again = await _observe_trial(site, plain if step == "plain" else trial)
         cost += (event for event in again.trace if event.cost is not None)
         error, code = again.error, again.error_code
         if step == "plain":
@@ -142,7 +142,7 @@ def _is_alike(one: Observation, other: Observation) -> bool:
     return has_same_answers(one.turns, other.turns)
 
 
-async def _observed(
+async def _observe_trial(
     site: Site, trial: Trial, on_fault: OnFault | None = None, on_call: OnCall | None = None
 ) -> Observation:
     attempt = 0
@@ -150,11 +150,11 @@ async def _observed(
         attempt += 1
         context = LiveContext(trial, on_fault, on_call, site.limits)
         try:
-            answer = await _run(site, trial, context)
+            answer = await _run_agent(site, trial, context)
         except AgentUnavailable as broken:
             if broken.config and trial.kind == "control":
-                raise at_section(site.spec, broken) from broken  # the run ends before its trials begin
-            answer, error, code = _NOTHING, encodable(_unavailable(broken)), broken.code
+                raise add_position(site.spec, broken) from broken  # the run ends before its trials begin
+            answer, error, code = _NOTHING, encodable(_format_unavailable(broken)), broken.code
         except HarnessError as broken:
             answer, error, code = broken.answer or _NOTHING, encodable(str(broken)), broken.code
         except Exception as broken:  # a bug in Holdfast or in a plug-in ends one trial, not the run
@@ -162,17 +162,17 @@ async def _observed(
         else:
             error = code = ""
         _stop_if_ended()
-        if site.awaits_tools and not error and trial.scenario.calm and _answered(answer):
-            check_tools_seen(site.spec, context.sink.events(), context.calls(answer))
+        if site.awaits_tools and not error and trial.scenario.calm and _is_answered(answer):
+            check_tools_offered(site.spec, context.sink.events(), context.count_calls(answer))
             site.awaits_tools = False
         context.sink.closed = True
-        if not error or attempt > site.spec.retries or not _answered(answer):
+        if not error or attempt > site.spec.retries or not _is_answered(answer):
             simulated = site.simulate and trial.scenario.on_calls
             return context.observe(answer, error, code, attempts=attempt, simulated=simulated)
         await asyncio.sleep(0.05 * attempt)
 
 
-def _answered(answer: Answer) -> bool:
+def _is_answered(answer: Answer) -> bool:
     return all(turn.ending == "answered" for turn in answer.turns)
 
 
@@ -185,7 +185,7 @@ def _cut_short(answer: Answer, context: LiveContext) -> Answer:
     )
 
 
-def _tell_calls(context: LiveContext, answer: Answer) -> None:
+def _record_calls(context: LiveContext, answer: Answer) -> None:
     """Record how far an agent had come that Holdfast stopped."""
     if not answer.turns or answer.turns[-1].ending not in ENDED_BY_US:
         return
@@ -206,15 +206,15 @@ def _stop_if_ended() -> None:
         raise asyncio.CancelledError
 
 
-def _unavailable(broken: AgentUnavailable) -> str:
+def _format_unavailable(broken: AgentUnavailable) -> str:
     """The failure as one line of a trial's error."""
     return f"{broken}. {broken.hint}" if broken.hint else str(broken)
 
 
-async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
+async def _run_agent(site: Site, trial: Trial, context: LiveContext) -> Answer:
     here, task = site, trial.task
     if site.has_params:
-        here, task = site.of(trial), site.task(trial)
+        here, task = site.find_site(trial), site.fill_task(trial)
     if site.users is not None and task.user is not UNSET:
         context.turns.user = site.users.join(task.user)
     answer = await here.worlds.run(here.agent, task, context)
@@ -222,8 +222,8 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
         answer = _cut_short(answer, context)
     sink = context.sink
     if sink.trace:
-        _tell_calls(context, answer)
-        for why in sink.unanswered(answer):
+        _record_calls(context, answer)
+        for why in sink.find_unanswered(answer):
             sink.add_error(why, "model-unavailable")
     if sink.errors:
         raise HarnessError("; ".join(sink.errors), code=sink.error_code, answer=answer)

@@ -17,14 +17,14 @@ class UsageMeter:
         self._events = self._tokens = 0
         self._usd = 0.0
 
-    def passed(self, event: TraceEvent, trace: Sequence[TraceEvent]) -> str:
+    def find_exceeded_limit(self, event: TraceEvent, trace: Sequence[TraceEvent]) -> str:
         """Describe the limit that the call exceeded; empty if none. `trace` are the calls so far, with this one."""
         self._events += event.phase != "declared" and not event.retry
         if event.cost is not None:
             self._tokens += event.cost.input_tokens + event.cost.output_tokens
-            self._pay(event)
+            self._add_cost(event)
         limits = self._limits
-        if limits.calls is not None and self._events > limits.calls and self._calls(trace) > limits.calls:
+        if limits.calls is not None and self._events > limits.calls and self._count_calls(trace) > limits.calls:
             return f"more than {limits.calls:,} calls (agent.limits.calls)"
         if limits.tokens is not None and self._tokens > limits.tokens:
             return f"{self._tokens:,} tokens, more than {limits.tokens:,} (agent.limits.tokens)"
@@ -32,14 +32,14 @@ class UsageMeter:
             return f"about ${self._usd:.6g}, more than ${limits.cost:g} (agent.limits.cost)"
         return ""
 
-    def _pay(self, event: TraceEvent) -> None:
+    def _add_cost(self, event: TraceEvent) -> None:
         assert event.cost is not None
         usd = event.cost.estimated_usd
         self._usd += usd or 0.0
         if usd is None and self._limits.cost is not None:
             self._note(f"agent.limits.cost: the price of {event.cost.model or event.tool} is not known, nor counted")
 
-    def _calls(self, trace: Sequence[TraceEvent]) -> int:
+    def _count_calls(self, trace: Sequence[TraceEvent]) -> int:
         """The number of calls, counting a call once even if several planes reported it."""
         if len(trace) >= EVENTS_KEPT:
             return self._events

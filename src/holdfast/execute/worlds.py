@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from holdfast.world.world_factory import WorldFactory
 
 
-def checks_of(spec: Spec, trial: Trial) -> Iterator[tuple[str, Check]]:
+def list_checks(spec: Spec, trial: Trial) -> Iterator[tuple[str, Check]]:
     """The checks that the trial serves, by rule."""
     own = frozenset(spec.cell_rules)
     for rule in spec.invariants if trial.kind != "control" else ():
         shared = trial.invariant == "*" and rule.id not in own and not rule.probes
         if (shared or trial.invariant == rule.id) and applies(rule.when, trial.scenario):
-            yield rule.id, make_check(_filled(rule, trial))
+            yield rule.id, make_check(_fill_params(rule, trial))
 
 
 async def foresee(world: World, checks: Mapping[str, Check]) -> None:
@@ -51,14 +51,14 @@ async def foresee(world: World, checks: Mapping[str, Check]) -> None:
                 raise HarnessError(f"{rule} could never be judged: {broken}", code=broken.code) from broken
 
 
-def programs_of(spec: Spec, trial: Trial, checks: Mapping[str, Check]) -> tuple[str, ...]:
+def list_programs(spec: Spec, trial: Trial, checks: Mapping[str, Check]) -> tuple[str, ...]:
     """The programs that the trial's checks run; for a control, which serves no rule, those of every rule."""
-    every = [make_check(_filled(rule, trial)) for rule in spec.invariants] if trial.kind == "control" else ()
+    every = [make_check(_fill_params(rule, trial)) for rule in spec.invariants] if trial.kind == "control" else ()
     asked = every or checks.values()
     return tuple(sorted({name for check in asked for name in check_traits(check).programs}))
 
 
-async def found_in(
+async def record_findings(
     world: BoxedWorld,
     answer: Answer,
     checks: Mapping[str, Check],
@@ -74,19 +74,19 @@ async def found_in(
         audit=tuple(world.audit()),
         missing_programs=missing_programs,
     )
-    evidence = await gathered(checks, world, seen)
-    broken = _forbidden(world, seen, secrets)
+    evidence = await gather_evidence(checks, world, seen)
+    broken = _find_forbidden(world, seen, secrets)
     return WorldFindings(evidence, seen.audit, world.isolation, broken, missing_programs)
 
 
-async def gathered(checks: Mapping[str, Check], world: World, seen: Observation) -> dict[str, Evidence]:
+async def gather_evidence(checks: Mapping[str, Check], world: World, seen: Observation) -> dict[str, Evidence]:
     """The evidence of every check, by rule; checks that run programs inside come last."""
     # A program that a check runs inside may change files. Checks that only look must come before it.
     last = sorted(checks.items(), key=lambda one: check_traits(one[1]).runs_inside)
-    return {rule: await _gathered(check, world, seen) for rule, check in last if isinstance(check, GatheringCheck)}
+    return {rule: await _gather_check(check, world, seen) for rule, check in last if isinstance(check, GatheringCheck)}
 
 
-def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str]) -> tuple[ForbiddenResult, ...]:
+def _find_forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str]) -> tuple[ForbiddenResult, ...]:
     rules = world.spec.forbidden
     if not rules.rules:
         return ()
@@ -99,21 +99,21 @@ def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str])
     printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
     found = forbidden(rules, seen.audit, printed, secrets, world.audit_gaps)
     beside = world.context.sink.side_calls
-    return tuple([_with_side_calls(one, beside) for one in found]) if beside else found
+    return tuple([_add_side_calls(one, beside) for one in found]) if beside else found
 
 
-def _with_side_calls(result: ForbiddenResult, beside: str) -> ForbiddenResult:
+def _add_side_calls(result: ForbiddenResult, beside: str) -> ForbiddenResult:
     """Add blocked side calls to the result: they reached nobody, and are not a violation."""
     if result.rule != "http_except" or result.error:
         return result
     return replace(result, details=(*result.details, f"{beside}: not counted"))
 
 
-def _filled(rule: Invariant, trial: Trial) -> Invariant:
+def _fill_params(rule: Invariant, trial: Trial) -> Invariant:
     return with_params(rule, trial.params) if trial.params else rule
 
 
-async def _gathered(check: GatheringCheck, world: World, seen: Observation) -> Evidence:
+async def _gather_check(check: GatheringCheck, world: World, seen: Observation) -> Evidence:
     """The evidence of a check, or why there is none: an error of that rule alone."""
     try:
         return await check.gather(world, seen)
@@ -142,20 +142,20 @@ class BareWorlds:
         try:
             if self._spec is None:
                 return await agent.run(task, world)
-            return await self._recorded(agent, task, world, self._spec)
+            return await self._run_recorded(agent, task, world, self._spec)
         finally:
             if world.used:
                 await world.close()
 
-    async def _recorded(self, agent: Agent, task: Task, world: BareWorld, spec: Spec) -> Answer:
+    async def _run_recorded(self, agent: Agent, task: Task, world: BareWorld, spec: Spec) -> Answer:
         from holdfast.protocols.trial import WorldFindings
 
         context = world.context
-        checks = dict(checks_of(spec, context.trial))
+        checks = dict(list_checks(spec, context.trial))
         await foresee(world, checks)
         answer = await agent.run(task, world)
         world.settle()
-        context.findings = WorldFindings(await gathered(checks, world, context.observe(answer)), (), (), ())
+        context.findings = WorldFindings(await gather_evidence(checks, world, context.observe(answer)), (), (), ())
         return answer
 
 
@@ -173,9 +173,9 @@ class BoxedWorlds:
 
         settings = self._factory.shared.settings
         async with self._factory.open(context) as world:
-            checks = dict(checks_of(self._spec, context.trial))
+            checks = dict(list_checks(self._spec, context.trial))
             await foresee(world, checks)
-            missing = await self._missing_of(programs_of(self._spec, context.trial, checks), world)
+            missing = await self._find_missing(list_programs(self._spec, context.trial, checks), world)
             # The order is the point of this method. Faults of the world and the planes act only while the agent runs;
             # then everything settles (late writes, logs); and only then do checks look at the world, so that no check
             # sees a fault that was meant for the agent.
@@ -183,18 +183,20 @@ class BoxedWorlds:
             context.sink.watch = world.disturbances.handle_event
             async with world.disturbances.around(world):
                 with world.planes.serve_trial(context):
-                    answer = await self._answer(agent, task, world)
+                    answer = await self._run_agent(agent, task, world)
             context.sink.watch = None
             await world.settle(began)
-            if not settings.nested and (why := refused_nesting(world.audit(), f"{answer.output}\n{_texts(answer)}")):
+            if not settings.nested and (
+                why := refused_nesting(world.audit(), f"{answer.output}\n{_join_texts(answer)}")
+            ):
                 context.sink.note(why)
-            context.findings = await found_in(world, answer, checks, settings.secrets, missing)
+            context.findings = await record_findings(world, answer, checks, settings.secrets, missing)
             if settings.keeping is not None:
                 wants, seen = settings.keeping.wants, context.observe(answer)
                 world.worth_keeping = await asyncio.to_thread(wants, context.trial, seen)
         return answer
 
-    async def _missing_of(self, programs: tuple[str, ...], world: BoxedWorld) -> tuple[str, ...]:
+    async def _find_missing(self, programs: tuple[str, ...], world: BoxedWorld) -> tuple[str, ...]:
         if programs not in self._missing:
             from holdfast.checks.state.programs import find_missing_programs, is_in_workspace
 
@@ -204,20 +206,20 @@ class BoxedWorlds:
             self._missing[programs] = missing
         return self._missing[programs]
 
-    async def _answer(self, agent: Agent, task: Task, world: BoxedWorld) -> Answer:
+    async def _run_agent(self, agent: Agent, task: Task, world: BoxedWorld) -> Answer:
         """The agent's answer within the trial's time; an agent that was killed may be started again."""
-        _leave_time(world)
+        _check_time_left(world)
         answer = await agent.run(task, world)
         while world.disturbances.restart():
             answer = await agent.run(task, world)
-        return _with_cause(answer, world, self._spec.agent.timeout_ms)
+        return _add_cause(answer, world, self._spec.agent.timeout_ms)
 
 
-def _texts(answer: Answer) -> str:
+def _join_texts(answer: Answer) -> str:
     return "\n".join(turn.text or "" for turn in answer.turns)
 
 
-def _leave_time(world: BoxedWorld) -> None:
+def _check_time_left(world: BoxedWorld) -> None:
     """Raise HarnessError if the trial's time is over before the agent was asked: that is not the agent's fault."""
     limit_ms = world.spec.resources.timeout_ms
     if limit_ms is None:
@@ -229,7 +231,7 @@ def _leave_time(world: BoxedWorld) -> None:
         world.context.sink.note(f"its sandbox used more than half of the trial's time ({WHOLE})")
 
 
-def _with_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:
+def _add_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:
     """The answer with its cause, if the trial's time limit ended it and not `agent.timeout`."""
     limit_ms = world.spec.resources.timeout_ms
     *before, last = answer.turns

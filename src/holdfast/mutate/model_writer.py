@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.execute.agent_section import resolved_model
+from holdfast.execute.agent_section import resolve_model
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.consult import Consultation, ModelRole
 from holdfast.judge.judges import find_missing_key
@@ -148,7 +148,7 @@ class ModelWriter:
         self, model: ModelSpec, environ: Mapping[str, str], root: Path, cache: Path, *, retries: int = 2
     ) -> None:
         """`model` still has its references; scripts are below `root`; `cache` is the folder of cached replies."""
-        self._models = {_NAME: resolved_model(model, environ)}
+        self._models = {_NAME: resolve_model(model, environ)}
         self._environ, self._root, self._retries = environ, root, retries
         self._cache = AdviceCache(cache)
         variable = find_missing_key(self._models, _NAME, environ)

@@ -41,11 +41,11 @@ class Consultations:
     def open(self) -> None:
         """Call before an agent runs: cache entries that others write from here on are not trusted."""
         if self._asking and self._consultation is None:
-            from holdfast.execute.agent_section import resolved_models
+            from holdfast.execute.agent_section import resolve_models
             from holdfast.judge.advice_cache import AdviceCache
             from holdfast.judge.consult import Consultation
 
-            models = resolved_models(self._spec, self._environ)
+            models = resolve_models(self._spec, self._environ)
             root = Path(self._spec.path).resolve().parent
             cache = AdviceCache(self._cache)
             self._consultation = Consultation(models, self._environ, root, cache, retries=self._spec.retries)
@@ -121,10 +121,10 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
     asking = [rule for rule in rules if asks_a_model(rule)]
     if not asking:
         return
-    from holdfast.execute.agent_section import resolved_models
+    from holdfast.execute.agent_section import resolve_models
     from holdfast.judge.judges import find_missing_key
 
-    models = resolved_models(spec, environ)
+    models = resolve_models(spec, environ)
     named = {
         str(with_params(rule, params).settings.get("model", "")): rule for rule in asking for params in spec.params
     }

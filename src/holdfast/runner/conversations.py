@@ -34,11 +34,11 @@ class Conversations:
 
         root = Path(self._spec.path).resolve().parent
         if any(user.model for user in _users(self._spec.tasks)):
-            from holdfast.execute.agent_section import resolved_models
+            from holdfast.execute.agent_section import resolve_models
             from holdfast.judge.advice_cache import AdviceCache
             from holdfast.judge.consult import PLAYER, Consultation
 
-            models = resolved_models(self._spec, self._environ)
+            models = resolve_models(self._spec, self._environ)
             cache = AdviceCache(self._cache)
             self._consultation = Consultation(
                 models, self._environ, root, cache, retries=self._spec.retries, role=PLAYER
@@ -56,10 +56,10 @@ def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
     named = dict.fromkeys(user.model for user in _users(spec.tasks) if user.model)
     if not named:
         return
-    from holdfast.execute.agent_section import resolved_models
+    from holdfast.execute.agent_section import resolve_models
     from holdfast.judge.judges import find_missing_key
 
-    models = resolved_models(spec, environ)
+    models = resolve_models(spec, environ)
     for model in named:
         variable = find_missing_key(models, model, environ)
         if variable:

@@ -42,7 +42,7 @@ async def open_executor(
             site.users = users.open(intake.masker.text)
         site.notes = (*site.notes, *_labels(job))
         yield LocalExecutor(site)
-        for program in site.updated():
+        for program in site.list_changed_programs():
             log.warn(
                 "program-changed", f"{program} changed during the run: later trials may have met another version of it"
             )

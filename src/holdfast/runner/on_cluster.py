@@ -13,10 +13,10 @@ from msgspec import UNSET
 
 from holdfast.errors import UsageError, UserError
 from holdfast.execute.ray_cluster import LOCAL, Cluster, RayThread, connect
-from holdfast.execute.ray_executor import RayExecutor, Told
-from holdfast.execute.ray_order import WorkOrder, here, masked_digests
+from holdfast.execute.ray_executor import OnWorkers, RayExecutor
+from holdfast.execute.ray_order import WorkOrder, get_python_version, hash_secrets
 from holdfast.execute.ray_pool import WorkerNeeds
-from holdfast.execute.slots import slots
+from holdfast.execute.slots import count_slots
 from holdfast.folders import runs_folder
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
@@ -41,7 +41,7 @@ class ClusterRun:
         self.executor = executor
 
     @classmethod
-    async def open(cls, job: Job, listen: Told | None = None, mask: Callable[[str], str] = str) -> ClusterRun:
+    async def open(cls, job: Job, listen: OnWorkers | None = None, mask: Callable[[str], str] = str) -> ClusterRun:
         """Join or start the cluster and open workers; UserError says why that failed."""
         assert job.options.on
         root = Path(job.spec.path).resolve().parent
@@ -122,11 +122,11 @@ def spread(spec: Spec, requested: int | None, room: int) -> tuple[int, int]:
     """
     agent = spec.agent
     if agent.type == "http" and not agent.launched:
-        at_once = slots(spec, requested)
+        at_once = count_slots(spec, requested)
         workers = min(room, at_once)
         return workers, -(-at_once // workers)
     inline = agent.in_python and agent.isolation == "inline"
-    alone = not inline and slots(spec, 2) == 1  # a reset affects state that all trials share
+    alone = not inline and count_slots(spec, 2) == 1  # a reset affects state that all trials share
     return (1 if alone else min(room, requested or spec.concurrency or room)), 1
 
 
@@ -163,7 +163,7 @@ def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
     hidden = (*secret_values(job.spec, environ), *job.secrets.values())
     return WorkOrder(
         version=__version__,
-        python=here(),
+        python=get_python_version(),
         spec=pickle.dumps(job.spec),
         spec_name=Path(job.spec.path).name,
         root=str(root) if cluster.started else "",
@@ -174,7 +174,7 @@ def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
         variables=tuple(environ) if cluster.started else None,
         sent=_sent(job) if options.send_secrets else {},
         salt=salt,
-        secrets=masked_digests(hidden, salt),
+        secrets=hash_secrets(hidden, salt),
     )
 
 

@@ -9,9 +9,9 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable
-from holdfast.execute.loop_choice import loop_factory
+from holdfast.execute.loop_choice import choose_loop_factory
 from holdfast.execute.options import ModelOptions
-from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
+from holdfast.execute.plane_needs import warn_unmet_recordings, warn_unused_proxy
 from holdfast.model.judged import Judged
 from holdfast.model.trial import Trial
 from holdfast.plan import FailFast, Once, Rounds, RunOptions
@@ -114,7 +114,7 @@ class RunInProgress:
             if self.log.stateful:
                 executor.one_at_a_time()
             self.log.announce(executor.concurrency, stored.done)
-            for warning in (unused_proxy(job.spec, job.environ, models), unmet_recordings(job.spec)):
+            for warning in (warn_unused_proxy(job.spec, job.environ, models), warn_unmet_recordings(job.spec)):
                 if warning is not None and warning not in self.log.warnings:
                     self.log.warn(warning.code, warning.text)
             await self._controls(executor)
@@ -262,7 +262,7 @@ def run(
     """
     sweep()  # files that a killed run left: certificates, prompts, MCP configurations
     running = RunInProgress(job, rundir, listen, each_trial=each_trial, interrupts=interrupts)
-    factory = loop_factory(job.environ)
+    factory = choose_loop_factory(job.environ)
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
             runner.run(_go(running, beat))

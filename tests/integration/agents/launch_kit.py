@@ -132,9 +132,9 @@ async def launched(folder: Path, *, limit: int = 1, planes: Any = None, **settin
     agent: CommandAgent | LaunchedHttpAgent | None = None
     try:
         if section.type == "command":
-            agent = CommandAgent.on_machine(section, folder, environ)
+            agent = CommandAgent.open_on_machine(section, folder, environ)
         else:
-            agent = await LaunchedHttpAgent.on_machine(section, folder, limit, machine.place)
+            agent = await LaunchedHttpAgent.open_on_machine(section, folder, limit, machine.place)
         yield Launched(agent, machine)
     finally:
         if agent is not None:

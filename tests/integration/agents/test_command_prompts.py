@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from launch_kit import PYTHON, NotedPlanes, ask, context_of, launched, python
 
 from example_counts import examples
-from holdfast.agents.placeholders import PROMPT, in_argument, in_shell
+from holdfast.agents.placeholders import PROMPT, fill_argument, fill_command
 from holdfast.model.task import Task
 from refused import refused
 
@@ -66,7 +66,7 @@ PIECES = st.lists(
 @settings(max_examples=examples(60), deadline=None)
 @given(words=PIECES, prompt=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_each_place_becomes_exactly_the_prompt_in_any_quotes(words: list[str], prompt: str) -> None:
-    command = in_shell(f"{PYTHON_ECHO} " + " ".join(words))
+    command = fill_command(f"{PYTHON_ECHO} " + " ".join(words))
     plain = [word.replace("\\'", "\0").translate({39: None, 34: None}).replace("\0", "'") for word in words]
     done = subprocess.run(["/bin/sh", "-c", command], env={PROMPT: prompt}, capture_output=True, check=True)
     assert done.stdout.decode() == "".join(word.replace("{prompt}", prompt) + "\1" for word in plain)
@@ -87,12 +87,12 @@ PYTHON_ECHO = r"""say() { for word; do printf '%s\001' "$word"; done; }; say"""
     ],
 )
 def test_quotes_are_followed_through_comments_and_brackets(command: str, becomes: str) -> None:
-    assert in_shell(command) == becomes
+    assert fill_command(command) == becomes
 
 
 def test_an_argument_is_filled_in_one_pass() -> None:
     values = {"prompt": "{prompt_file}", "prompt_file": "/tmp/x"}
-    assert in_argument("{prompt} {other} {prompt_file}", values) == "{prompt_file} {other} /tmp/x"
+    assert fill_argument("{prompt} {other} {prompt_file}", values) == "{prompt_file} {other} /tmp/x"
 
 
 @pytest.mark.parametrize("prompt", ["x" * 200_000, "a\0b"])

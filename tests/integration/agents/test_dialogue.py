@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.dialogue import BEFORE, LEFT_OUT, Dialogue, dialogue_of
-from holdfast.agents.http.request import request_form
+from holdfast.agents.dialogue import BEFORE, LEFT_OUT, Dialogue, make_dialogue
+from holdfast.agents.http.request import build_request_form
 from holdfast.execute.open_site import open_site
 from holdfast.execute.simulated_users import SimulatedUsers
 from holdfast.execute.trial import run_trial
@@ -225,7 +225,7 @@ def test_a_system_message_is_not_part_of_the_prompt_of_an_agent_of_text() -> Non
 
 
 def test_an_agent_of_text_without_a_context_needs_no_dialogue() -> None:
-    assert dialogue_of(Task(("a",)).context, messages=False) is None
+    assert make_dialogue(Task(("a",)).context, messages=False) is None
 
 
 # -- in requests ----------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_an_agent_of_text_without_a_context_needs_no_dialogue() -> None:
 )
 @given(st.lists(st.text(), min_size=1, max_size=4))
 def test_messages_are_a_list_in_the_json_of_a_request(template: str, texts: list[str]) -> None:
-    form = request_form(AgentSpec(endpoint="http://127.0.0.1:1/", request_template=template))
+    form = build_request_form(AgentSpec(endpoint="http://127.0.0.1:1/", request_template=template))
     assert form.takes_messages
     talk = Dialogue(Task(("a",)).context, messages=True)
     for text in texts[:-1]:
@@ -247,10 +247,12 @@ def test_messages_are_a_list_in_the_json_of_a_request(template: str, texts: list
 
 def test_messages_inside_a_longer_text_or_a_query_are_json_text() -> None:
     talk = Dialogue(CONTEXT, messages=True)
-    inside = request_form(AgentSpec(endpoint="http://127.0.0.1:1/", request_template='{"p": "so far: {messages}"}'))
+    inside = build_request_form(
+        AgentSpec(endpoint="http://127.0.0.1:1/", request_template='{"p": "so far: {messages}"}')
+    )
     text = json.loads((inside.fill("x", "x", talk).body or b"").decode())["p"]
     assert json.loads(text.removeprefix("so far: ")) == talk.messages("x")
-    query = request_form(AgentSpec(endpoint="http://h:1/", method="GET", request_template='{"m": {messages}}'))
+    query = build_request_form(AgentSpec(endpoint="http://h:1/", method="GET", request_template='{"m": {messages}}'))
     assert query.takes_messages
     from urllib.parse import parse_qs
 
@@ -259,12 +261,12 @@ def test_messages_inside_a_longer_text_or_a_query_are_json_text() -> None:
 
 
 def test_what_an_attack_made_of_a_prompt_is_in_the_messages() -> None:
-    form = request_form(AgentSpec(endpoint="http://h:1/", request_template='{"messages": {messages}}'))
+    form = build_request_form(AgentSpec(endpoint="http://h:1/", request_template='{"messages": {messages}}'))
     assert not form.loses("attacked", "plain")
 
 
 def test_a_context_does_not_give_fields_to_a_template() -> None:
-    form = request_form(AgentSpec(endpoint="http://h:1/", request_template='{"p": "{prompt}", "c": "{city}"}'))
+    form = build_request_form(AgentSpec(endpoint="http://h:1/", request_template='{"p": "{prompt}", "c": "{city}"}'))
     before = (DialogueMessage("user", "city: Rome"),)
     talk = Dialogue(before, messages=False)
     body = json.loads((form.fill("city: Oslo", "city: Oslo", talk).body or b"").decode())

@@ -15,7 +15,7 @@ from launch_kit import PYTHON, SERVER, NotedPlanes, context_of, launched, python
 
 from golden_words import Golden
 from holdfast.agents.http import readiness
-from holdfast.agents.http.instance import Ports, check_free
+from holdfast.agents.http.instance import Ports, check_port_free
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
@@ -135,7 +135,7 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
         with pytest.raises(AgentUnavailable, match=f"port {port} is already taken") as raised:
             using(tmp_path, never, endpoint=f"http://127.0.0.1:{port}/ask")
     assert "{port}" in raised.value.hint
-    check_free("127.0.0.1", port)
+    check_port_free("127.0.0.1", port)
 
 
 def test_the_place_is_filled_in_the_command_its_arguments_and_its_environment(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from holdfast.agents.http.content import Unpackable, text_type, unpacked
+from holdfast.agents.http.content import UnreadableBody, read_content_type, unpack_body
 
 TEXT = b"source: the annual report " * 20
 
@@ -16,7 +16,7 @@ def bare(data: bytes) -> bytes:
 
 
 def read(packing: str, body: bytes, limit: int = 10_000, *, whole: bool = True) -> bytes:
-    return unpacked(((b"content-encoding", packing.encode()),), body, limit, whole=whole)
+    return unpack_body(((b"content-encoding", packing.encode()),), body, limit, whole=whole)
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,19 @@ def test_packed_bodies_are_read(packing: str, body: bytes) -> None:
 
 def test_nothing_packed_is_nothing() -> None:
     assert read("gzip", b"") == b""
-    assert unpacked((), b"plain", 10, whole=True) == b"plain"
+    assert unpack_body((), b"plain", 10, whole=True) == b"plain"
 
 
 @pytest.mark.parametrize("packing", ["gzip", "deflate"])
 def test_a_corrupt_body_is_unpackable(packing: str) -> None:
-    with pytest.raises(Unpackable, match="Content-Encoding"):
+    with pytest.raises(UnreadableBody, match="Content-Encoding"):
         read(packing, b"\xff" + b"junk" * 20)
 
 
 def test_what_follows_a_packed_body_is_corrupt_and_what_was_before_is_kept() -> None:
-    with pytest.raises(Unpackable) as caught:
+    with pytest.raises(UnreadableBody) as caught:
         read("gzip", gzip.compress(TEXT) + b"junk")
-    assert caught.value.found == TEXT
+    assert caught.value.partial == TEXT
 
 
 def test_a_body_that_broke_off_is_read_as_far_as_it_goes() -> None:
@@ -58,9 +58,9 @@ def test_a_body_that_broke_off_is_read_as_far_as_it_goes() -> None:
     found = read("gzip", part, whole=False)
     assert found
     assert TEXT.startswith(found)
-    with pytest.raises(Unpackable, match="ends before") as caught:
+    with pytest.raises(UnreadableBody, match="ends before") as caught:
         read("gzip", part)
-    assert caught.value.found == found
+    assert caught.value.partial == found
 
 
 def test_a_bomb_is_read_up_to_the_limit() -> None:
@@ -69,7 +69,7 @@ def test_a_bomb_is_read_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize("packing", ["br", "zstd"])
 def test_a_packing_that_was_not_asked_for_is_unpackable(packing: str) -> None:
-    with pytest.raises(Unpackable, match=packing):
+    with pytest.raises(UnreadableBody, match=packing):
         read(packing, b"anything")
 
 
@@ -84,8 +84,8 @@ def test_a_packing_that_was_not_asked_for_is_unpackable(packing: str) -> None:
     ],
 )
 def test_type_and_charset(header: str, found: tuple[str, str | None]) -> None:
-    assert text_type(((b"Content-Type", header.encode()),)) == found
+    assert read_content_type(((b"Content-Type", header.encode()),)) == found
 
 
 def test_no_type_is_bytes() -> None:
-    assert text_type(()) == ("application/octet-stream", None)
+    assert read_content_type(()) == ("application/octet-stream", None)

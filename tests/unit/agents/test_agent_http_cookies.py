@@ -9,7 +9,7 @@ from holdfast.agents.http.url import read_url
 def kept(*lines: str, url: str = "http://api.agent.test/chat/ask?q=1", given: str = "") -> str:
     jar = CookieJar(read_url(url), given)
     for line in lines:
-        jar.take(((b"Set-Cookie", line.encode()), (b"Other", b"x=y")))
+        jar.store(((b"Set-Cookie", line.encode()), (b"Other", b"x=y")))
     return jar.header
 
 

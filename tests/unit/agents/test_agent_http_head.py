@@ -15,7 +15,7 @@ from holdfast.model.spec import AgentSpec
 
 def written(url: str = "http://x.test/a", method: str = "POST", body: bytes | None = b"hi", **more: Any) -> list[str]:
     head = FixedHead(read_url(url), more.pop("headers", {}), keep=more.pop("keep", True))
-    return head.written(method, read_url(url).endpoint.target, body, head.cookie).decode().split("\r\n")
+    return head.write_request(method, read_url(url).endpoint.target, body, head.cookie).decode().split("\r\n")
 
 
 def test_a_request_as_it_is_sent() -> None:

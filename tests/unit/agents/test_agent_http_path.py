@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.answer_fields import ANSWER_KEYS, find_answer, text_of
+from holdfast.agents.answer_fields import ANSWER_KEYS, find_answer, to_text
 from holdfast.errors import AgentUnavailable
 from holdfast.reading.json_values import MISSING, find_at
 
@@ -70,4 +70,4 @@ def test_documented_keys_are_tried_in_order_and_nulls_are_passed_over() -> None:
     ],
 )
 def test_found_values_become_text(value: Any, expected: str) -> None:
-    assert text_of(value) == expected
+    assert to_text(value) == expected

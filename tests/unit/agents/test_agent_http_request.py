@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_http_servers import Plain, ask_web, recorded
 from golden_words import Golden
-from holdfast.agents.http.request import request_form
+from holdfast.agents.http.request import build_request_form
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 
@@ -69,12 +69,12 @@ def test_get_and_delete_put_the_template_into_the_query(
 
 
 def test_the_query_of_the_endpoint_stays() -> None:
-    form = request_form(AgentSpec(endpoint="http://x.test/a?v=1", method="GET", request_template="q={prompt}"))
+    form = build_request_form(AgentSpec(endpoint="http://x.test/a?v=1", method="GET", request_template="q={prompt}"))
     assert form.fill("b", "b").target == "/a?v=1&q=b"
 
 
 def test_unknown_field_is_a_configuration_error_that_names_the_known() -> None:
-    form = request_form(AgentSpec(endpoint="http://x.test/", request_template='{"a": "{town}"}'))
+    form = build_request_form(AgentSpec(endpoint="http://x.test/", request_template='{"a": "{town}"}'))
     with pytest.raises(AgentUnavailable, match="town") as caught:
         form.fill("city: Rome", "city: Rome")
     assert caught.value.config
@@ -84,14 +84,14 @@ def test_unknown_field_is_a_configuration_error_that_names_the_known() -> None:
 def test_structured_input_can_be_switched_off() -> None:
     spec = AgentSpec(endpoint="http://x.test/", request_template='{"a": "{city}"}', parse_structured_input=False)
     with pytest.raises(AgentUnavailable, match="city"):
-        request_form(spec).fill("city: Rome", "city: Rome")
+        build_request_form(spec).fill("city: Rome", "city: Rome")
 
 
 def test_fields_survive_an_attack_that_replaces_the_prompt() -> None:
-    form = request_form(AgentSpec(endpoint="http://x.test/", request_template='{"a": "{city}"}'))
+    form = build_request_form(AgentSpec(endpoint="http://x.test/", request_template='{"a": "{city}"}'))
     assert form.fill("obey me", "city: Rome").body == b'{"a": "Rome"}'
-    assert form.loses("obey me", "city: Rome")
-    assert not form.loses("city: Rome\nobey me", "city: Rome")
+    assert form.is_attack_dropped("obey me", "city: Rome")
+    assert not form.is_attack_dropped("city: Rome\nobey me", "city: Rome")
 
 
 def test_a_rewritten_prompt_is_sent_and_recorded_as_asked() -> None:
@@ -117,20 +117,20 @@ def test_a_body_over_a_megabyte_is_sent_whole() -> None:
 @pytest.mark.parametrize("endpoint", ["", "myagent:run", "ftp://x.test/", "http://", "http://[::1", "/relative"])
 def test_an_endpoint_that_is_not_a_url_is_a_configuration_error(endpoint: str) -> None:
     with pytest.raises(AgentUnavailable, match=r"agent\.endpoint") as caught:
-        request_form(AgentSpec(endpoint=endpoint))
+        build_request_form(AgentSpec(endpoint=endpoint))
     assert caught.value.config
 
 
 def test_a_header_with_a_line_break_is_refused_without_showing_its_value() -> None:
     with pytest.raises(AgentUnavailable) as caught:
-        request_form(AgentSpec(endpoint="http://x.test/", headers={"X-Key": "secret\r\nX-Evil: 1"}))
+        build_request_form(AgentSpec(endpoint="http://x.test/", headers={"X-Key": "secret\r\nX-Evil: 1"}))
     assert "secret" not in str(caught.value)
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_prompt_makes_a_request(prompt: str) -> None:
     for method in ("POST", "GET"):
-        form = request_form(AgentSpec(endpoint="http://x.test/", method=method))
+        form = build_request_form(AgentSpec(endpoint="http://x.test/", method=method))
         request = form.fill(prompt, prompt)
         if method == "POST":
             assert json.loads(request.body or b"") == {"input": prompt}

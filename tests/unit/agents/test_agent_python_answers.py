@@ -14,14 +14,14 @@ from langchain_core.runnables import RunnableLambda
 
 from golden_words import Golden
 from holdfast.agents.python import answers as answering
-from holdfast.agents.python.answers import ANSWER_LIMIT, settle, text_of
-from holdfast.agents.python.loaded import Loaded
+from holdfast.agents.python.answers import ANSWER_LIMIT, settle, to_text
+from holdfast.agents.python.loaded import CallableAgent
 from holdfast.agents.python.turns import take_turn
 from holdfast.model.observation import Turn
 
 
 def turn_of(ask: Any) -> tuple[Turn, tuple[str, ...]]:
-    return asyncio.run(take_turn("hi", Loaded(ask, is_async=False), settle, lambda text: None))
+    return asyncio.run(take_turn("hi", CallableAgent(ask, is_async=False), settle, lambda text: None))
 
 
 @dataclass
@@ -56,7 +56,7 @@ def test_the_text_of_an_answer() -> None:
         (Silent(), "I am Silent"),
         (None, None),
     ]:
-        assert text_of(value) == text, (value, text)
+        assert to_text(value) == text, (value, text)
 
 
 BLOCKS = [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "one "}, "two", {"type": "tool_use", "id": "t"}]
@@ -85,7 +85,7 @@ def test_the_answer_of_messages_is_what_the_model_said_last() -> None:
         ({"messages": [["not", "messages"]]}, '{"messages": [["not", "messages"]]}'),
         ([("a", 1), ("b", 2)], '[["a", 1], ["b", 2]]'),
     ]:
-        assert text_of(value, "hi") == text, (value, text)
+        assert to_text(value, "hi") == text, (value, text)
 
 
 @pytest.mark.parametrize(
@@ -221,6 +221,6 @@ CANARY = "holdfast-canary-0123abcd"
 def test_canaries_are_found_in_every_field_that_is_not_what_the_agent_was_given(
     value: Any, found: tuple[str, ...]
 ) -> None:
-    agent = Loaded(lambda asked: value, is_async=False)
+    agent = CallableAgent(lambda asked: value, is_async=False)
     turn, _ = asyncio.run(take_turn(f"say {CANARY}", agent, settle, lambda text: None))
     assert (turn.text, turn.canaries) == ("fine", found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agents.command.answer import LastPrinted, asked_in
+from holdfast.agents.command.answer import OutputEnd, find_question_line
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from holdfast.agents.command.answer import LastPrinted, asked_in
     ],
 )
 def test_a_choice_is_a_question_even_after_calls(text: str) -> None:
-    assert asked_in(f"hello\n{text}", anything=False) == text.strip()
+    assert find_question_line(f"hello\n{text}", anything=False) == text.strip()
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_a_choice_is_a_question_even_after_calls(text: str) -> None:
     ],
 )
 def test_before_any_call_a_prompt_and_a_sign_in_are_questions(text: str, question: str) -> None:
-    assert asked_in(text, anything=True) == question
-    assert asked_in(text, anything=False) == ""
+    assert find_question_line(text, anything=True) == question
+    assert find_question_line(text, anything=False) == ""
 
 
 def test_what_asks_for_nothing() -> None:
@@ -53,17 +53,17 @@ def test_what_asks_for_nothing() -> None:
         "INFO [2026-11-17] started\n",
         "see options [a/b]\n",
     ]:
-        assert asked_in(text, anything=True) == "", text
+        assert find_question_line(text, anything=True) == "", text
 
 
 def test_who_called_something_since_does_not_wait() -> None:
     calls = [0]
-    last = LastPrinted(lambda: calls[0])
+    last = OutputEnd(lambda: calls[0])
     last.add(b"x" * 5_000 + b"\nGo on? [y/n]")
-    assert last.question() == "Go on? [y/n]"
+    assert last.find_question() == "Go on? [y/n]"
     calls[0] += 1
-    assert last.question() == ""
+    assert last.find_question() == ""
     last.add(b"\nmore? ")
-    assert last.question() == ""  # it works: only a choice is a question by now
+    assert last.find_question() == ""  # it works: only a choice is a question by now
     last.add(b"[y/n]")
-    assert last.question() == "more? [y/n]"
+    assert last.find_question() == "more? [y/n]"

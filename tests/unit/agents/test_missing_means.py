@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agents.command.channels import missing_facilities
+from holdfast.agents.command.channels import find_missing_facilities
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from holdfast.agents.command.channels import missing_facilities
     ],
 )
 def test_the_means_are_named(printed: str, wants: str) -> None:
-    found = [*missing_facilities(printed, sandboxed=True)]
+    found = [*find_missing_facilities(printed, sandboxed=True)]
     assert [wants in note for note in found] == ([True] if wants else [])
     if wants != "a terminal":
-        assert [*missing_facilities(printed, sandboxed=False)] == []
+        assert [*find_missing_facilities(printed, sandboxed=False)] == []

@@ -20,7 +20,7 @@ from langgraph.managed import RemainingSteps
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from holdfast.agents.python.runnable_input import input_form
+from holdfast.agents.python.runnable_input import choose_input_form
 from holdfast.errors import UserError
 from refused import refused
 
@@ -184,7 +184,7 @@ TOLD: list[tuple[Any, Any]] = [
 
 def test_a_runnable_gets_what_its_schema_asks_for() -> None:
     for runnable, given in TOLD:
-        assert input_form("bot:x", runnable, None)("hello") == given, (runnable, given)
+        assert choose_input_form("bot:x", runnable, None)("hello") == given, (runnable, given)
 
 
 UNTOLD: list[tuple[Any, str]] = [
@@ -206,7 +206,7 @@ UNTOLD: list[tuple[Any, str]] = [
 def test_a_prompt_that_cannot_be_placed_is_refused_with_the_way_out() -> None:
     for runnable, asked in UNTOLD:
         with pytest.raises(UserError) as raised:
-            input_form("bot:x", runnable, None)
+            choose_input_form("bot:x", runnable, None)
         assert asked in str(raised.value), (runnable, asked)
         assert "agent.input" in raised.value.hint, (runnable, asked)
         assert raised.value.key == "agent.input", (runnable, asked)
@@ -231,7 +231,7 @@ BY_HAND: list[tuple[Any, str, Any]] = [
 
 def test_it_is_settled_by_hand() -> None:
     for runnable, said, given in BY_HAND:
-        assert input_form("bot:x", runnable, said)("hello") == given, (runnable, said, given)
+        assert choose_input_form("bot:x", runnable, said)("hello") == given, (runnable, said, given)
 
 
 @pytest.mark.parametrize(
@@ -240,4 +240,4 @@ def test_it_is_settled_by_hand() -> None:
 )
 def test_a_key_that_the_graph_would_drop_is_refused(runnable: Any, said: str) -> None:
     with refused("agent-input-unknown"):
-        input_form("bot:x", runnable, said)
+        choose_input_form("bot:x", runnable, said)

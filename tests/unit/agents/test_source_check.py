@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agents.python.source_check import source_problems
+from holdfast.agents.python.source_check import find_source_problems
 from holdfast.model.spec import AgentSpec, ToolRef
 
 SOURCES = {
@@ -72,7 +72,7 @@ def root(tmp_path: Path) -> Path:
     ],
 )  # fmt: skip
 def test_what_may_work_is_not_a_problem_and_is_not_run(root: Path, endpoint: str) -> None:
-    assert list(source_problems(AgentSpec("python", endpoint), root)) == []
+    assert list(find_source_problems(AgentSpec("python", endpoint), root)) == []
     assert not (root / "touched").exists()
 
 
@@ -83,7 +83,7 @@ def test_what_may_work_is_not_a_problem_and_is_not_run(root: Path, endpoint: str
 def test_a_name_that_the_module_next_to_the_spec_does_not_contain_is_an_error(
     root: Path, endpoint: str, suggestion: str
 ) -> None:
-    (found,) = source_problems(AgentSpec("python", endpoint), root)
+    (found,) = find_source_problems(AgentSpec("python", endpoint), root)
     assert (found.key, found.suggestion, found.certain) == ("agent.endpoint", suggestion, True)
 
 
@@ -108,7 +108,7 @@ def test_a_name_that_the_module_next_to_the_spec_does_not_contain_is_an_error(
     ],
 )
 def test_what_a_run_will_try_is_a_warning(root: Path, endpoint: str, suggestion: str, place: str) -> None:
-    (found,) = source_problems(AgentSpec("python", endpoint), root)
+    (found,) = find_source_problems(AgentSpec("python", endpoint), root)
     assert (found.key, found.suggestion, found.certain) == ("agent.endpoint", suggestion, False)
     assert place in found.message
 
@@ -116,8 +116,8 @@ def test_what_a_run_will_try_is_a_warning(root: Path, endpoint: str, suggestion:
 @pytest.mark.parametrize("python_path", ["src", "${NOT_KNOWN_YET}/src"])
 def test_python_path_is_relative_to_the_spec(root: Path, python_path: str) -> None:
     agent = AgentSpec("python", "apart:ask", env={"PYTHONPATH": python_path})
-    assert list(source_problems(agent, root)) == []
-    assert len(list(source_problems(AgentSpec("python", "apart:ask"), root))) == 1
+    assert list(find_source_problems(agent, root)) == []
+    assert len(list(find_source_problems(AgentSpec("python", "apart:ask"), root))) == 1
 
 
 def test_every_reference_of_the_section(root: Path) -> None:
@@ -129,12 +129,12 @@ def test_every_reference_of_the_section(root: Path) -> None:
         tool_registry="sound:TOOLS",
         reset_function="sound:reset",
     )
-    assert [one.key for one in source_problems(agent, root)] == [
+    assert [one.key for one in find_source_problems(agent, root)] == [
         "agent.tools[1]", "agent.llm[0]", "agent.tool_registry", "agent.reset_function",
     ]  # fmt: skip
     http = AgentSpec("http", "http://localhost:1/", reset_function="sound:resset")
-    assert [one.key for one in source_problems(http, root)] == ["agent.reset_function"]
+    assert [one.key for one in find_source_problems(http, root)] == ["agent.reset_function"]
 
 
 def test_a_reference_that_is_filled_in_later_is_left_alone(root: Path) -> None:
-    assert list(source_problems(AgentSpec("python", "{{ params.module }}:ask"), root)) == []
+    assert list(find_source_problems(AgentSpec("python", "{{ params.module }}:ask"), root)) == []

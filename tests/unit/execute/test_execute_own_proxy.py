@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.execute.options import ModelOptions
-from holdfast.execute.plane_needs import unused_proxy
+from holdfast.execute.plane_needs import warn_unused_proxy
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
@@ -20,11 +20,11 @@ SCRIPTED = {"*": ModelSpec("script", script="model.yaml")}
 
 
 def test_it_is_named_and_its_password_is_not() -> None:
-    said = unused_proxy(Spec("c.yaml", COMMAND), SET)
+    said = warn_unused_proxy(Spec("c.yaml", COMMAND), SET)
     assert said is not None
     assert (said.code, "HTTPS_PROXY" in said.text, "secret" in said.text) == ("proxy-unused", True, False)
     other = {"http_proxy": "http://p", "HTTPS_PROXY": ""}
-    named = str(unused_proxy(Spec("c.yaml", COMMAND), other))
+    named = str(warn_unused_proxy(Spec("c.yaml", COMMAND), other))
     assert ("HTTP_PROXY" in named, "HTTPS_PROXY" in named) == (True, False)
 
 
@@ -41,5 +41,5 @@ def test_it_is_named_and_its_password_is_not() -> None:
     ],
 )
 def test_it_is_said_where_something_goes_out(spec: Spec, models: ModelOptions, said: bool) -> None:
-    assert bool(unused_proxy(spec, SET, models)) is said
-    assert unused_proxy(spec, {}, models) is None
+    assert bool(warn_unused_proxy(spec, SET, models)) is said
+    assert warn_unused_proxy(spec, {}, models) is None

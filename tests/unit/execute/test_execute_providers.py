@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.providers import KEPT, Providers, silent
+from holdfast.execute.providers import KEPT, Providers, find_silent_providers
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.trace import TraceEvent
 
@@ -15,7 +15,7 @@ from holdfast.model.trace import TraceEvent
 def test_names_that_an_agent_makes_up_do_not_fill_the_memory() -> None:
     needed = Providers()
     for n in range(2 * KEPT):
-        needed.answered(f"https://{n}", 1.0)
+        needed.record_answer(f"https://{n}", 1.0)
     assert needed.has_answered_since(f"https://{KEPT - 1}", 0.0)
     assert not needed.has_answered_since(f"https://{KEPT}", 0.0)
 
@@ -28,8 +28,8 @@ def left(waited_ms: float, *, ts: float = 0.0, fault: str = "", tool: str = "m",
 def told(latency_ms: float, ending: EndingKind, *events: TraceEvent, answered: float | None = None) -> list[str]:
     needed = Providers()
     if answered is not None:
-        needed.answered("llm:m", answered)
-    found = silent(Answer((Turn("hi", "sorry", latency_ms, ending),)), events, needed)
+        needed.record_answer("llm:m", answered)
+    found = find_silent_providers(Answer((Turn("hi", "sorry", latency_ms, ending),)), events, needed)
     return [re.search(r" ms for (.*) (?:until|and gave up)", text)[1] for text in found]  # type: ignore[index]
 
 

@@ -13,7 +13,7 @@ import pytest
 from golden_words import Golden
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.ray_executor import AHEAD, MOST, TRIES, RayExecutor, Workers
-from holdfast.execute.ray_order import WorkerReport, packed, read_trials
+from holdfast.execute.ray_order import WorkerReport, encode_observation, read_trials
 from holdfast.execute.ray_pool import WorkerNeeds
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.run_warning import RunNote
@@ -89,7 +89,7 @@ class Actor:
         self._cluster.largest = max(self._cluster.largest, len(trials))
         if len(trials) > self._cluster.fits:
             return ObjectStoreFullError("The object store is full.")
-        return [packed(Observation(trial.id, (Turn("?", self._cluster.says),))) for trial in trials]
+        return [encode_observation(Observation(trial.id, (Turn("?", self._cluster.says),))) for trial in trials]
 
 
 class FakeCluster:
@@ -229,11 +229,16 @@ def test_a_worker_that_is_refused_says_why_and_secrets_are_masked() -> None:
 
 def test_what_a_worker_takes_of_its_machine(golden: Golden) -> None:
     needs = WorkerNeeds(2.0, 1 << 30, 1.0, ("docker",))
-    assert needs.options() == {"num_cpus": 2.0, "memory": 1 << 30, "num_gpus": 1.0, "resources": {"docker": 0.001}}
-    golden(needs.words())
+    assert needs.to_ray_options() == {
+        "num_cpus": 2.0,
+        "memory": 1 << 30,
+        "num_gpus": 1.0,
+        "resources": {"docker": 0.001},
+    }
+    golden(needs.describe())
     whole = {"CPU": 2.0, "memory": float(1 << 30), "GPU": 1.0, "docker": 1.0}
-    assert needs.fit(whole)
-    assert not any(needs.fit({**whole, name: 0.0}) for name in whole)
+    assert needs.can_fit(whole)
+    assert not any(needs.can_fit({**whole, name: 0.0}) for name in whole)
 
 
 def test_a_machine_that_cannot_is_named_and_its_share_is_run_on_another(golden: Golden) -> None:

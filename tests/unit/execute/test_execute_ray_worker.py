@@ -13,11 +13,11 @@ import holdfast
 from holdfast.execute.ray_order import (
     WorkerReport,
     WorkOrder,
-    environment,
-    here,
-    masked_digests,
-    packed,
-    packed_trials,
+    build_environment,
+    encode_observation,
+    encode_trials,
+    get_python_version,
+    hash_secrets,
     read_observation,
 )
 from holdfast.execute.ray_worker import TrialWorker
@@ -56,7 +56,7 @@ def order(folder: Path, **more: Any) -> WorkOrder:
     spec, _ = load(folder / "holdfast.yaml", environ={})
     given: dict[str, Any] = {
         "version": holdfast.__version__,
-        "python": here(),
+        "python": get_python_version(),
         "spec": pickle.dumps(spec),
         "spec_name": "holdfast.yaml",
         "root": str(folder),
@@ -66,7 +66,7 @@ def order(folder: Path, **more: Any) -> WorkOrder:
         "trusted": False,
         "variables": None,
         "salt": "s",
-        "secrets": masked_digests(["sk-of-this-worker"], "s"),
+        "secrets": hash_secrets(["sk-of-this-worker"], "s"),
     }
     return WorkOrder(**(given | more))
 
@@ -80,7 +80,7 @@ def test_a_worker_opens_a_site_and_runs_what_it_is_given(worker: TrialWorker, fo
     report = opened(worker, made)
     assert (report.refused, report.slots) == ("", 1)
     trials = plan(pickle.loads(made.spec)).trials
-    lines = worker.run(packed_trials(trials))
+    lines = worker.run(encode_trials(trials))
     assert isinstance(lines, list)
     assert [(seen.trial, seen.turns[0].text) for seen in map(read_observation, lines)] == [
         (trial.id, trial.task.prompt.upper()) for trial in trials
@@ -107,17 +107,17 @@ def test_an_agent_that_cannot_be_used_is_the_spec_s_fault(worker: TrialWorker, f
 
 def test_what_is_sent_and_what_the_cluster_added(folder: Path) -> None:
     own = {"PATH": "/bin", "RAY_JOB_ID": "1", "OMP_NUM_THREADS": "1", "KEY": "theirs"}
-    assert environment(order(folder), own) == {"PATH": "/bin", "OMP_NUM_THREADS": "1", "KEY": "theirs"}
+    assert build_environment(order(folder), own) == {"PATH": "/bin", "OMP_NUM_THREADS": "1", "KEY": "theirs"}
     as_here = order(folder, variables=("PATH", "KEY", "GONE"), sent={"KEY": "ours"})
-    assert environment(as_here, own) == {"PATH": "/bin", "KEY": "ours"}
+    assert build_environment(as_here, own) == {"PATH": "/bin", "KEY": "ours"}
 
 
 def test_halves_of_characters_travel() -> None:
-    seen = read_observation(packed(Observation("a", (Turn("?", "half \ud800"),))))
+    seen = read_observation(encode_observation(Observation("a", (Turn("?", "half \ud800"),))))
     assert seen.turns[0].text is not None
     assert seen.turns[0].text.startswith("half ")
 
 
 def test_digests_tell_nothing_without_their_salt() -> None:
-    assert masked_digests(["one", "two"], "a") == masked_digests(["two", "one", "one"], "a")
-    assert masked_digests(["one"], "a") != masked_digests(["one"], "b")
+    assert hash_secrets(["one", "two"], "a") == hash_secrets(["two", "one", "one"], "a")
+    assert hash_secrets(["one"], "a") != hash_secrets(["one"], "b")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.execute.agent_section import refers_to_params, resolve_agent
+from holdfast.execute.agent_section import has_param_references, resolve_agent
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Answer
@@ -91,7 +91,7 @@ def test_resolve_agent_fills_every_string_that_may_hold_a_reference() -> None:
     made = resolve_agent(agent, {"V": "v"}, {"p": 1})
     strings = [made.endpoint, made.request_template, made.response_path, made.reset_endpoint]
     assert [*strings, made.headers["h"], made.query_params["q"], made.env["e"]] == ["1-v"] * 7
-    assert refers_to_params(agent)
-    assert not refers_to_params(made)
+    assert has_param_references(agent)
+    assert not has_param_references(made)
     with pytest.raises(UserError, match="params"):
         resolve_agent(agent, {"V": "v"})

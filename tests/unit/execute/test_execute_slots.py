@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.slots import slots
+from holdfast.execute.slots import count_slots
 from holdfast.model.spec import AgentSpec, Spec
 
 CORES = os.cpu_count() or 1
@@ -32,13 +32,17 @@ def test_trials_overlap_unless_they_share_an_agent_or_what_is_reset() -> None:
         ({"type": "python", "endpoint": "m:f", "reset_function": "m:g"}, 16, 16),
         ({"type": "python", "endpoint": "m:f", "isolation": "inline"}, 16, 1),
     ]:
-        assert slots(Spec(path="holdfast.yaml", agent=AgentSpec(**agent)), asked) == at_once, (agent, asked, at_once)
+        assert count_slots(Spec(path="holdfast.yaml", agent=AgentSpec(**agent)), asked) == at_once, (
+            agent,
+            asked,
+            at_once,
+        )
         if asked is not None:  # the key of the file says the same as the option, which overrides it
             spec = Spec(path="holdfast.yaml", agent=AgentSpec(**agent), concurrency=asked)
-            assert (slots(spec, None), slots(spec, 3)) == (at_once, min(3, at_once)), agent
+            assert (count_slots(spec, None), count_slots(spec, 3)) == (at_once, min(3, at_once)), agent
 
 
 @pytest.mark.parametrize("asked", [0, -1])
 def test_fewer_than_one_is_our_own_mistake_and_never_passed_on(asked: int) -> None:
     with pytest.raises(AssertionError):
-        slots(Spec(path="holdfast.yaml", agent=AgentSpec(**COMMAND)), asked)
+        count_slots(Spec(path="holdfast.yaml", agent=AgentSpec(**COMMAND)), asked)

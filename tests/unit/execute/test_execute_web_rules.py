@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.plane_needs import needs_planes, on_web, rule_urls
+from holdfast.execute.plane_needs import list_rule_urls, needs_planes, needs_web_plane
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 
 PYTHON = AgentSpec(type="python", endpoint="agent:ask")
@@ -30,8 +30,8 @@ def test_a_rule_that_reads_http_puts_the_plane_in_place() -> None:
         ("tool_not_called", {"tool": "https://{{ params.host }}/*"}, ("*",)),
     ]:
         made = spec(check, settings)
-        assert rule_urls(made) == urls, (check, settings, urls)
-        assert on_web(made), (check, settings, urls)
+        assert list_rule_urls(made) == urls, (check, settings, urls)
+        assert needs_web_plane(made), (check, settings, urls)
         assert needs_planes(made), (check, settings, urls)
 
 
@@ -48,6 +48,6 @@ def test_a_rule_that_reads_http_puts_the_plane_in_place() -> None:
 )
 def test_a_rule_about_tools_or_text_does_not(check: str, settings: dict[str, Any]) -> None:
     made = spec(check, settings)
-    assert rule_urls(made) == ()
-    assert not on_web(made)
+    assert list_rule_urls(made) == ()
+    assert not needs_web_plane(made)
     assert not needs_planes(made)

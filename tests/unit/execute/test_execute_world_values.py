@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from holdfast.execute.boxed_site import filling
+from holdfast.execute.boxed_site import make_fill
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -24,7 +24,7 @@ def test_a_param_in_text_of_a_shell_is_one_word() -> None:
             world = WorldSpec(
                 setup=Setup(commands=(command,)), services=(ServiceSpec("db", "postgres", wait_for=command),)
             )
-            found = filling(world, {}, {})(trial(value))
+            found = make_fill(world, {}, {})(trial(value))
             for filled in (found.setup.commands[0], found.services[0].wait_for):
                 assert filled is not None, (written, value)
                 said = subprocess.run(["sh", "-c", filled], capture_output=True, text=True, check=True).stdout
@@ -33,4 +33,4 @@ def test_a_param_in_text_of_a_shell_is_one_word() -> None:
 
 def test_in_other_text_it_stands_as_it_is() -> None:
     world = WorldSpec(fixtures=(Fixture("sql", service="db", sql="select '{{ params.x }}', '${A}'"),))
-    assert filling(world, {}, {})(trial("two words")).fixtures[0].sql == "select 'two words', '${A}'"
+    assert make_fill(world, {}, {})(trial("two words")).fixtures[0].sql == "select 'two words', '${A}'"

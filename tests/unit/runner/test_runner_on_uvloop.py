@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from holdfast.errors import UsageError
-from holdfast.execute.loop_choice import VARIABLE, loop_factory
+from holdfast.execute.loop_choice import VARIABLE, choose_loop_factory
 from holdfast.model.events import Event
 from holdfast.plan.options import RunOptions
 from holdfast.runner.job import Job
@@ -86,17 +86,17 @@ def test_a_run_on_uvloop_passes_a_call_and_meets_a_fault(job: Job, tmp_path: Pat
 
 @pytest.mark.parametrize("environ", [{}, {VARIABLE: ""}, {VARIABLE: "0"}])
 def test_uvloop_that_nobody_asked_for_is_not_used(environ: dict[str, str]) -> None:
-    assert loop_factory(environ) is None
+    assert choose_loop_factory(environ) is None
 
 
 def test_another_word_than_1_or_0_is_an_error() -> None:
     with pytest.raises(UsageError) as raised:
-        loop_factory({VARIABLE: "false"})
+        choose_loop_factory({VARIABLE: "false"})
     assert raised.value.code == "variable-invalid"
 
 
 def test_uvloop_that_is_asked_for_and_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     with pytest.raises(UsageError) as raised:
-        loop_factory({VARIABLE: "1"})
+        choose_loop_factory({VARIABLE: "1"})
     assert raised.value.code == "extra-missing"

@@ -11,11 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.agents.command.answer import TEXT_KEPT, AnswerReader, LastPrinted, Print, from_file
-from holdfast.agents.command.channels import PromptChannel, PromptDelivery, of_terminal, open_terminal, without_terminal
-from holdfast.agents.dialogue import Dialogue, dialogue_of
+from holdfast.agents.command.answer import TEXT_KEPT, AnswerBytes, AnswerReader, OutputEnd, read_answer_file
+from holdfast.agents.command.channels import (
+    PromptChannel,
+    PromptDelivery,
+    explain_piped_turn,
+    explain_terminal_turn,
+    open_terminal,
+)
+from holdfast.agents.dialogue import Dialogue, make_dialogue
 from holdfast.agents.placeholders import MCP_CONFIG
-from holdfast.agents.time_limit import turn_limit_ms, unless_limited
+from holdfast.agents.time_limit import compute_turn_limit_ms, run_until_limit
 from holdfast.errors import AgentLost
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
@@ -53,7 +59,7 @@ done
 
 
 @dataclass
-class _SharedByTurns:
+class _TurnState:
     """The state that all turns of one trial share."""
 
     context: TrialContext
@@ -63,11 +69,11 @@ class _SharedByTurns:
     notes: list[str] = field(default_factory=list)
 
 
-class _RanCommand(NamedTuple):
+class _FinishedCommand(NamedTuple):
     """A command that has ended, or was killed at its time limit."""
 
     program: Started
-    left: Print
+    left: AnswerBytes
     in_time: bool
     question: Callable[[], str]
     """Returns the line at which the program waited for input; empty if it did not wait."""
@@ -89,10 +95,10 @@ class CommandTurns:
         """Runs the command once per turn, until one ends badly."""
         context = world.context
         name = self._agent.answer_file
-        shared = _SharedByTurns(context, place, None if name is None else world.answer_file(name))
+        shared = _TurnState(context, place, None if name is None else world.answer_file(name))
         shared.printed.watch = world.on_output
         notes, turns = shared.notes, list[Turn]()
-        dialogue = dialogue_of(task.context, messages=self._channel.takes_messages)
+        dialogue = make_dialogue(task.context, messages=self._channel.takes_messages)
         if dialogue is not None and dialogue.note:
             notes.append(dialogue.note)
         text: str | None = task.turns[0]
@@ -100,7 +106,9 @@ class CommandTurns:
             prompt = context.injector.rewrite_turn(text)
             delivery = self._deliver(prompt, dialogue, world, env)
             at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **delivery.env}
-            turns.append(await self._turn(prompt, delivery, at, turn_limit_ms(self._agent.timeout_ms, world), shared))
+            turns.append(
+                await self._run_turn(prompt, delivery, at, compute_turn_limit_ms(self._agent.timeout_ms, world), shared)
+            )
             if turns[-1].cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
             if turns[-1].ending != "answered" or len(turns) == task.most_turns:
@@ -113,56 +121,60 @@ class CommandTurns:
     def _deliver(self, prompt: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> PromptDelivery:
         config = env.get(MCP_CONFIG, "")
         if dialogue is None:
-            return self._channel.give(prompt, world.lend, config)
+            return self._channel.deliver(prompt, world.lend, config)
         if self._channel.takes_messages:
-            return self._channel.give(prompt, world.lend, config, dialogue.messages(prompt))
-        return self._channel.give(dialogue.text(prompt), world.lend, config)
+            return self._channel.deliver(prompt, world.lend, config, dialogue.build_messages(prompt))
+        return self._channel.deliver(dialogue.build_text(prompt), world.lend, config)
 
-    async def _turn(
-        self, prompt: str, delivery: PromptDelivery, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
+    async def _run_turn(
+        self, prompt: str, delivery: PromptDelivery, env: Mapping[str, str], timeout_ms: float, shared: _TurnState
     ) -> Turn:
         printed, notes = shared.printed, shared.notes
-        ran = await self._run(prompt, delivery, env, timeout_ms, shared)
+        ran = await self._run_command(prompt, delivery, env, timeout_ms, shared)
         if not ran.in_time:
-            turn = self._reader.overdue(prompt, ran.left, timeout_ms)
-        elif self._never_ran(ran) and await self._lacks_program(ran.program.status, delivery.agent, env, shared.place):
+            turn = self._reader.end_for_timeout(prompt, ran.left, timeout_ms)
+        elif self._is_silent_failure(ran) and await self._is_program_missing(
+            ran.program.status, delivery.agent, env, shared.place
+        ):
             raise not_run(self._agent, printed.last_line, shared.place.sees)
         else:
             turn = self._end_turn(prompt, ran, printed)
         if turn.ending == "answered" and not self._agent.dialogue:
             return turn
         if isinstance(ran.pipes, Pipes):
-            return without_terminal(turn, printed, notes, ran.question(), sandboxed=shared.place.boxed)
-        return of_terminal(turn, ran.pipes, notes, ran.question())
+            return explain_piped_turn(turn, printed, notes, ran.question(), sandboxed=shared.place.boxed)
+        return explain_terminal_turn(turn, ran.pipes, notes, ran.question())
 
-    async def _run(
-        self, prompt: str, delivery: PromptDelivery, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
-    ) -> _RanCommand:
+    async def _run_command(
+        self, prompt: str, delivery: PromptDelivery, env: Mapping[str, str], timeout_ms: float, shared: _TurnState
+    ) -> _FinishedCommand:
         """Runs the command to its end, or kills it at its time limit."""
         file, place, context = shared.file, shared.place, shared.context
         if file is not None:
             file.clear()
         answer = Head(self._reader.limit)
-        last = LastPrinted(context.count_activity)
-        with closing(self._open(prompt, delivery, answer if file is None else None, shared.printed, last)) as pipes:
+        last = OutputEnd(context.count_activity)
+        with closing(
+            self._open_streams(prompt, delivery, answer if file is None else None, shared.printed, last)
+        ) as pipes:
             program = await place.start(pipes.started(place.argv(delivery.agent, env)), env, pipes.stdio)
             async with ended_after(program):
                 pipes.give()
-                ended = await unless_limited(program.within(timeout_ms / 1000), context, ended=False)
+                ended = await run_until_limit(program.within(timeout_ms / 1000), context, ended=False)
                 in_time = ended and program.took_ms <= timeout_ms
                 pipes.drain()
-                question = "" if ended else last.question()  # before it prints anything because of its end
+                question = "" if ended else last.find_question()  # before it prints anything because of its end
                 answer.stop()
             pipes.drain()
         shared.notes.extend(program.notes)
         if program.lost:
             raise AgentLost("the launch host died while the command ran")
         limit = self._reader.limit
-        left = Print(answer.data, answer.cut) if file is None else from_file(file.name, file.read(limit))
-        return _RanCommand(program, left, in_time, last.question if ended else lambda: question, pipes)
+        left = AnswerBytes(answer.data, answer.cut) if file is None else read_answer_file(file.name, file.read(limit))
+        return _FinishedCommand(program, left, in_time, last.find_question if ended else lambda: question, pipes)
 
-    def _open(
-        self, prompt: str, delivery: PromptDelivery, answer: Head | None, printed: Tail, last: LastPrinted
+    def _open_streams(
+        self, prompt: str, delivery: PromptDelivery, answer: Head | None, printed: Tail, last: OutputEnd
     ) -> Pipes | Terminal:
         """Opens what the program reads and prints: pipes, or a terminal if the spec has a dialogue."""
         if self._agent.dialogue:
@@ -170,12 +182,14 @@ class CommandTurns:
         errors = last.tee(printed)
         return Pipes(delivery.stdin, errors if answer is None else last.tee(answer), errors)
 
-    def _never_ran(self, ran: _RanCommand) -> bool:
+    def _is_silent_failure(self, ran: _FinishedCommand) -> bool:
         """Whether it failed silently at its first turn, as if there had been no program to run."""
         failed = ran.program.status != 0 and not ran.program.out_of_memory
         return failed and not ran.left.data and not self.ran
 
-    async def _lacks_program(self, status: int | None, agent: AgentSpec, env: Mapping[str, str], place: Place) -> bool:
+    async def _is_program_missing(
+        self, status: int | None, agent: AgentSpec, env: Mapping[str, str], place: Place
+    ) -> bool:
         """Whether the command's own program, script or module is missing.
 
         An agent may also be an existing shell script whose last command is missing.
@@ -194,13 +208,13 @@ class CommandTurns:
         code, _ = code_and_signal(program.status)  # None if the search itself was killed
         return bool(code)
 
-    def _end_turn(self, prompt: str, ran: _RanCommand, printed: Tail) -> Turn:
+    def _end_turn(self, prompt: str, ran: _FinishedCommand, printed: Tail) -> Turn:
         self.ran = True
         program = ran.program
         if program.out_of_memory:
-            return self._reader.starved(prompt, ran.left, program.took_ms, program.out_of_memory)
+            return self._reader.end_for_memory(prompt, ran.left, program.took_ms, program.out_of_memory)
         why = "" if program.status == 0 else printed.error_line
-        return self._reader.ended(prompt, ran.left, program.status, program.took_ms, why)
+        return self._reader.end_turn(prompt, ran.left, program.status, program.took_ms, why)
 
 
 class CommandAgent:
@@ -224,14 +238,14 @@ class CommandAgent:
         """Notes for the reader about how it is run."""
 
     @classmethod
-    def on_machine(cls, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> CommandAgent:
+    def open_on_machine(cls, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> CommandAgent:
         """An agent that runs in the spec's own folder, which trials share; with an answer file they run one at a time.
 
         Raises AgentUnavailable if the program does not exist.
         """
         argv_of(agent, root, {**environ, **agent.env})
         self = cls(agent)
-        self._reset = _reset_of(agent, root)
+        self._reset = _open_reset(agent, root)
         if agent.answer_file:
             self._slot, self.limit = asyncio.Lock(), 1
             self.notes = (f"all trials leave their answer in {agent.answer_file}, so they run one at a time",)
@@ -257,10 +271,10 @@ class CommandAgent:
             await self._reset.close()
 
 
-def _reset_of(agent: AgentSpec, root: Path) -> Reset | None:
+def _open_reset(agent: AgentSpec, root: Path) -> Reset | None:
     """The reset that the spec names; an HTTP client is imported only if it needs one."""
     if not agent.has_reset:
         return None
-    from holdfast.agents.http.reset import reset_of
+    from holdfast.agents.http.reset import open_reset
 
-    return reset_of(agent, None, root, 1)
+    return open_reset(agent, None, root, 1)

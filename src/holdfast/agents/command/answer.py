@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdfast.agents.answer_fields import text_of
+from holdfast.agents.answer_fields import to_text
 from holdfast.model.codec import encodable
 from holdfast.model.observation import EndingKind, Turn
 from holdfast.model.shorten import shorten
@@ -41,7 +41,7 @@ _PROMPT = re.compile(r"[?:>\]❯›»]\s?$")
 _CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
-class LastPrinted:
+class OutputEnd:
     """The end of a program's output on any stream, and how many calls it had made by then."""
 
     def __init__(self, called: Callable[[], int]) -> None:
@@ -52,7 +52,7 @@ class LastPrinted:
 
     def tee(self, sink: Sink) -> Sink:
         """A sink that also passes everything on to another sink."""
-        return _Both(self, sink)
+        return _TeeSink(self, sink)
 
     def add(self, data: bytes) -> None:
         self._then = self._called()
@@ -60,17 +60,17 @@ class LastPrinted:
         if len(self._pending) > 2 * _KEPT:
             del self._pending[:-_KEPT]
 
-    def question(self) -> str:
+    def find_question(self) -> str:
         """The line that waits for an answer; empty if none does, or if the agent made a call after it."""
         now = self._called()
         if now != self._then:
             return ""
         text = _CODES.sub("", self._pending[-_KEPT:].decode("utf-8", "replace"))
-        return asked_in(text, anything=now == self._before)
+        return find_question_line(text, anything=now == self._before)
 
 
 @dataclass(frozen=True)
-class _Both:
+class _TeeSink:
     first: Sink
     second: Sink
 
@@ -79,7 +79,7 @@ class _Both:
         self.second.add(data)
 
 
-def asked_in(text: str, *, anything: bool) -> str:
+def find_question_line(text: str, *, anything: bool) -> str:
     """The last line, if it asks for something; `anything` also accepts an open line that ends like a prompt."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
@@ -95,7 +95,7 @@ def asked_in(text: str, *, anything: bool) -> str:
     return last if signs_in or open_line else ""
 
 
-def waits_for(question: str) -> str:
+def describe_wait(question: str) -> str:
     """The message about a program that was killed while it waited for input."""
     last = shorten(question)
     return f"it seems to wait for input: its last line was {last!r}; answer it with agent.dialogue, or a flag"
@@ -107,7 +107,7 @@ JSON_READ = 10_000_000
 """Maximum number of bytes of the output that a path is looked up in."""
 
 
-class Print(NamedTuple):
+class AnswerBytes(NamedTuple):
     """The output that is the answer, as bytes."""
 
     data: bytes
@@ -118,13 +118,13 @@ class Print(NamedTuple):
     """Why it cannot be used; the ending is then unreadable."""
 
 
-def from_file(name: str, left: AnswerContent) -> Print:
+def read_answer_file(name: str, left: AnswerContent) -> AnswerBytes:
     """The content of a command's answer file."""
     missing = f"it wrote no {name}" if left.absent else f"{name} is empty"
-    return Print(left.data, left.cut, missing, left.refused)
+    return AnswerBytes(left.data, left.cut, missing, left.refused)
 
 
-class _Said(NamedTuple):
+class _ReadAnswer(NamedTuple):
     text: str | None
     ending: EndingKind = "answered"
     detail: str = ""
@@ -143,68 +143,68 @@ class AnswerReader:
         """How many bytes it needs to see."""
         return TEXT_KEPT if self.find is None else JSON_READ
 
-    def ended(self, prompt: str, left: Print, status: int | None, took_ms: float, why: str) -> Turn:
+    def end_turn(self, prompt: str, left: AnswerBytes, status: int | None, took_ms: float, why: str) -> Turn:
         """The turn of a command that ended by itself."""
         answer = self._read_answer(left)
         if status == 0:
             return Turn(prompt, answer.text, took_ms, answer.ending, answer.detail, cut=answer.cut)
-        detail = _death(status) + (f": {shorten(why)}" if why else "")
+        detail = _describe_death(status) + (f": {shorten(why)}" if why else "")
         return Turn(prompt, answer.text, took_ms, "crashed", detail, cut=answer.cut)
 
-    def starved(self, prompt: str, left: Print, took_ms: float, why: str) -> Turn:
+    def end_for_memory(self, prompt: str, left: AnswerBytes, took_ms: float, why: str) -> Turn:
         """The turn of a command that the system killed because of its memory use."""
         answer = self._read_answer(left)
         return Turn(prompt, answer.text, took_ms, "out_of_memory", f"it {why}", cut=answer.cut)
 
-    def overdue(self, prompt: str, left: Print, timeout_ms: float) -> Turn:
+    def end_for_timeout(self, prompt: str, left: AnswerBytes, timeout_ms: float) -> Turn:
         """The turn of a command that Holdfast killed at its time limit."""
         answer = self._read_answer(left)
         return Turn(prompt, answer.text, timeout_ms, "timeout", f"no answer within {timeout_ms:g} ms", cut=answer.cut)
 
-    def _read_answer(self, left: Print) -> _Said:
+    def _read_answer(self, left: AnswerBytes) -> _ReadAnswer:
         if left.refused:
-            return _Said(None, "unreadable", left.refused)
+            return _ReadAnswer(None, "unreadable", left.refused)
         text = _decode(left).removeprefix("\ufeff").rstrip("\r\n")
         if not text:
-            return _Said(None, "no_answer", left.missing or "it printed nothing")
+            return _ReadAnswer(None, "no_answer", left.missing or "it printed nothing")
         if self.find is not None:
             return self._select(text, left.cut, self.find)
-        return _Said(text, cut=left.cut)
+        return _ReadAnswer(text, cut=left.cut)
 
-    def _select(self, text: str, cut: bool, find: Find) -> _Said:
+    def _select(self, text: str, cut: bool, find: Find) -> _ReadAnswer:
         whole = _cut(text)
         if cut:
             return whole._replace(ending="unreadable", detail=f"over {JSON_READ // 1_000_000} MB, so it is not read")
         try:
             value: Any = find(loads(text))
         except ValueError:
-            detail = f"it is not JSON, so nothing is at {self.path}: {_start(text)}"
+            detail = f"it is not JSON, so nothing is at {self.path}: {_shorten_start(text)}"
             return whole._replace(ending="unreadable", detail=detail)
         if value is MISSING:
-            return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_start(text)}")
+            return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_shorten_start(text)}")
         if value is None:
-            return _Said(None, "no_answer", f"null at {self.path}")
-        answer = text_of(value, unwrap=False)
-        return _cut(encodable(answer)) if answer else _Said(None, "no_answer", f"empty at {self.path}")
+            return _ReadAnswer(None, "no_answer", f"null at {self.path}")
+        answer = to_text(value, unwrap=False)
+        return _cut(encodable(answer)) if answer else _ReadAnswer(None, "no_answer", f"empty at {self.path}")
 
 
-def _decode(left: Print) -> str:
+def _decode(left: AnswerBytes) -> str:
     """Decodes the output; a character that the limit has split is left out."""
     return getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
 
 
-def _cut(text: str) -> _Said:
+def _cut(text: str) -> _ReadAnswer:
     raw = text.encode("utf-8", "replace")
     if len(raw) <= TEXT_KEPT:
-        return _Said(text)
-    return _Said(raw[:TEXT_KEPT].decode("utf-8", "ignore"), cut=True)
+        return _ReadAnswer(text)
+    return _ReadAnswer(raw[:TEXT_KEPT].decode("utf-8", "ignore"), cut=True)
 
 
-def _death(status: int | None) -> str:
+def _describe_death(status: int | None) -> str:
     if status is not None and os.WIFEXITED(status):
         return f"exit code {os.WEXITSTATUS(status)}"
     return f"it {how_it_ended(status)}"
 
 
-def _start(text: str) -> str:
+def _shorten_start(text: str) -> str:
     return shorten(" ".join(text[:800].split()))

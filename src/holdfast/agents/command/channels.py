@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.agents.command.answer import waits_for
+from holdfast.agents.command.answer import describe_wait
 from holdfast.agents.dialogue import AgentMessage
-from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, holds, in_argument, in_shell
+from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, fill_argument, fill_command, has_placeholder
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import carried, encodable, encode
 from holdfast.model.observation import Turn
@@ -65,28 +65,32 @@ def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Termi
     return Terminal(lines, sinks)
 
 
-def of_terminal(turn: Turn, terminal: Terminal, notes: list[str], question: str) -> Turn:
+def explain_terminal_turn(turn: Turn, terminal: Terminal, notes: list[str], question: str) -> Turn:
     """The turn with its terminal's findings: an expected question that never appeared, or the question it waits at."""
     if terminal.awaited is not None:
         missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
         if turn.ending == "timeout":
-            return _awaiting(turn, f"{missed}; {_last(terminal)}")
+            return _add_wait(turn, f"{missed}; {_describe_last_lines(terminal)}")
         notes.append(f"it ended before that: {missed}")
     elif turn.ending == "timeout":
-        why = waits_for(question) if question else f"agent.dialogue has nothing more to type; {_last(terminal)}"
-        return _awaiting(turn, why)
+        why = (
+            describe_wait(question)
+            if question
+            else f"agent.dialogue has nothing more to type; {_describe_last_lines(terminal)}"
+        )
+        return _add_wait(turn, why)
     return turn
 
 
-def _awaiting(turn: Turn, what: str) -> Turn:
+def _add_wait(turn: Turn, what: str) -> Turn:
     return replace(turn, detail=f"{turn.detail}: {what}", awaits=what)
 
 
-def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str, *, sandboxed: bool) -> Turn:
+def explain_piped_turn(turn: Turn, printed: Tail, notes: list[str], question: str, *, sandboxed: bool) -> Turn:
     """The turn with the question that it waited at, or with its output if it gave no answer."""
     if turn.ending == "timeout":
-        return _awaiting(turn, waits_for(question)) if question else turn
-    missed = [*missing_facilities(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
+        return _add_wait(turn, describe_wait(question)) if question else turn
+    missed = [*find_missing_facilities(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
     notes.extend(missed)
     if not missed and turn.ending in ("crashed", "no_answer") and question:
         notes.append(
@@ -97,12 +101,12 @@ def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str,
     return turn
 
 
-def _last(terminal: Terminal) -> str:
+def _describe_last_lines(terminal: Terminal) -> str:
     last_lines = terminal.last_lines
     return f"the last lines there: {shorten(last_lines)}" if last_lines else "nothing was shown there"
 
 
-def missing_facilities(printed: str, *, sandboxed: bool) -> Iterator[str]:
+def find_missing_facilities(printed: str, *, sandboxed: bool) -> Iterator[str]:
     """A note for each command that the agent needed and did not have; most programs need none."""
     end = printed[-_READ:]
     if _TERMINAL.search(end):
@@ -134,24 +138,24 @@ class PromptChannel:
 
     def __init__(self, agent: AgentSpec) -> None:
         way = agent.prompt
-        if way == "stdin" and holds(agent, "prompt"):
+        if way == "stdin" and has_placeholder(agent, "prompt"):
             way = "arg"
-        elif way == "stdin" and holds(agent, "prompt_file"):
+        elif way == "stdin" and has_placeholder(agent, "prompt_file"):
             way = "file"
         self._way = way
-        self._file = way == "file" or holds(agent, "prompt_file")
-        self._word = way in ("arg", "env") or holds(agent, "prompt")
-        if way == "arg" and not holds(agent, "prompt"):
-            agent = _with_last(agent)
+        self._file = way == "file" or has_placeholder(agent, "prompt_file")
+        self._word = way in ("arg", "env") or has_placeholder(agent, "prompt")
+        if way == "arg" and not has_placeholder(agent, "prompt"):
+            agent = _append_prompt(agent)
         self._agent = agent
-        self._command = None if agent.command is None else in_shell(agent.command)
+        self._command = None if agent.command is None else fill_command(agent.command)
 
     @property
     def takes_messages(self) -> bool:
         """Whether stdin gets the complete conversation so far, as JSON."""
         return self._way == "messages"
 
-    def give(
+    def deliver(
         self, prompt: str, lend: Lend, mcp_config: str = "", messages: Sequence[AgentMessage] = ()
     ) -> PromptDelivery:
         """The prompt, ready for delivery; `mcp_config` is the path for its placeholder in an argument."""
@@ -163,14 +167,14 @@ class PromptChannel:
         if self._way == "env" or (self._command is not None and self._word):
             env[PROMPT] = prompt
         values = {"prompt": prompt, "prompt_file": path, "mcp_config": mcp_config}
-        args = tuple([in_argument(arg, values) for arg in self._agent.args])
+        args = tuple([fill_argument(arg, values) for arg in self._agent.args])
         called = replace(self._agent, command=self._command, args=args)
         if self._way == "messages":
             return PromptDelivery(called, env, encode(carried(list(messages))))
         return PromptDelivery(called, env, prompt.encode() if self._way == "stdin" else b"")
 
 
-def _with_last(agent: AgentSpec) -> AgentSpec:
+def _append_prompt(agent: AgentSpec) -> AgentSpec:
     """Adds the prompt as the last argument."""
     if agent.command is not None:
         return replace(agent, command=agent.command.rstrip() + " {prompt}")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.agents.dialogue import dialogue_of
+from holdfast.agents.dialogue import make_dialogue
 from holdfast.agents.http.changed_client import ChangedClient
 from holdfast.agents.http.client import HttpClient, HttpExchange
 from holdfast.agents.http.reply import ReplyReader
-from holdfast.agents.http.request import request_form
-from holdfast.agents.http.reset import reset_of
-from holdfast.agents.time_limit import left_s, unless_limited
+from holdfast.agents.http.request import build_request_form
+from holdfast.agents.http.reset import open_reset
+from holdfast.agents.time_limit import run_until_limit, time_left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
@@ -67,12 +67,12 @@ class HttpAgent:
         `agent` are resolved: no references are left. Raises AgentUnavailable (config) if no request can be made from
         them.
         """
-        form = request_form(agent)
+        form = build_request_form(agent)
         path = agent.response_path
         reader = ReplyReader(find_at(path), path) if path else ReplyReader()
         reset = None
         if agent.has_reset:
-            reset = reset_of(agent, form.url, root, limit)
+            reset = open_reset(agent, form.url, root, limit)
         keep = not agent.has_reset if agent.keep_alive is None else agent.keep_alive
         wire = HttpClient(form.url, form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=keep)
         return cls(form, wire, reader, reset, fate)
@@ -90,19 +90,19 @@ class HttpAgent:
         """Asks turn after turn until one ends badly. Raises AgentUnavailable if the agent cannot be reached."""
         if task.variation is not UNSET and task.variation.request is not None:
             plain = replace(task, variation=UNSET)
-            return await self._with_change(task.variation.request, plain).ask(plain, world)
+            return await self._copy_with_change(task.variation.request, plain).ask(plain, world)
         notes: list[str] = []
-        dialogue = dialogue_of(task.context, messages=self._form.takes_messages)
+        dialogue = make_dialogue(task.context, messages=self._form.takes_messages)
         if dialogue is not None and dialogue.note:
             notes.append(dialogue.note)
         if task.most_turns == 1:
-            turn = await self._turn(task.turns[0], world, notes, None, dialogue)
+            turn = await self._run_turn(task.turns[0], world, notes, None, dialogue)
             return Answer(turns=(turn,), notes=tuple(notes))
-        cookies = self._wire.cookies()
+        cookies = self._wire.make_cookie_jar()
         turns: list[Turn] = []
         text: str | None = task.turns[0]
         while text is not None:
-            turns.append(await self._turn(text, world, notes, cookies, dialogue))
+            turns.append(await self._run_turn(text, world, notes, cookies, dialogue))
             if turns[-1].ending != "answered":
                 break
             if dialogue is not None:
@@ -118,7 +118,7 @@ class HttpAgent:
         if self._reset is None:
             return
         await self._reset()
-        if left_s(world) <= 0:
+        if time_left_s(world) <= 0:
             why = f"the trial's time ran out while the agent was being reset ({WHOLE})"
             raise HarnessError(why, code="no-time-left")
 
@@ -129,24 +129,24 @@ class HttpAgent:
             if self._reset is not None:
                 await self._reset.close()
 
-    def _with_change(self, change: RequestChange, task: Task) -> HttpAgent:
+    def _copy_with_change(self, change: RequestChange, task: Task) -> HttpAgent:
         """Returns a copy of this agent that sends changed requests. The copy shares everything that must be closed."""
         assert not isinstance(self._wire, ChangedClient)
         wire = ChangedClient(self._wire, self._form, change, task)
         return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)
 
-    async def _turn(
+    async def _run_turn(
         self, text: str, world: World, notes: list[str], cookies: CookieJar | None, dialogue: Dialogue | None
     ) -> Turn:
         context = world.context
         prompt = context.injector.rewrite_turn(text)
-        if prompt is not text and self._form.loses(prompt, text):
+        if prompt is not text and self._form.is_attack_dropped(prompt, text):
             notes.append(_LOST)
             context.injector.drop_turn_attacks()
         before = context.count_activity()
         accepted = partial(_has_called_since, context, before)
         request = self._form.fill(prompt, text, dialogue)
-        exchange = await self._exchange(request, cookies, world, accepted)
+        exchange = await self._send_limited(request, cookies, world, accepted)
         if exchange.retried:
             notes.append(_RETRIED)
         if exchange.note:
@@ -163,14 +163,14 @@ class HttpAgent:
             cause=answer.cause,
         )
 
-    async def _exchange(
+    async def _send_limited(
         self, request: HttpRequest, cookies: CookieJar | None, world: World, accepted: WasAccepted
     ) -> HttpExchange:
-        sending = self._send(request, cookies, left_s(world), accepted)
+        sending = self._send(request, cookies, time_left_s(world), accepted)
         if not world.context.sink.has_limits:
             return await sending
         began = world.context.sink.now()
-        exchange = await unless_limited(sending, world.context, ended=HttpExchange("timeout"))
+        exchange = await run_until_limit(sending, world.context, ended=HttpExchange("timeout"))
         exchange.latency_ms = exchange.latency_ms or (world.context.sink.now() - began) * 1000
         return exchange
 

@@ -7,8 +7,15 @@ import json
 from contextlib import suppress
 from math import inf
 
-from holdfast.agents.http.changed_request import WireRequest, wire_request
-from holdfast.agents.http.client import BODY_LIMIT, HttpClient, HttpExchange, exchange_of, trusted, unreachable
+from holdfast.agents.http.changed_request import WireRequest, build_wire_request
+from holdfast.agents.http.client import (
+    BODY_LIMIT,
+    HttpClient,
+    HttpExchange,
+    load_certificates,
+    make_exchange,
+    make_unreachable_error,
+)
 from holdfast.agents.http.cookies import CookieJar
 from holdfast.agents.http.request import HttpRequest, RequestForm
 from holdfast.agents.http.template import RequestTemplate
@@ -39,13 +46,13 @@ class RawExchange:
         self._loop = asyncio.get_running_loop()
         self.slept_s = 0.0
 
-    async def make(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> CollectedReply:
+    async def perform(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> CollectedReply:
         """Returns what arrived until `deadline`, on the loop's clock.
 
         Raises NotConnected if there was no connection.
         """
         room = 2_048 if self._slow == "reply" else None
-        link = await open_socket(place, deadline - self._loop.time(), trusted, room=room)
+        link = await open_socket(place, deadline - self._loop.time(), load_certificates, room=room)
         sending = asyncio.create_task(self._send(link))
         try:
             async with asyncio.timeout_at(deadline):
@@ -138,8 +145,8 @@ class ChangedClient:
         self._change = change
         self._prompt = task.turns[0]
 
-    def cookies(self) -> CookieJar:
-        return self._client.cookies()
+    def make_cookie_jar(self) -> CookieJar:
+        return self._client.make_cookie_jar()
 
     async def close(self) -> None:
         """Does nothing: no connection is kept."""
@@ -156,15 +163,15 @@ class ChangedClient:
             return HttpExchange("timeout", "no time was left to ask it")
         cookie = self._client.head.cookie if cookies is None else cookies.header
         if self._change.copies > 1:
-            return await self._copies(request, cookie, limit_s)
+            return await self._send_copies(request, cookie, limit_s)
         try:
-            return await self._send_copy(self._wire(request, cookie), limit_s, cookies)
+            return await self._send_copy(self._build_wire_request(request, cookie), limit_s, cookies)
         except NotConnected as gone:
-            raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
+            raise make_unreachable_error(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
 
-    def _wire(self, request: HttpRequest, cookie: str) -> WireRequest:
-        parameter = prompt_parameter(self._form)
-        return wire_request(self._change, self._client.url, self._client.head.lines, request, cookie, parameter)
+    def _build_wire_request(self, request: HttpRequest, cookie: str) -> WireRequest:
+        parameter = find_prompt_parameter(self._form)
+        return build_wire_request(self._change, self._client.url, self._client.head.lines, request, cookie, parameter)
 
     async def _send_copy(
         self,
@@ -180,12 +187,12 @@ class ChangedClient:
             await asyncio.sleep(after_s)
         change, start = self._change, loop.time()
         exchange = RawExchange(change, wire, BODY_LIMIT, min(change.slow_ms / 1000, limit_s * SLOW_PART))
-        reply = await exchange.make(self._client.url.endpoint, start + limit_s, abandon=abandon)
+        reply = await exchange.perform(self._client.url.endpoint, start + limit_s, abandon=abandon)
         if reply.status is not None and 400 <= reply.status < 500:
             reply.failure = None  # it has rejected the request, and need not read on or end cleanly
         if cookies is not None:
-            cookies.take(reply.headers)
-        result = exchange_of(reply, limit_s)
+            cookies.store(reply.headers)
+        result = make_exchange(reply, limit_s)
         result.latency_ms = max(0.0, loop.time() - start - exchange.slept_s) * 1000
         if change.malformed and result.ending == "closed" and result.status is None:
             await self._explain(result, limit_s)
@@ -194,19 +201,19 @@ class ChangedClient:
     async def _explain(self, exchange: HttpExchange, limit_s: float) -> None:
         """Decides what the missing reply to a malformed request means: a rejection, or a crash of the agent."""
         try:
-            (await open_socket(self._client.url.endpoint, limit_s, trusted)).close()
+            (await open_socket(self._client.url.endpoint, limit_s, load_certificates)).close()
         except NotConnected:
             exchange.ending, exchange.detail = "crashed", "it stopped accepting connections after a malformed request"
         else:
             exchange.note = _SILENT
 
-    async def _copies(self, request: HttpRequest, cookie: str, limit_s: float) -> HttpExchange:
+    async def _send_copies(self, request: HttpRequest, cookie: str, limit_s: float) -> HttpExchange:
         """Sends all copies concurrently; returns the worst exchange, and of equals the last."""
         change = self._change
         count = min(change.copies, COPIES_LIMIT)
-        wires = [self._wire(request, cookie)] * count
+        wires = [self._build_wire_request(request, cookie)] * count
         if change.others:
-            other = self._wire(self._form.fill(change.others, self._prompt), cookie)
+            other = self._build_wire_request(self._form.fill(change.others, self._prompt), cookie)
             wires = [wire if n == _OWN else other for n, wire in enumerate(wires)]
         gap_s = _GAP_S if change.others else 0.0
         sends = [
@@ -214,11 +221,11 @@ class ChangedClient:
             for n, wire in enumerate(wires)
         ]
         results = await asyncio.gather(*sends, return_exceptions=True)
-        exchanges = [self._copy(one, limit_s) for one in results[min(change.abandoned, count - 1) :]]
+        exchanges = [self._unwrap_result(one, limit_s) for one in results[min(change.abandoned, count - 1) :]]
         if all(one is None for one in exchanges):
             gone = results[-1]
             assert isinstance(gone, NotConnected)
-            raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
+            raise make_unreachable_error(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
         counted = [
             one or HttpExchange("closed", "it accepted no new connection while others were open") for one in exchanges
         ]
@@ -229,7 +236,7 @@ class ChangedClient:
         worst.note = f"{count} concurrent requests: " + _describe_counts(counted, count)
         return worst
 
-    def _copy(self, result: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
+    def _unwrap_result(self, result: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
         """The result of one copy; None if there was no connection."""
         if isinstance(result, HttpExchange):
             return result
@@ -254,7 +261,7 @@ def _describe_counts(exchanges: list[HttpExchange], count: int) -> str:
     return ", ".join([*counts, *([f"{count - len(exchanges)} left without waiting"] if len(exchanges) < count else [])])
 
 
-def prompt_parameter(form: RequestForm) -> str:
+def find_prompt_parameter(form: RequestForm) -> str:
     """The field with the agent's prompt: in the query, otherwise in the body; otherwise `input`."""
     for name, value in form.query:
         if _MARK in _mark_prompt(value):

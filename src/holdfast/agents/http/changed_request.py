@@ -26,14 +26,14 @@ BOUNDARY = "holdfast-boundary"
 _KEY = "holdfast_extra"
 
 
-def changed_body(body: bytes, form: str, size: int) -> bytes:
+def change_body(body: bytes, form: str, size: int) -> bytes:
     """Rewrites the body in this form, a name of FORMS, within the size limit of the form."""
     return FORMS[form](body, max(0, size))
 
 
-def _with_extra(body: bytes, value: bytes) -> bytes:
+def _add_extra(body: bytes, value: bytes) -> bytes:
     """The body with one unexpected element: a key of an object, an item of a list, else text."""
-    kind = _kind(body)
+    kind = _find_json_type(body)
     text = body.strip()
     if kind is dict:
         comma = b"" if text[1:-1].isspace() or text == b"{}" else b","
@@ -44,7 +44,7 @@ def _with_extra(body: bytes, value: bytes) -> bytes:
     return b"%b %b" % (body, value) if body else b'{"%b":%b}' % (_KEY.encode(), value)
 
 
-def _kind(body: bytes) -> type | None:
+def _find_json_type(body: bytes) -> type | None:
     """Whether the body is a JSON object or list."""
     try:
         value = json.loads(body)
@@ -53,7 +53,7 @@ def _kind(body: bytes) -> type | None:
     return type(value) if isinstance(value, dict | list) else None
 
 
-def _pairs(body: bytes) -> list[tuple[str, str]]:
+def _read_pairs(body: bytes) -> list[tuple[str, str]]:
     """The body as names and values; a body that is not an object is the value of `input`."""
     try:
         value: Any = json.loads(body)
@@ -71,16 +71,18 @@ def _pack(body: bytes, size: int, wbits: int) -> bytes:
     return packer.compress(b" " * blanks) + packer.compress(body) + packer.flush()
 
 
-def _xml(body: bytes, size: int) -> bytes:
-    fields = "".join(f"<field name={_attribute(name)}>{escape(value)}</field>" for name, value in _pairs(body))
+def _write_xml(body: bytes, size: int) -> bytes:
+    fields = "".join(
+        f"<field name={_quote_attribute(name)}>{escape(value)}</field>" for name, value in _read_pairs(body)
+    )
     return f'<?xml version="1.0" encoding="UTF-8"?><request>{fields}</request>'.encode("utf-8", "replace")
 
 
-def _attribute(text: str) -> str:
+def _quote_attribute(text: str) -> str:
     return '"' + escape(text, {'"': "&quot;"}) + '"'
 
 
-def _entities(body: bytes, size: int) -> bytes:
+def _write_entities(body: bytes, size: int) -> bytes:
     """XML whose entities grow tenfold at each level."""
     levels = min(size, 9)
     grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, levels + 1))
@@ -88,39 +90,41 @@ def _entities(body: bytes, size: int) -> bytes:
     return f"{head}<request>&e{levels};</request>".encode()
 
 
-def _multipart(body: bytes, size: int) -> bytes:
+def _write_multipart(body: bytes, size: int) -> bytes:
     parts = [
-        f"--{BOUNDARY}\r\nContent-Disposition: form-data; name={_attribute(name)}\r\n\r\n{value}\r\n"
-        for name, value in _pairs(body)
+        f"--{BOUNDARY}\r\nContent-Disposition: form-data; name={_quote_attribute(name)}\r\n\r\n{value}\r\n"
+        for name, value in _read_pairs(body)
     ]
     return f"{''.join(parts)}--{BOUNDARY}--\r\n".encode("utf-8", "replace")
 
 
-def _form(body: bytes, size: int) -> bytes:
-    pairs = [(name.encode("utf-8", "replace"), value.encode("utf-8", "replace")) for name, value in _pairs(body)]
+def _write_form(body: bytes, size: int) -> bytes:
+    pairs = [(name.encode("utf-8", "replace"), value.encode("utf-8", "replace")) for name, value in _read_pairs(body)]
     return urlencode(pairs).encode()
 
 
-def _utf16(body: bytes, size: int) -> bytes:
+def _encode_utf16(body: bytes, size: int) -> bytes:
     return body.decode("utf-8", "replace").encode("utf-16")
 
 
-def _fields(body: bytes, size: int) -> bytes:
+def _add_fields(body: bytes, size: int) -> bytes:
     """An object with so many keys."""
-    return _with_extra(body, b"{%b}" % b",".join(b'"k%d":0' % n for n in range(min(size, 60_000))))
+    return _add_extra(body, b"{%b}" % b",".join(b'"k%d":0' % n for n in range(min(size, 60_000))))
 
 
 def _nest(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
-    def made(body: bytes, size: int) -> bytes:
+    def nest_body(body: bytes, size: int) -> bytes:
         levels = min(size, SIZE_LIMIT // (len(opening) + len(closing)))
-        return _with_extra(body, opening * levels + b"0" + closing * levels)
+        return _add_extra(body, opening * levels + b"0" + closing * levels)
 
-    return made
+    return nest_body
 
 
 def _repeat_keys(body: bytes, size: int) -> bytes:
     """A JSON object with every key repeated with the value null: readers differ on which one counts."""
-    again = ",".join(f"{json.dumps(name)}:null" for name, _ in _pairs(body)) if _kind(body) is dict else ""
+    again = (
+        ",".join(f"{json.dumps(name)}:null" for name, _ in _read_pairs(body)) if _find_json_type(body) is dict else ""
+    )
     return b"{%b,%b" % (again.encode(), body.strip()[1:]) if again else body + body
 
 
@@ -128,25 +132,25 @@ FORMS: Mapping[str, Callable[[bytes, int], bytes]] = {
     # size: bytes
     "blanks_before": lambda body, size: b" " * min(size, SIZE_LIMIT) + body,
     "blanks_behind": lambda body, size: body + b" " * min(size, SIZE_LIMIT),
-    "long_string": lambda body, size: _with_extra(body, b'"%b"' % (b"a" * min(size, SIZE_LIMIT))),
-    "long_number": lambda body, size: _with_extra(body, b"9" * min(size, SIZE_LIMIT)),
+    "long_string": lambda body, size: _add_extra(body, b'"%b"' % (b"a" * min(size, SIZE_LIMIT))),
+    "long_number": lambda body, size: _add_extra(body, b"9" * min(size, SIZE_LIMIT)),
     "gzip": lambda body, size: _pack(body, size, 31),
     "deflate": lambda body, size: _pack(body, size, 15),
     "cut": lambda body, size: body[: len(body) // 2],
     "empty": lambda body, size: b"",
     # size: items or levels
-    "array": lambda body, size: _with_extra(body, b"[0%b]" % (b",0" * min(size, SIZE_LIMIT // 2))),
-    "fields": _fields,
+    "array": lambda body, size: _add_extra(body, b"[0%b]" % (b",0" * min(size, SIZE_LIMIT // 2))),
+    "fields": _add_fields,
     "nested_lists": _nest(b"[", b"]"),
     "nested_objects": _nest(b'{"a":', b"}"),
-    "entities": _entities,
+    "entities": _write_entities,
     # other formats and encodings
     "same": lambda body, size: body or b"{}",
-    "xml": _xml,
-    "multipart": _multipart,
-    "form": _form,
-    "utf16": _utf16,
-    "latin1_bytes": lambda body, size: _with_extra(body, b'"\xe9\xff\xfe"'),
+    "xml": _write_xml,
+    "multipart": _write_multipart,
+    "form": _write_form,
+    "utf16": _encode_utf16,
+    "latin1_bytes": lambda body, size: _add_extra(body, b'"\xe9\xff\xfe"'),
     "twice": _repeat_keys,
 }
 """Every form by its name."""
@@ -167,7 +171,7 @@ class WireRequest(Struct, frozen=True):
     rest: bytes
 
 
-def wire_request(
+def build_wire_request(
     change: RequestChange, url: HttpUrl, lines: tuple[bytes, ...], request: HttpRequest, cookie: str, parameter: str
 ) -> WireRequest:
     """The changed request; `lines` are the agent's headers, `parameter` is the field of its prompt."""
@@ -176,24 +180,24 @@ def wire_request(
         method = change.method if change.method != method else "PATCH"
     body = None if change.body == "none" else request.body
     if change.body and change.body != "none":
-        body = changed_body(b"" if body is None else body, change.body, change.size)
+        body = change_body(b"" if body is None else body, change.body, change.size)
     framing, rest = _frame(change, method, body)
-    target = _target(change, url, request.target, parameter)
+    target = _change_target(change, url, request.target, parameter)
     first = f"{method} {target} HTTP/{change.version}".encode()
     cookies = [b"Cookie: " + cookie.encode()] if cookie else []
-    head = [first, *_headers(change, lines), *cookies, *framing, b"", b""]
+    head = [first, *_change_headers(change, lines), *cookies, *framing, b"", b""]
     end = change.line_end.encode()
-    return WireRequest(method, _raw(change.before) + end.join(head), rest + _raw(change.after))
+    return WireRequest(method, _encode(change.before) + end.join(head), rest + _encode(change.after))
 
 
-def _target(change: RequestChange, url: HttpUrl, target: str, parameter: str) -> str:
+def _change_target(change: RequestChange, url: HttpUrl, target: str, parameter: str) -> str:
     if change.query:
         added = "&".join(piece.replace("{parameter}", parameter) for piece in change.query)
         target += ("&" if "?" in target else "?") + added
     return f"{url.endpoint.scheme}://{url.endpoint.authority}{target}" if change.absolute else target
 
 
-def _headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]:
+def _change_headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]:
     """The agent's headers with those of the change, and a connection that is not kept open."""
     replaced = {name.lower() for name, _ in change.headers}
     gone = {*replaced, *change.without, "connection"}
@@ -203,7 +207,7 @@ def _headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]
     if "connection" not in replaced:
         yield b"Connection: close"
     for name, value in (*change.headers, *change.added):
-        yield _raw(f"{name}: {value}")
+        yield _encode(f"{name}: {value}")
     for n in range(min(change.header_count, HEADER_COUNT_LIMIT)):
         yield b"X-Holdfast-%d: %d" % (n, n)
     if change.header_size:
@@ -216,7 +220,9 @@ def _frame(change: RequestChange, method: str, body: bytes | None) -> tuple[list
         return [], b""
     data = body or b""
     if change.framing in ("chunked", "both"):
-        chunks = b"".join(_chunks(data)) + b"0\r\n" + (_raw(change.trailer) + b"\r\n" if change.trailer else b"")
+        chunks = (
+            b"".join(_split_chunks(data)) + b"0\r\n" + (_encode(change.trailer) + b"\r\n" if change.trailer else b"")
+        )
         rest = chunks + b"\r\n"
         # Both: whichever header a server uses, it reads everything that is sent and takes no byte for another request.
         both = [b"Content-Length: %d" % len(rest)] if change.framing == "both" else []
@@ -225,7 +231,7 @@ def _frame(change: RequestChange, method: str, body: bytes | None) -> tuple[list
     return [length_line] * (2 if change.framing == "twice" else 1), data
 
 
-def _chunks(data: bytes) -> Iterator[bytes]:
+def _split_chunks(data: bytes) -> Iterator[bytes]:
     """The data in chunks of odd sizes; every second one has an extension and leading zeros."""
     at = n = 0
     while at < len(data):
@@ -235,5 +241,5 @@ def _chunks(data: bytes) -> Iterator[bytes]:
         at, n = at + len(piece), n + 1
 
 
-def _raw(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "replace")

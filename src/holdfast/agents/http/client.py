@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from holdfast.agents.http.content import Unpackable, text_type, unpacked
+from holdfast.agents.http.content import UnreadableBody, read_content_type, unpack_body
 from holdfast.agents.http.cookies import CookieJar
 from holdfast.agents.http.request import HttpRequest
 from holdfast.agents.http.url import HttpUrl
@@ -35,31 +35,33 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 
-def unreachable(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> AgentUnavailable:
+def make_unreachable_error(
+    kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float
+) -> AgentUnavailable:
     """The error of a trial whose agent accepted no connection, for a failure of this kind and the system's message."""
-    why, hint = _reason(kind, error, url, timeout_s)
-    return AgentUnavailable(f"cannot reach the agent at {url.shown}: {why}", code="agent-unreachable", hint=hint)
+    why, hint = _explain_failure(kind, error, url, timeout_s)
+    return AgentUnavailable(f"cannot reach the agent at {url.display_text}: {why}", code="agent-unreachable", hint=hint)
 
 
-def _reason(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> tuple[str, str]:
+def _explain_failure(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> tuple[str, str]:
     if kind == "timeout":
         return f"no connection within {timeout_s * 1000:.0f} ms", "check host, port and firewall of agent.endpoint"
     if kind == "dns":
         return f"unknown host {url.endpoint.host}", "check the host name in agent.endpoint"
     if kind == "tls":
-        return _tls_reason(error)
+        return _explain_tls_error(error)
     if isinstance(error, OSError):
-        return _system_reason(error)
+        return _explain_system_error(error)
     return f"the connection failed ({type(error).__name__})", "check that agent.endpoint names an HTTP server"
 
 
-def _tls_reason(error: BaseException | None) -> tuple[str, str]:
+def _explain_tls_error(error: BaseException | None) -> tuple[str, str]:
     if isinstance(error, ssl.SSLCertVerificationError):
         return "its certificate is not trusted", "name the authority that signed it in SSL_CERT_FILE"
     return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
 
 
-def _system_reason(error: OSError) -> tuple[str, str]:
+def _explain_system_error(error: OSError) -> tuple[str, str]:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return "too many open files on this machine", "lower advanced.concurrency or raise `ulimit -n`"
     if isinstance(error, ConnectionRefusedError) or "refused" in str(error).lower():
@@ -105,13 +107,13 @@ class HttpClient:
         try:
             self.head = FixedHead(url, headers, keep=keep)
         except ValueError as wrong:
-            raise self._impossible(wrong) from wrong
+            raise self._make_config_error(wrong) from wrong
         self.timeout_s = timeout_ms / 1000
-        self._upstreams = Upstreams(trusted, max_idle=limit if keep else 0, lenient=True)
+        self._upstreams = Upstreams(load_certificates, max_idle=limit if keep else 0, lenient=True)
         self._turns = asyncio.Semaphore(limit)
         self._time = asyncio.get_running_loop().time
 
-    def cookies(self) -> CookieJar:
+    def make_cookie_jar(self) -> CookieJar:
         """A cookie jar for the requests of one trial."""
         return CookieJar(self.url, self.head.cookie)
 
@@ -128,16 +130,18 @@ class HttpClient:
         start = perf_counter()
         method, target, body = request
         try:
-            data = self.head.written(method, target, body, self.head.cookie if cookies is None else cookies.header)
+            data = self.head.write_request(
+                method, target, body, self.head.cookie if cookies is None else cookies.header
+            )
             reply, retried = await self._ask(OutgoingRequest(method, data, b""), self._time() + limit_s, accepted)
         except NotConnected as gone:
-            raise unreachable(gone.kind, gone.__cause__, self.url, limit_s) from gone
+            raise make_unreachable_error(gone.kind, gone.__cause__, self.url, limit_s) from gone
         except ValueError as wrong:
-            raise self._impossible(wrong) from wrong
+            raise self._make_config_error(wrong) from wrong
         latency_ms = (perf_counter() - start) * 1000
         if cookies is not None:
-            cookies.take(reply.headers)
-        exchange = exchange_of(reply, limit_s)
+            cookies.store(reply.headers)
+        exchange = make_exchange(reply, limit_s)
         exchange.latency_ms, exchange.retried = latency_ms, retried
         return exchange
 
@@ -158,23 +162,23 @@ class HttpClient:
     async def close(self) -> None:
         await self._upstreams.close()
 
-    def _impossible(self, wrong: ValueError) -> AgentUnavailable:
-        return AgentMisconfigured(f"no request can be made to {self.url.shown}: {wrong}")
+    def _make_config_error(self, wrong: ValueError) -> AgentUnavailable:
+        return AgentMisconfigured(f"no request can be made to {self.url.display_text}: {wrong}")
 
 
-def exchange_of(reply: CollectedReply, limit_s: float) -> HttpExchange:
+def make_exchange(reply: CollectedReply, limit_s: float) -> HttpExchange:
     """The exchange for a complete or partial reply."""
-    ending, detail = _ending(reply, limit_s)
+    ending, detail = _classify_ending(reply, limit_s)
     if reply.status is None:
         return HttpExchange(ending, detail)
     fields = reply.headers
     try:
-        body = unpacked(fields, reply.body, BODY_LIMIT, whole=ending == "answered" and not reply.cut)
-    except Unpackable as wrong:
-        body = wrong.found
+        body = unpack_body(fields, reply.body, BODY_LIMIT, whole=ending == "answered" and not reply.cut)
+    except UnreadableBody as wrong:
+        body = wrong.partial
         if ending == "answered":
             ending, detail = "unreadable", str(wrong)
-    content_type, charset = text_type(fields)
+    content_type, charset = read_content_type(fields)
     return HttpExchange(
         ending=ending,
         detail=detail,
@@ -187,7 +191,7 @@ def exchange_of(reply: CollectedReply, limit_s: float) -> HttpExchange:
     )
 
 
-def _ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind, str]:
+def _classify_ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind, str]:
     """How the exchange ended."""
     if reply.late:
         return "timeout", f"no answer within {limit_s * 1000:.0f} ms"
@@ -202,16 +206,16 @@ def _ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind, str]:
     return "closed", "the connection was closed before an answer"
 
 
-def trusted() -> SSLContext:
+def load_certificates() -> SSLContext:
     """The certificates to check servers against: the system's, or those that the user's variables name.
 
     Slow to load.
     """
-    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    return _load_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
 @lru_cache(1)
-def _trusted(file: str | None, folder: str | None) -> SSLContext:
+def _load_certificates(file: str | None, folder: str | None) -> SSLContext:
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -229,7 +233,7 @@ class FixedHead:
         if authorization is not None and "authorization" in by_name:
             raise ValueError("a user in the URL and an Authorization header cannot be combined")
         fields = {
-            "host": ("Host", _authority(url)),
+            "host": ("Host", _encode_authority(url)),
             "user-agent": ("User-Agent", f"holdfast/{__version__}"),
             "accept": ("Accept", "*/*"),
             "accept-encoding": ("Accept-Encoding", "gzip, deflate"),
@@ -247,7 +251,7 @@ class FixedHead:
         """The header lines without their line ends."""
         self._lines = b"".join([line + b"\r\n" for line in rest])
 
-    def written(self, method: str, target: str, body: bytes | None, cookie: str) -> bytes:
+    def write_request(self, method: str, target: str, body: bytes | None, cookie: str) -> bytes:
         """A complete request; `target` needs no more quoting. Raises ValueError for an invalid method."""
         if method not in _WITH_BODY and not _METHOD.fullmatch(method):
             raise ValueError(f"not an HTTP method: {method[:80]!r}")
@@ -259,6 +263,6 @@ class FixedHead:
         return b"%b%b%bContent-Length: %d\r\n\r\n%b" % (first, self._lines, cookies, len(body), body)
 
 
-def _authority(url: HttpUrl) -> str:
+def _encode_authority(url: HttpUrl) -> str:
     name = url.endpoint.authority
     return name if name.isascii() else name.encode("idna").decode()

@@ -12,21 +12,21 @@ _OTHERS = frozenset(("br", "zstd", "compress"))
 """Encodings that Holdfast does not request and cannot read; any other word is ignored."""
 
 
-class Unpackable(Exception):
+class UnreadableBody(Exception):
     """A body does not match its Content-Encoding. `found` is what could be read before the error."""
 
     def __init__(self, message: str, data: bytes = b"") -> None:
         super().__init__(message)
-        self.found = data
+        self.partial = data
 
 
-def text_type(fields: RawFields) -> tuple[str, str | None]:
+def read_content_type(fields: RawFields) -> tuple[str, str | None]:
     """The type and charset of a body."""
-    return _text_type(find_header(fields, "content-type"))
+    return _parse_content_type(find_header(fields, "content-type"))
 
 
 @lru_cache(64)
-def _text_type(header: str | None) -> tuple[str, str | None]:
+def _parse_content_type(header: str | None) -> tuple[str, str | None]:
     if header is None:
         return "application/octet-stream", None
     kind, *params = header.split(";")
@@ -38,7 +38,7 @@ def _text_type(header: str | None) -> tuple[str, str | None]:
     return kind, None
 
 
-def unpacked(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> bytes:
+def unpack_body(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> bytes:
     """Decompresses a body, up to one byte over `limit`; raises Unpackable if it cannot.
 
     A body that is not `whole` is read as far as possible.
@@ -47,7 +47,7 @@ def unpacked(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> byte
     if not body or not packing:
         return body
     if packing in _OTHERS:
-        raise Unpackable(f"its Content-Encoding is {packing}, which was not requested")
+        raise UnreadableBody(f"its Content-Encoding is {packing}, which was not requested")
     if packing == "deflate":  # with the frame that it should have, or bare, as some servers send it
         return _inflate(body, zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS, limit, whole)
     wbits = _WBITS.get(packing)
@@ -61,10 +61,10 @@ def _inflate(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
         try:
             output += inflating.decompress(body, limit + 1 - len(output))
         except zlib.error as wrong:
-            raise Unpackable("the body is not what its Content-Encoding says", output) from wrong
+            raise UnreadableBody("the body is not what its Content-Encoding says", output) from wrong
         if not inflating.eof:
             break
         body = inflating.unused_data  # gzip may have several members
     if whole and len(output) <= limit and not inflating.eof:
-        raise Unpackable("the body ends before its Content-Encoding does", output)
+        raise UnreadableBody("the body ends before its Content-Encoding does", output)
     return output

@@ -27,14 +27,14 @@ class CookieJar:
     def __init__(self, url: HttpUrl, spec_cookies: str = "") -> None:
         """`spec_cookies` are cookies of the spec, as in a header; the agent can replace them."""
         self._url = url
-        self._spec_cookies = dict(_pairs(spec_cookies))
+        self._spec_cookies = dict(_split_pairs(spec_cookies))
         self._stored: dict[tuple[str, str], Cookie] = {}
 
-    def take(self, fields: RawFields) -> None:
+    def store(self, fields: RawFields) -> None:
         """Stores the cookies that a reply sets."""
         for name, value in fields:
             if name.lower() == b"set-cookie":
-                self._set(value.decode("utf-8", "replace"))
+                self._store_line(value.decode("utf-8", "replace"))
 
     @property
     def header(self) -> str:
@@ -46,25 +46,25 @@ class CookieJar:
         own = [f"{name}={value}" for name, value in self._spec_cookies.items() if name not in set_by_agent]
         return "; ".join([*own, *(f"{name}={cookie.value}" for name, cookie in live)])
 
-    def _set(self, line: str) -> None:
+    def _store_line(self, line: str) -> None:
         first, _, rest = line.partition(";")
         name, sign, value = first.partition("=")
-        name, attributes = name.strip(), {key.lower(): text for key, text in _pairs(rest)}
+        name, attributes = name.strip(), {key.lower(): text for key, text in _split_pairs(rest)}
         if not sign or not name or not self._is_own_host(attributes.get("domain", "")):
             return
         if "secure" in attributes and self._url.endpoint.scheme != "https":
             return
         path = attributes.get("path", "")
         path = path if path.startswith("/") else self._url.path.rpartition("/")[0] or "/"
-        if _covers(path, self._url.path):
-            self._stored[name, path] = Cookie(value.strip(), path, _expiry(attributes))
+        if _is_within(path, self._url.path):
+            self._stored[name, path] = Cookie(value.strip(), path, _compute_expiry(attributes))
 
     def _is_own_host(self, domain: str) -> bool:
         host, domain = self._url.endpoint.host.lower(), domain.lower().removeprefix(".")
         return not domain or host == domain or host.endswith("." + domain)
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
+def _split_pairs(text: str) -> Iterator[tuple[str, str]]:
     """The `name=value` pairs; a part without a value is a name."""
     for piece in text.split(";"):
         name, _, value = piece.partition("=")
@@ -72,11 +72,11 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), value.strip()
 
 
-def _covers(path: str, request_path: str) -> bool:
+def _is_within(path: str, request_path: str) -> bool:
     return request_path == path or request_path.startswith(path if path.endswith("/") else f"{path}/")
 
 
-def _expiry(attributes: dict[str, str]) -> float:
+def _compute_expiry(attributes: dict[str, str]) -> float:
     """When a cookie expires; without an expiry, never within a trial."""
     try:
         return time.time() + int(attributes["max-age"])

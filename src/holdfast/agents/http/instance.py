@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.agents.http.agent import HttpAgent
 from holdfast.agents.http.readiness import await_ready
-from holdfast.agents.placeholders import with_mcp_config, with_port
+from holdfast.agents.placeholders import fill_mcp_config, fill_port
 from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, EndingKind
 from holdfast.model.spec import AgentSpec
@@ -35,7 +35,7 @@ class Ports:
     def __init__(self) -> None:
         self._next = os.getpid() * 37 % COUNT  # concurrent runs start at different ports
 
-    def take(self) -> int:
+    def pick_port(self) -> int:
         """A port that nobody listens on now."""
         for _ in range(COUNT):
             port = FIRST + self._next
@@ -45,7 +45,7 @@ class Ports:
         raise HarnessError(f"no free port between {FIRST} and {FIRST + COUNT}", code="port-taken")
 
 
-def check_free(host: str, port: int) -> None:
+def check_port_free(host: str, port: int) -> None:
     """Raises AgentUnavailable if something already listens on the agent's port."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -58,10 +58,10 @@ def check_free(host: str, port: int) -> None:
                 probe.bind(address)
             except OSError as refused:
                 if refused.errno == errno.EADDRINUSE:
-                    raise _port_taken(port) from refused
+                    raise _make_port_error(port) from refused
 
 
-def _port_taken(port: int) -> AgentUnavailable:
+def _make_port_error(port: int) -> AgentUnavailable:
     return AgentUnavailable(
         f"port {port} is already taken, so the agent cannot be started on it",
         code="port-taken",
@@ -97,7 +97,7 @@ class Instance:
         self._printed = printed
         self._http: HttpAgent
         self._parts: AsyncExitStack
-        self.of_trial = False
+        self.is_for_trial = False
         """Whether it runs in the world of a single trial: everything it prints belongs to that trial."""
         self.worn = False
         """Whether its last trial left it unusable for the next one."""
@@ -112,29 +112,29 @@ class Instance:
         """
         async with AsyncExitStack() as parts:
             parts.push_async_callback(place.close)
-            agent = with_port(place.map_agent_paths(written), port)
-            env = {**BEGIN, **place.environ, **_with_port(written, agent), "PORT": str(port)}
+            agent = fill_port(place.map_agent_paths(written), port)
+            env = {**BEGIN, **place.environ, **_select_port_variables(written, agent), "PORT": str(port)}
             printed = printed or Tail()
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
-            program = await place.start(place.argv(with_mcp_config(agent, env), env), env, pipes.stdio)
+            program = await place.start(place.argv(fill_mcp_config(agent, env), env), env, pipes.stdio)
             await parts.enter_async_context(ended_after(program))
             pipes.give()
             self = cls(agent, place, program, pipes, printed)
             forward = await place.forward(port)
             if forward is not None:
                 parts.push_async_callback(forward.close)
-            self._http = await self._ready(port, forward, root)
+            self._http = await self._await_ready(port, forward, root)
             parts.push_async_callback(self._http.close)
             self._parts = parts.pop_all()
         return self
 
-    async def _ready(self, port: int, forward: ReachablePort | None, root: Path) -> HttpAgent:
+    async def _await_ready(self, port: int, forward: ReachablePort | None, root: Path) -> HttpAgent:
         """Waits until it is ready; returns its client."""
         if forward is None:
             agent, accepts = self._agent, None
         else:
-            agent = _with_forwarded_port(self._agent, port, forward.port)
+            agent = _replace_port(self._agent, port, forward.port)
 
             async def accepts(host: str, wanted: int) -> bool:
                 return await forward.is_accepting(port if wanted == forward.port else wanted)
@@ -149,7 +149,7 @@ class Instance:
     async def perform(self, task: Task, world: World) -> Answer:
         """Runs one trial: resets the agent, if the spec names a reset, then asks turn after turn."""
         await self._http.reset(world)
-        if not self.of_trial:
+        if not self.is_for_trial:
             self._pipes.drain()
             self._printed.restart()
         self._printed.watch = world.on_output
@@ -175,29 +175,31 @@ class Instance:
         if await self._program.within(NOTICE_S):
             if self._program.out_of_memory:
                 return "out_of_memory", f"it {self._program.out_of_memory}"
-            return "crashed", f"its process {how_it_ended(self._program.status)}{_last(self._printed)}"
+            return "crashed", f"its process {how_it_ended(self._program.status)}{_quote_last_error(self._printed)}"
         return "closed", "its process is running but no longer accepts connections"
 
 
-def _last(printed: Tail) -> str:
+def _quote_last_error(printed: Tail) -> str:
     return f": {printed.error_line[:200]}" if printed.error_line else ""
 
 
-def _with_port(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
+def _select_port_variables(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
     """Variables of the section that contain its port."""
     return {name: value for name, value in agent.env.items() if value != written.env[name]}
 
 
-def _with_forwarded_port(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
+def _replace_port(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
     """The section with the forwarded port in place of the agent's own."""
 
-    def moved(url: str) -> str:
+    def move_url(url: str) -> str:
         return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{ours}", url)
 
-    def maybe(url: str | None) -> str | None:
-        return None if url is None else str(ours) if url == str(port) else moved(url)
+    def move_optional(url: str | None) -> str | None:
+        return None if url is None else str(ours) if url == str(port) else move_url(url)
 
-    endpoint = moved(agent.endpoint)
+    endpoint = move_url(agent.endpoint)
     if endpoint == agent.endpoint:  # the port was left out
         endpoint = re.sub(r"^(https?://[^/]+)", rf"\1:{ours}", endpoint)
-    return replace(agent, endpoint=endpoint, ready=maybe(agent.ready), reset_endpoint=maybe(agent.reset_endpoint))
+    return replace(
+        agent, endpoint=endpoint, ready=move_optional(agent.ready), reset_endpoint=move_optional(agent.reset_endpoint)
+    )

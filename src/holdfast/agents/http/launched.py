@@ -12,10 +12,10 @@ from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.agents.http.instance import Instance, Ports, check_free
-from holdfast.agents.http.readiness import OutOfMemoryAtStart, address_of
+from holdfast.agents.http.instance import Instance, Ports, check_port_free
+from holdfast.agents.http.readiness import OutOfMemoryAtStart, parse_address
 from holdfast.agents.placeholders import PORT
-from holdfast.agents.time_limit import left_s
+from holdfast.agents.time_limit import time_left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
@@ -26,7 +26,7 @@ from holdfast.protocols.world import Place, World
 
 StartInstance: TypeAlias = Callable[[], Awaitable[Instance]]
 """Starts one more instance and waits until it is ready."""
-BeginIn: TypeAlias = Callable[[World, Tail], Awaitable[Instance]]
+StartInWorld: TypeAlias = Callable[[World, Tail], Awaitable[Instance]]
 """Starts an instance in the world of a trial, with its output stored."""
 OpenPlace: TypeAlias = Callable[[], Awaitable[Place]]
 """Opens a place for one more instance."""
@@ -43,9 +43,9 @@ class LaunchedHttpAgent:
     def __init__(self, agent: AgentSpec, root: Path) -> None:
         self._agent = agent
         self._root = root
-        self._port = None if PORT in agent.endpoint else address_of(agent.endpoint)[1]
+        self._port = None if PORT in agent.endpoint else parse_address(agent.endpoint)[1]
         self._ports = Ports()
-        self._instances: Instances = WorldInstances(self._begin_in)
+        self._instances: Instances = WorldInstances(self._start_in_world)
         self._slot: asyncio.Semaphore | None = None
         self.limit: int | None = None
         """Maximum number of concurrent trials; None for any number."""
@@ -53,7 +53,9 @@ class LaunchedHttpAgent:
         """Notes for the reader about how it is run."""
 
     @classmethod
-    async def on_machine(cls, agent: AgentSpec, root: Path, limit: int, open_place: OpenPlace) -> LaunchedHttpAgent:
+    async def open_on_machine(
+        cls, agent: AgentSpec, root: Path, limit: int, open_place: OpenPlace
+    ) -> LaunchedHttpAgent:
         """Starts the first instance and waits until it is ready.
 
         Raises AgentUnavailable if it does not become ready.
@@ -65,14 +67,16 @@ class LaunchedHttpAgent:
             one = f"the agent has one port ({self._port}), so trials run one at a time"
             self.notes = (f"{one}; {PORT} in its endpoint frees them",)
 
-        async def begin() -> Instance:
+        async def start_instance() -> Instance:
             if self._port is not None:
-                check_free(*address_of(agent.endpoint))
+                check_port_free(*parse_address(agent.endpoint))
             return await Instance.start(agent, self._find_port(), await open_place(), root)
 
         spares = self.limit if agent.spares is None else agent.spares
         ahead = spares if self._port is None else 0
-        self._instances = KeptInstances(begin) if agent.isolation == "worker" else SpareInstances(begin, ahead)
+        self._instances = (
+            ReusedInstances(start_instance) if agent.isolation == "worker" else SpareInstances(start_instance, ahead)
+        )
         try:
             await self._instances.open()
         except BaseException:
@@ -89,7 +93,7 @@ class LaunchedHttpAgent:
 
     async def _run(self, task: Task, world: World) -> Answer:
         try:
-            instance = await self._instances.take(world)
+            instance = await self._instances.acquire(world)
         except NotReadyInTime as late:
             turn = Turn(task.turns[0], None, 0.0, "timeout", str(late))
             return Answer((turn,), output=late.printed.text, notes=late.printed.notes)
@@ -101,16 +105,16 @@ class LaunchedHttpAgent:
         except BaseException as broken:
             await instance.end(0.0 if isinstance(broken, asyncio.CancelledError) else None)
             raise
-        notes = await self._instances.give_back(instance)
+        notes = await self._instances.release(instance)
         return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
 
     async def close(self) -> None:
         await self._instances.close()
 
     def _find_port(self) -> int:
-        return self._ports.take() if self._port is None else self._port
+        return self._ports.pick_port() if self._port is None else self._port
 
-    async def _begin_in(self, world: World, printed: Tail) -> Instance:
+    async def _start_in_world(self, world: World, printed: Tail) -> Instance:
         return await Instance.start(self._agent, self._find_port(), await world.place(), self._root, printed)
 
 
@@ -129,14 +133,14 @@ class Instances(Protocol):
         """Starts the first one; raises AgentUnavailable if that fails."""
         ...
 
-    async def take(self, world: World) -> Instance:
+    async def acquire(self, world: World) -> Instance:
         """An instance that no other trial uses; raises NotReadyInTime if the trial's time ends first.
 
         Raises AgentUnavailable if none can be started.
         """
         ...
 
-    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+    async def release(self, instance: Instance) -> tuple[str, ...]:
         """Returns an instance after its trial; returns notes about its end."""
         ...
 
@@ -159,13 +163,13 @@ class SpareInstances:
         self._waiting.append(first)
         await first
 
-    async def take(self, world: World) -> Instance:
+    async def acquire(self, world: World) -> Instance:
         spare = self._waiting.popleft() if self._waiting else None
-        self._top_up()
-        ready = await self._ready(spare) if spare is not None else None
+        self._refill()
+        ready = await self._await_spare(spare) if spare is not None else None
         return ready or await self._start()
 
-    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+    async def release(self, instance: Instance) -> tuple[str, ...]:
         return await instance.end()
 
     async def close(self) -> None:
@@ -176,7 +180,7 @@ class SpareInstances:
         ended = await asyncio.gather(*spares, return_exceptions=True)
         await all_ended(one.end() for one in ended if isinstance(one, Instance))
 
-    async def _ready(self, spare: asyncio.Task[Instance]) -> Instance | None:
+    async def _await_spare(self, spare: asyncio.Task[Instance]) -> Instance | None:
         """The spare when it is ready; None if it could not be started or has ended since."""
         try:
             instance = await asyncio.shield(spare)
@@ -190,7 +194,7 @@ class SpareInstances:
         await instance.end()
         return None
 
-    def _top_up(self) -> None:
+    def _refill(self) -> None:
         while len(self._waiting) < self._ahead:
             self._waiting.append(asyncio.create_task(self._start()))
 
@@ -199,7 +203,7 @@ class SpareInstances:
             return await self._begin()
 
 
-class KeptInstances:
+class ReusedInstances:
     """One instance per slot, kept between trials and replaced when it has died or is unusable."""
 
     def __init__(self, begin: StartInstance) -> None:
@@ -209,7 +213,7 @@ class KeptInstances:
     async def open(self) -> None:
         self._idle.append(await self._begin())
 
-    async def take(self, world: World) -> Instance:
+    async def acquire(self, world: World) -> Instance:
         while self._idle:
             instance = self._idle.pop()
             if instance.alive:
@@ -217,7 +221,7 @@ class KeptInstances:
             await instance.end()
         return await self._begin()
 
-    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+    async def release(self, instance: Instance) -> tuple[str, ...]:
         if not instance.alive or instance.worn:
             return await instance.end()
         self._idle.append(instance)
@@ -231,14 +235,14 @@ class KeptInstances:
 class WorldInstances:
     """A new instance in the world of each trial."""
 
-    def __init__(self, begin: BeginIn) -> None:
+    def __init__(self, begin: StartInWorld) -> None:
         self._begin = begin
 
     async def open(self) -> None:
         """Does nothing: an instance needs a world."""
 
-    async def take(self, world: World) -> Instance:
-        limit_s, printed = left_s(world), Tail()
+    async def acquire(self, world: World) -> Instance:
+        limit_s, printed = time_left_s(world), Tail()
         try:
             async with asyncio.timeout(None if limit_s == inf else limit_s) as limit:
                 instance = await self._begin(world, printed)
@@ -246,10 +250,10 @@ class WorldInstances:
             if not limit.expired():
                 raise
             raise NotReadyInTime(printed) from None
-        instance.of_trial = True
+        instance.is_for_trial = True
         return instance
 
-    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+    async def release(self, instance: Instance) -> tuple[str, ...]:
         return await instance.end()
 
     async def close(self) -> None:

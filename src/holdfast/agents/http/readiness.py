@@ -52,7 +52,7 @@ async def await_ready(
     # Two things are awaited together: the probe, and the end of the program. An agent that ends is reported
     # immediately, with what it printed, and not as a timeout a minute later. `ready` does not count for a program that
     # has ended: something else may listen on its port.
-    what, probe = _probe(agent, printed, accepts or _accepts)
+    what, probe = _make_probe(agent, printed, accepts or _can_connect)
     ready = asyncio.ensure_future(_poll(probe))
     ended = asyncio.ensure_future(program.within(READY_S))
     try:
@@ -66,10 +66,10 @@ async def await_ready(
             task.cancel()
         await asyncio.gather(ready, ended, return_exceptions=True)
     pipes.drain()
-    raise _not_ready(agent, program, what, printed, place)
+    raise _make_not_ready_error(agent, program, what, printed, place)
 
 
-def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, place: Place) -> Exception:
+def _make_not_ready_error(agent: AgentSpec, program: Started, what: str, printed: Tail, place: Place) -> Exception:
     if program.lost:
         return AgentLost("the launch host died while the agent started")
     if program.out_of_memory:
@@ -94,13 +94,13 @@ async def _poll(probe: Probe) -> None:
         pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
 
 
-def _probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Probe]:
+def _make_probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Probe]:
     """The condition that is waited for, in words, and a function that tests it."""
     ready = (agent.ready or "port").strip()
     if ready.startswith(("http://", "https://")):
-        return f"{ready} gives no answer below 500", lambda: _answers(ready)
+        return f"{ready} gives no answer below 500", lambda: _is_answering(ready)
     if ready == "port" or ready.isdecimal():
-        host, port = address_of(agent.endpoint)
+        host, port = parse_address(agent.endpoint)
         port = int(ready) if ready.isdecimal() else port
         return f"nothing accepts connections at {host}:{port}", lambda: accepts(host, port)
     lines = _Lines(ready)
@@ -108,7 +108,7 @@ def _probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Prob
     return f"no line of its output matches {ready!r}", lines.wait_for_match
 
 
-def address_of(endpoint: str) -> tuple[str, int]:
+def parse_address(endpoint: str) -> tuple[str, int]:
     """Host and port of a URL; raises AgentUnavailable (config) if it has none."""
     try:
         parts = urlsplit(endpoint)
@@ -121,7 +121,7 @@ def address_of(endpoint: str) -> tuple[str, int]:
     return host, port
 
 
-async def _accepts(host: str, port: int) -> bool:
+async def _can_connect(host: str, port: int) -> bool:
     try:
         async with asyncio.timeout(PROBE_S):
             _, writer = await asyncio.open_connection(host, port)
@@ -132,7 +132,7 @@ async def _accepts(host: str, port: int) -> bool:
     return bool(own[:2] != peer[:2])  # a connection to an ephemeral port can connect to itself
 
 
-async def _answers(url: str) -> bool:
+async def _is_answering(url: str) -> bool:
     try:
         where = read_url(url)
     except ValueError as wrong:
@@ -168,14 +168,14 @@ class _Lines:
         for line in [*whole, rest]:
             if self._matched.is_set():
                 return
-            if self._matches(line[:LINE_KEPT].decode("utf-8", "replace")):
+            if self._is_match(line[:LINE_KEPT].decode("utf-8", "replace")):
                 self._matched.set()
         self._line = bytearray(rest[:LINE_KEPT])
 
     async def wait_for_match(self) -> bool:
         return await self._matched.wait()
 
-    def _matches(self, line: str) -> bool:
+    def _is_match(self, line: str) -> bool:
         if self._wanted in line:
             return True
         try:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from holdfast.agents.answer_fields import find_answer, text_of
+from holdfast.agents.answer_fields import find_answer, to_text
 from holdfast.agents.http.client import BODY_LIMIT, HttpExchange
 from holdfast.errors import HarnessError
 from holdfast.model.observation import EndingCause, EndingKind
@@ -54,13 +54,13 @@ class ReplyReader(Struct, frozen=True):
             return self._read_broken(exchange, text)
         status = exchange.status or 0
         if status >= 300:
-            return HttpAnswer(self._any_text(exchange, text), "http_error", _status_line(exchange))
+            return HttpAnswer(self._find_text(exchange, text), "http_error", _format_status(exchange))
         if not text:
             return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
         if undecodable:
             return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {beginning(text)}", cause="not-text")
         try:
-            return self._answer(exchange, text)
+            return self._find_answer(exchange, text)
         except RecursionError as deep:
             raise HarnessError(
                 f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}", code="answer-unreadable"
@@ -71,17 +71,17 @@ class ReplyReader(Struct, frozen=True):
             text = read_stream(text, self.find).text or ""
         return HttpAnswer(text or None, exchange.ending, exchange.detail)
 
-    def _any_text(self, exchange: HttpExchange, text: str) -> str | None:
+    def _find_text(self, exchange: HttpExchange, text: str) -> str | None:
         """The answer if there is one, else the body: the text of a bad reply is judged, too."""
         try:
-            return self._answer(exchange, text).text or text or None
+            return self._find_answer(exchange, text).text or text or None
         except RecursionError:
             return text
 
-    def _answer(self, exchange: HttpExchange, text: str) -> HttpAnswer:
+    def _find_answer(self, exchange: HttpExchange, text: str) -> HttpAnswer:
         if exchange.content_type == "text/event-stream":
             return self._read_stream(text)
-        value = _json(text, exchange.content_type)
+        value = _parse_json(text, exchange.content_type)
         if value is not MISSING:
             return self._read_json(value, text)
         if self.find is None:
@@ -90,26 +90,26 @@ class ReplyReader(Struct, frozen=True):
 
     def _read_json(self, value: Any, text: str) -> HttpAnswer:
         selected = (self.find or find_answer)(value)
-        answer = None if selected is MISSING or selected is None else text_of(selected, unwrap=self.find is None)
-        failure = _failure(value)
+        answer = None if selected is MISSING or selected is None else to_text(selected, unwrap=self.find is None)
+        failure = _find_failure(value)
         if failure:
             return HttpAnswer(text if answer is None else answer, "http_error", failure)
         if selected is MISSING:
-            return HttpAnswer(None, "unreadable", self._nothing_found(text))
+            return HttpAnswer(None, "unreadable", self._describe_missing(text))
         return HttpAnswer(None, "no_answer", "the answer is null") if answer is None else HttpAnswer(answer)
 
     def _read_stream(self, text: str) -> HttpAnswer:
         stream = read_stream(text, self.find)
-        failure = next(filter(None, map(_failure, stream.events)), "")
+        failure = next(filter(None, map(_find_failure, stream.events)), "")
         if failure:
             return HttpAnswer(stream.text or text, "http_error", failure)
         if stream.text is not None:
             return HttpAnswer(stream.text)
         if stream.events:
-            return HttpAnswer(None, "unreadable", self._nothing_found(text))
+            return HttpAnswer(None, "unreadable", self._describe_missing(text))
         return HttpAnswer(None, "no_answer", "an event stream without data")
 
-    def _nothing_found(self, text: str) -> str:
+    def _describe_missing(self, text: str) -> str:
         where = f"nothing at response_path {self.path}" if self.path else "none of the usual keys; set response_path"
         return f"{where}: {beginning(text)}"
 
@@ -129,7 +129,7 @@ def _decode(exchange: HttpExchange) -> tuple[str, str]:
     return exchange.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
 
 
-def _json(text: str, content_type: str) -> Any:
+def _parse_json(text: str, content_type: str) -> Any:
     """The reply as JSON. If its type is not JSON, only an object or a list is accepted."""
     declared = content_type.endswith("json")
     if not declared and not text.lstrip().startswith(("{", "[")):
@@ -140,17 +140,17 @@ def _json(text: str, content_type: str) -> Any:
         return MISSING
 
 
-def _failure(value: Any) -> str:
+def _find_failure(value: Any) -> str:
     """The error message in a body; empty if there is none."""
     if not isinstance(value, dict):
         return ""
     error = value.get("error")
     if error is not None:
-        return f"the body says error: {beginning(text_of(error))}"
+        return f"the body says error: {beginning(to_text(error))}"
     return "the body says success: false" if value.get("success") is False else ""
 
 
-def _status_line(exchange: HttpExchange) -> str:
+def _format_status(exchange: HttpExchange) -> str:
     status = exchange.status or 0
     phrase = next((s.phrase for s in HTTPStatus if s == status), "")
     to = f", redirect to {beginning(exchange.location)} not followed" if exchange.location and status < 400 else ""
@@ -177,18 +177,18 @@ def read_stream(text: str, find: Find | None = None) -> Stream:
     """The answer in an event stream: the matching parts of its JSON events, else its plain data."""
     all_data = [event.decode("utf-8", "surrogatepass") for event in data_of(text.encode("utf-8", "surrogatepass"))]
     data = [event for event in all_data if event.strip() != "[DONE]"]
-    events = _objects(data)
+    events = _parse_events(data)
     if not events:
         return Stream("".join(data) if data else None, [])
     if find is not None:
         return Stream(_join([find(event) for event in events], unwrap=False), events)
-    pieces = _join([_delta(event) for event in events])
+    pieces = _join([_find_delta(event) for event in events])
     if pieces is None:
         pieces = _join([find_answer(event) for event in events])
     return Stream("".join(data) if pieces is None else pieces, events)
 
 
-def _objects(data: list[str]) -> list[dict[str, Any]]:
+def _parse_events(data: list[str]) -> list[dict[str, Any]]:
     """The events as objects; empty if one of them is not an object. The last one may be cut off."""
     events: list[dict[str, Any]] = []
     for n, event in enumerate(data, 1):
@@ -205,21 +205,21 @@ def _objects(data: list[str]) -> list[dict[str, Any]]:
 
 
 def _join(parts: list[Any], *, unwrap: bool = True) -> str | None:
-    pieces = [text_of(value, unwrap=unwrap) for value in parts if value is not MISSING and value is not None]
+    pieces = [to_text(value, unwrap=unwrap) for value in parts if value is not MISSING and value is not None]
     return "".join(pieces) if pieces else None
 
 
-def _delta(event: dict[str, Any]) -> Any:
+def _find_delta(event: dict[str, Any]) -> Any:
     """The text in a chunk of the common model APIs."""
     choices = event.get("choices")
     if not isinstance(choices, list):
-        return _content(event.get("delta"))
+        return _find_content(event.get("delta"))
     choice = choices[0] if choices and isinstance(choices[0], dict) else {}
-    texts = (_content(choice.get(key)) for key in ("delta", "message", "text"))
+    texts = (_find_content(choice.get(key)) for key in ("delta", "message", "text"))
     return next((piece for piece in texts if piece is not None), None)
 
 
-def _content(part: Any) -> str | None:
+def _find_content(part: Any) -> str | None:
     if isinstance(part, dict):
         part = part.get("content", part.get("text"))
     return part if isinstance(part, str) else None

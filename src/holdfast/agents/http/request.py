@@ -13,9 +13,9 @@ from holdfast.agents.http.template import (
     RequestTemplate,
     TemplateFields,
     UnknownField,
-    body_template,
-    encodable,
-    text_template,
+    make_body_template,
+    make_text_template,
+    replace_surrogates,
 )
 from holdfast.agents.http.url import HttpUrl, read_url
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
@@ -53,39 +53,39 @@ class RequestForm(Struct, frozen=True):
         if dialogue is None:
             fields = TemplateFields(prompt, source)
         elif self.takes_messages:
-            fields = TemplateFields(prompt, source, json.dumps(dialogue.messages(prompt)))
+            fields = TemplateFields(prompt, source, json.dumps(dialogue.build_messages(prompt)))
         else:
-            fields = TemplateFields(dialogue.text(prompt), source)
+            fields = TemplateFields(dialogue.build_text(prompt), source)
         try:
             target = self.url.endpoint.target
             if self.query:
-                pairs = [(encodable(k.fill(fields)), v.fill(fields)) for k, v in self.query]
+                pairs = [(replace_surrogates(k.fill(fields)), v.fill(fields)) for k, v in self.query]
                 target += ("&" if "?" in target else "?") + urlencode(pairs)
             body = None if self.body is None else self.body.fill(fields).encode("utf-8", "replace")
         except UnknownField as unknown:
-            raise _no_such_field(unknown) from None
+            raise _make_field_error(unknown) from None
         return HttpRequest(self.method, target, body)
 
-    def loses(self, prompt: str, turn: str) -> bool:
+    def is_attack_dropped(self, prompt: str, turn: str) -> bool:
         """Whether the template drops what an attack added to the prompt."""
         return prompt != turn and not self.takes_messages and self.fill(prompt, turn) == self.fill(turn, turn)
 
 
-def request_form(agent: AgentSpec) -> RequestForm:
+def build_request_form(agent: AgentSpec) -> RequestForm:
     """The form of an agent's requests; raises AgentUnavailable if the section is not usable."""
     method = agent.method.upper()
     headers = _check_headers(agent.headers)
     declared = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
-    template = body_template(agent.request_template or _DEFAULT_TEMPLATE, declared)
-    query = [(text_template(k), text_template(v)) for k, v in agent.query_params.items()]
+    template = make_body_template(agent.request_template or _DEFAULT_TEMPLATE, declared)
+    query = [(make_text_template(k), make_text_template(v)) for k, v in agent.query_params.items()]
     if method in _IN_QUERY:
-        query += _query_of(template, agent.request_template or _DEFAULT_TEMPLATE)
+        query += _build_query(template, agent.request_template or _DEFAULT_TEMPLATE)
     elif not declared:
         headers["Content-Type"] = "application/json" if template.is_json else "text/plain; charset=utf-8"
     templates = [*(template for pair in query for template in pair), *(() if method in _IN_QUERY else (template,))]
     return RequestForm(
         method=method,
-        url=endpoint_url(agent.endpoint),
+        url=parse_endpoint(agent.endpoint),
         headers=headers,
         body=None if method in _IN_QUERY else template,
         query=tuple(query),
@@ -94,7 +94,7 @@ def request_form(agent: AgentSpec) -> RequestForm:
     )
 
 
-def endpoint_url(endpoint: str) -> HttpUrl:
+def parse_endpoint(endpoint: str) -> HttpUrl:
     """The endpoint as a URL; raises AgentUnavailable if it is invalid."""
     try:
         return read_url(endpoint)
@@ -105,26 +105,26 @@ def endpoint_url(endpoint: str) -> HttpUrl:
         ) from None
 
 
-def _query_of(template: RequestTemplate, text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
+def _build_query(template: RequestTemplate, text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
     if template.is_json:
-        return _pairs_of_json(text)
+        return _parse_json_pairs(text)
     if "=" not in text:
-        return [(text_template("input"), text_template(text.strip()))]
+        return [(make_text_template("input"), make_text_template(text.strip()))]
     pairs = parse_qsl(text.strip().removeprefix("?"), keep_blank_values=True)
-    return [(text_template(k), text_template(v)) for k, v in pairs]
+    return [(make_text_template(k), make_text_template(v)) for k, v in pairs]
 
 
-def _pairs_of_json(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
+def _parse_json_pairs(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
     """Turns each key of an object into a parameter; a value that is not text is sent as JSON."""
-    bare = "".join(p if isinstance(p, str) else _quote(p.sample, p.name) for p in body_template(text).parts)
+    bare = "".join(p if isinstance(p, str) else _quote(p.sample, p.name) for p in make_body_template(text).parts)
     value = json.loads(bare)
     if not isinstance(value, dict):
         value = {"input": value}
-    return [(text_template(k), _value_template(v)) for k, v in value.items()]
+    return [(make_text_template(k), _make_value_template(v)) for k, v in value.items()]
 
 
-def _value_template(value: object) -> RequestTemplate:
-    return text_template(value) if isinstance(value, str) else body_template(json.dumps(value))
+def _make_value_template(value: object) -> RequestTemplate:
+    return make_text_template(value) if isinstance(value, str) else make_body_template(json.dumps(value))
 
 
 def _quote(sample: str, name: str) -> str:
@@ -142,7 +142,7 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
-def _no_such_field(unknown: UnknownField) -> AgentUnavailable:
+def _make_field_error(unknown: UnknownField) -> AgentUnavailable:
     return AgentMisconfigured(
         f"the request uses {{{unknown.name}}}, but this prompt has no such field",
         hint=f"known here: {', '.join(unknown.known)}; fields come from `key: value` lines of the prompt",

@@ -46,20 +46,20 @@ class Reset:
     async def __call__(self) -> None:
         """Resets the agent; raises HarnessError if it cannot."""
         if self.url is not None and self.wire is not None:
-            await _post(self.wire, self.url)
+            await _post_reset(self.wire, self.url)
         if self.function:
-            await _call(self.function, self.root, self.env)
+            await _call_function(self.function, self.root, self.env)
 
     async def close(self) -> None:
         if self.wire is not None:
             await self.wire.close()
 
 
-def reset_of(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: int) -> Reset:
+def open_reset(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: int) -> Reset:
     """The agent's reset, which does nothing if the spec names none. An agent without a URL has no endpoint."""
     url = wire = None
     if agent.reset_endpoint:
-        url = _reset_url(endpoint, agent.reset_endpoint)
+        url = _resolve_reset_url(endpoint, agent.reset_endpoint)
         # A server other than the agent's must not see the agent's credentials.
         headers = agent.headers if endpoint and url.origin == endpoint.origin else {}
         bare = {name: value for name, value in headers.items() if name.lower() != "content-type"}
@@ -67,7 +67,7 @@ def reset_of(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: int)
     return Reset(url, wire, agent.reset_function, root.resolve(), {**os.environ, **agent.env})
 
 
-def _reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
+def _resolve_reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
     try:
         return endpoint.join(reset) if endpoint else read_url(reset)
     except ValueError:
@@ -77,8 +77,8 @@ def _reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
         ) from None
 
 
-async def _post(wire: HttpClient, url: HttpUrl) -> None:
-    what = f"reset by POST {url.shown}"
+async def _post_reset(wire: HttpClient, url: HttpUrl) -> None:
+    what = f"reset by POST {url.display_text}"
     try:
         exchange = await wire.send(HttpRequest("POST", url.endpoint.target))
     except AgentUnavailable as gone:
@@ -90,7 +90,7 @@ async def _post(wire: HttpClient, url: HttpUrl) -> None:
         raise HarnessError(f"{what} failed: HTTP {exchange.status} {body}".rstrip(), code="reset-failed")
 
 
-async def _call(function: str, root: Path, env: dict[str, str]) -> None:
+async def _call_function(function: str, root: Path, env: dict[str, str]) -> None:
     with tempfile.TemporaryFile() as output:
         code = await _run_child(function, root, env, output)
         if code == 0:

@@ -42,7 +42,7 @@ class Slot(Struct, frozen=True):
     @property
     def sample(self) -> str:
         """A sample value, to see how it changes the template."""
-        return '"x"' if self.write is _as_json else self.write("x")
+        return '"x"' if self.write is _keep_json else self.write("x")
 
 
 class RequestTemplate(Struct, frozen=True):
@@ -81,7 +81,9 @@ class TemplateFields:
         if slot.name == MESSAGES:
             return slot.write(self._messages)
         if self._fields_by_key is None:
-            self._fields_by_key = {as_key(k): (k, v) for text in self._source for k, v in structured(text).items()}
+            self._fields_by_key = {
+                normalize_key(k): (k, v) for text in self._source for k, v in parse_fields(text).items()
+            }
         value = self._fields_by_key.get(slot.key)
         if value is not None:
             return slot.write(value[1])
@@ -90,7 +92,7 @@ class TemplateFields:
         return slot.literal
 
 
-def structured(text: str) -> dict[str, str]:
+def parse_fields(text: str) -> dict[str, str]:
     """The `key: value` lines of a prompt; a line without a key continues the value above it."""
     fields: dict[str, str] = {}
     key = ""
@@ -104,29 +106,29 @@ def structured(text: str) -> dict[str, str]:
     return fields
 
 
-def as_key(name: str) -> str:
+def normalize_key(name: str) -> str:
     """`Business Model`, `business_model` and `businessModel` name one field."""
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
-def body_template(text: str, content_type: str = "") -> RequestTemplate:
+def make_body_template(text: str, content_type: str = "") -> RequestTemplate:
     """A template for a body: JSON if it is JSON apart from its placeholders, else text."""
-    parts = _join(_json_parts(text))
+    parts = _join(_split_json(text))
     sample = "".join(p if isinstance(p, str) else p.sample for p in parts)
     try:
         json.loads(sample)
     except ValueError:
         form = "x-www-form-urlencoded" in content_type.lower()
-        return RequestTemplate(_join(_text_parts(text, _form if form else str, keep_unknown=not form)))
+        return RequestTemplate(_join(_split_text(text, _quote_form if form else str, keep_unknown=not form)))
     return RequestTemplate(parts, is_json=True)
 
 
-def text_template(text: str) -> RequestTemplate:
+def make_text_template(text: str) -> RequestTemplate:
     """A template for one value of the query."""
-    return RequestTemplate(_join(_text_parts(text, encodable, keep_unknown=False)))
+    return RequestTemplate(_join(_split_text(text, replace_surrogates, keep_unknown=False)))
 
 
-def encodable(value: str) -> str:
+def replace_surrogates(value: str) -> str:
     """The value with lone surrogates replaced, which UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode()
 
@@ -143,37 +145,37 @@ def _join(parts: Iterable[str | Slot]) -> tuple[str | Slot, ...]:
     return tuple(joined)
 
 
-def _json_parts(text: str) -> Iterator[str | Slot]:
+def _split_json(text: str) -> Iterator[str | Slot]:
     end = 0
     for match in _STRING_OR_FIELD.finditer(text):
         yield text[end : match.start()]
         if MESSAGES in (match[2], (match[1] or "")[2:-2]):  # even in quotes it is a list, not text
-            yield Slot(MESSAGES, MESSAGES, _as_json)
+            yield Slot(MESSAGES, MESSAGES, _keep_json)
         elif match[1] is None:
-            yield Slot(match[2], as_key(match[2]), json.dumps)
+            yield Slot(match[2], normalize_key(match[2]), json.dumps)
         else:
-            yield from _text_parts(match[1], _inside_string, keep_unknown=False)
+            yield from _split_text(match[1], _escape_json, keep_unknown=False)
         end = match.end()
     yield text[end:]
 
 
-def _text_parts(text: str, write: WriteText, *, keep_unknown: bool) -> Iterator[str | Slot]:
+def _split_text(text: str, write: WriteText, *, keep_unknown: bool) -> Iterator[str | Slot]:
     end = 0
     for match in _FIELD.finditer(text):
         yield text[end : match.start()]
-        yield Slot(match[1], as_key(match[1]), write, match[0] if keep_unknown else None)
+        yield Slot(match[1], normalize_key(match[1]), write, match[0] if keep_unknown else None)
         end = match.end()
     yield text[end:]
 
 
-def _as_json(value: str) -> str:
+def _keep_json(value: str) -> str:
     """Returns text that is JSON already."""
     return value
 
 
-def _inside_string(value: str) -> str:
+def _escape_json(value: str) -> str:
     return json.dumps(value)[1:-1]
 
 
-def _form(value: str) -> str:
-    return quote_plus(encodable(value))
+def _quote_form(value: str) -> str:
+    return quote_plus(replace_surrogates(value))

@@ -32,7 +32,7 @@ class HttpUrl(Struct, frozen=True):
         return self.endpoint.target.partition("?")[0]
 
     @property
-    def shown(self) -> str:
+    def display_text(self) -> str:
         """The URL without parts that may be secret: user, password, query."""
         return f"{self.endpoint.scheme}://{self.endpoint.authority}{self.path}"
 

@@ -31,11 +31,11 @@ async def settle(value: Any, take: Take) -> Any:
     if inspect.isawaitable(value):
         value = await value
     if isinstance(value, AsyncIterator):
-        pieces = Pieces(take)
+        pieces = StreamedAnswer(take)
         async for piece in value:
             if pieces.add(piece):
                 break
-        return pieces.text()
+        return pieces.join()
     return settle_plain(value, take)
 
 
@@ -43,19 +43,19 @@ def settle_plain(value: Any, take: Take) -> Any:
     """Joins the parts of a generator."""
     if not isinstance(value, Iterator):
         return value
-    pieces = Pieces(take)
+    pieces = StreamedAnswer(take)
     for piece in value:
         if pieces.add(piece):
             break
-    return pieces.text()
+    return pieces.join()
 
 
-def must_wait(value: Any) -> bool:
+def needs_loop(value: Any) -> bool:
     """Whether the value needs an event loop."""
     return inspect.isawaitable(value) or isinstance(value, AsyncIterator)
 
 
-class Pieces:
+class StreamedAnswer:
     """A streamed answer."""
 
     def __init__(self, take: Take) -> None:
@@ -65,18 +65,18 @@ class Pieces:
 
     def add(self, piece: Any) -> bool:
         """Adds one part; returns True if that is enough."""
-        text = text_of(piece)
+        text = to_text(piece)
         if text:
             self._parts.append(text)
             self._size += len(text)
             self._take(text)
         return self._size > READ_LIMIT
 
-    def text(self) -> str:
+    def join(self) -> str:
         return "".join(self._parts)
 
 
-def text_of(value: Any, prompt: str = "") -> str | None:
+def to_text(value: Any, prompt: str = "") -> str | None:
     """The answer's text; None if there is no answer.
 
     It is the text itself, the model's last message since `prompt` in a list of messages, or the usual content field of
@@ -88,23 +88,23 @@ def text_of(value: Any, prompt: str = "") -> str | None:
         return str.__str__(value)  # converts a library's subclass of str to plain text
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
-    if is_ai(value):
-        return spoken(value["content"] if isinstance(value, dict) else value.content)
-    messages = _messages(value)
-    reply = last_reply(messages, prompt) if messages else None
+    if is_ai_message(value):
+        return read_content(value["content"] if isinstance(value, dict) else value.content)
+    messages = _find_messages(value)
+    reply = find_last_reply(messages, prompt) if messages else None
     if reply:
         return reply
     for name in CONTENT_KEYS:
         inner = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
         # In LangChain, `text` may be a method.
         if isinstance(inner, str) or (inner is not None and not callable(inner)):
-            return text_of(inner)
+            return to_text(inner)
     if messages is not None:
         return reply
     if isinstance(value, list):
         return _join(value)
     if isinstance(value, dict | tuple | int | float):
-        return _as_json(value)
+        return _to_json(value)
     if callable(getattr(value, "invoke", None)):
         raise NoText(f"the agent returned a {type(value).__name__} and did not call it: name it in agent.endpoint")
     if not _has_own_text(type(value)):
@@ -112,7 +112,7 @@ def text_of(value: Any, prompt: str = "") -> str | None:
     return str(value)
 
 
-def _messages(value: Any) -> list[Any] | None:
+def _find_messages(value: Any) -> list[Any] | None:
     """The messages that this is or contains, like the state of a graph."""
     messages = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
     return messages if are_messages(messages) or (messages == [] and messages is not value) else None
@@ -127,7 +127,7 @@ def _join(pieces: list[Any]) -> str:
     """Joins the text of a list of content blocks; any other list becomes JSON."""
     blocks = [p if isinstance(p, str) else p["text"] for p in pieces if isinstance(p, str) or _is_block(p)]
     return (
-        "".join(blocks) if blocks and len(blocks) == len(pieces) and any(map(_is_block, pieces)) else _as_json(pieces)
+        "".join(blocks) if blocks and len(blocks) == len(pieces) and any(map(_is_block, pieces)) else _to_json(pieces)
     )
 
 
@@ -135,7 +135,7 @@ def _is_block(piece: Any) -> bool:
     return isinstance(piece, dict) and isinstance(piece.get("text"), str)
 
 
-def _as_json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):
@@ -144,39 +144,39 @@ def _as_json(value: Any) -> str:
 
 def are_messages(value: Any) -> bool:
     """Whether this is a list of chat messages: objects, dicts or pairs of role and content."""
-    return isinstance(value, list) and bool(value) and all(_role(item) for item in value)
+    return isinstance(value, list) and bool(value) and all(_find_role(item) for item in value)
 
 
-def last_reply(messages: list[Any], prompt: str) -> str | None:
+def find_last_reply(messages: list[Any], prompt: str) -> str | None:
     """The text of the last AI message; None if there is none since `prompt`."""
     for message in reversed(messages):
-        role = _role(message)
+        role = _find_role(message)
         if role in _AI:
-            return spoken(_content(message))
-        if role in _HUMAN and prompt and spoken(_content(message)) == prompt:
+            return read_content(_get_content(message))
+        if role in _HUMAN and prompt and read_content(_get_content(message)) == prompt:
             return None
     return None
 
 
-def is_ai(value: Any) -> bool:
+def is_ai_message(value: Any) -> bool:
     """Whether this is a message of a model."""
-    return not isinstance(value, tuple) and _role(value) in _AI and isinstance(_content(value), str | list)
+    return not isinstance(value, tuple) and _find_role(value) in _AI and isinstance(_get_content(value), str | list)
 
 
-def spoken(content: Any) -> str:
+def read_content(content: Any) -> str:
     """The text of a message: its content, or the text parts of it."""
     if isinstance(content, str):
         return str.__str__(content)
     parts = content if isinstance(content, list) else []
-    return "".join([part if isinstance(part, str) else _text(part) for part in parts])
+    return "".join([part if isinstance(part, str) else _read_text_part(part) for part in parts])
 
 
-def _text(part: Any) -> str:
+def _read_text_part(part: Any) -> str:
     text = part.get("text") if isinstance(part, dict) and part.get("type", "text") == "text" else None
     return text if isinstance(text, str) else ""
 
 
-def _role(message: Any) -> str:
+def _find_role(message: Any) -> str:
     """The role of a message; empty if this is not a message."""
     if isinstance(message, tuple):
         role = message[0] if len(message) == 2 else ""
@@ -187,7 +187,7 @@ def _role(message: Any) -> str:
     return role if isinstance(role, str) and role in _ROLES else ""
 
 
-def _content(message: Any) -> Any:
+def _get_content(message: Any) -> Any:
     if isinstance(message, tuple):
         return message[1]
     return message.get("content") if isinstance(message, dict) else getattr(message, "content", None)

@@ -19,8 +19,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 from holdfast.agents.python import host_protocol as protocol
-from holdfast.agents.python.host_protocol import TrialRequest, lifted, read_frame, tell
-from holdfast.agents.python.loaded import Loaded, ResetFunction, load, prepare, unusable
+from holdfast.agents.python.host_protocol import TrialRequest, move_high, read_frame, send_message
+from holdfast.agents.python.loaded import CallableAgent, ResetFunction, describe_import_error, load, prepare
 from holdfast.agents.python.turns import clear_environment, perform
 from holdfast.model.codec import decoder, encode
 from holdfast.model.scenario import CALM
@@ -38,7 +38,7 @@ _read_request = decoder(TrialRequest).decode  # created before any child, which 
 class LoadedAgent(NamedTuple):
     """The agent in this process."""
 
-    agent: Loaded
+    agent: CallableAgent
     reset: ResetFunction | None
 
 
@@ -50,7 +50,7 @@ class TrialOrder(NamedTuple):
     output: int
 
 
-def next_order(control: socket.socket) -> TrialOrder | None:
+def receive_order(control: socket.socket) -> TrialOrder | None:
     """Waits for the next trial to run; None when it is over."""
     data, fds, _, _ = socket.recv_fds(control, 8, 2)
     return TrialOrder(int.from_bytes(data, "big"), fds[0], fds[1]) if data else None
@@ -63,7 +63,7 @@ def perform_work(line: int, agent: LoadedAgent) -> None:
     try:
         perform(request, agent.agent, agent.reset, wire)
     except Exception as ours:  # the agent's own exceptions have become turns by now
-        wire.send(protocol.Broke(said(ours)))
+        wire.send(protocol.HarnessFailure(said(ours)))
 
 
 def redirect(output: int) -> None:
@@ -86,9 +86,9 @@ class _Silent:
     """A line without a receiver."""
 
     def send(self, message: protocol.Message) -> None:
-        protocol.framed(encode(message))
+        protocol.add_length(encode(message))
 
-    def hear(self) -> str | None:
+    def receive_turn(self) -> str | None:
         return None
 
 
@@ -96,7 +96,7 @@ async def _echo(prompt: str) -> str:
     return prompt
 
 
-_ECHO = {False: Loaded(str, is_async=False), True: Loaded(_echo, is_async=True)}
+_ECHO = {False: CallableAgent(str, is_async=False), True: CallableAgent(_echo, is_async=True)}
 _REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", CALM, Task(("",))), ""))
 
 
@@ -143,12 +143,14 @@ class Zygote(SpareChild):
         # A child is a subreaper: when it ends, the daemons below it become children of this process. A child that is
         # neither a trial's process nor was started by the agent's import is what this trial has left behind.
         left = end_orphans(self._import_children | self._children)
-        tell(self.control.fileno(), protocol.ChildExited(pid, status, len(left)))
+        send_message(self.control.fileno(), protocol.ChildExited(pid, status, len(left)))
 
     def crowded(self) -> None:
         """Rejects the next trial, if one arrives soon."""
-        if select.select([self.control], [], [], 0.05)[0] and (work := next_order(self.control)) is not None:
-            tell(self.control.fileno(), protocol.ForkRefused(work.ticket, "the machine allows no more processes"))
+        if select.select([self.control], [], [], 0.05)[0] and (work := receive_order(self.control)) is not None:
+            send_message(
+                self.control.fileno(), protocol.ForkRefused(work.ticket, "the machine allows no more processes")
+            )
             os.close(work.line)
             os.close(work.output)
 
@@ -160,26 +162,26 @@ class Zygote(SpareChild):
         """Waits for a trial, runs it, and exits."""
         # The child was forked before its trial was known, so the fork costs the trial no time. It reports its pid
         # before any code of the agent runs: from then on Holdfast knows which process a connection belongs to.
-        work = next_order(self.control)
+        work = receive_order(self.control)
         if work is not None:
-            tell(self.control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
+            send_message(self.control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
             self.report_taken(b"x")
             self.leave()  # the agent must not find another trial's line
             redirect(work.output)
             os.close(work.output)
-            perform_work(lifted(work.line), self._agent)
+            perform_work(move_high(work.line), self._agent)
             settle_streams()
         return 0
 
 
 def main() -> None:
     """Runs until the control socket closes."""
-    control = socket.socket(fileno=lifted(int(sys.argv[1])))
+    control = socket.socket(fileno=move_high(int(sys.argv[1])))
     del sys.argv[1:]
     die_with_parent()
     keep_orphans()
     setup = decoder(protocol.HostSetup).decode(read_frame(control.fileno()))
-    agent = _introduce(control.fileno(), setup)
+    agent = _import_agent(control.fileno(), setup)
     if agent is None:
         return
     # Clean up once before the first fork. freeze() then exempts everything imported so far from collection.
@@ -188,20 +190,20 @@ def main() -> None:
     if setup.mode == "fork":
         Zygote(control, agent).run()
     else:
-        _place_loop(control, agent)
+        _run_in_place(control, agent)
 
 
 def main_in_sandbox() -> None:
     """Runs one trial in a sandbox; its line to Holdfast is its standard input, a socket."""
-    line = lifted(os.dup(0))
+    line = move_high(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    agent = _introduce(line, decoder(protocol.HostSetup).decode(read_frame(line)))
+    agent = _import_agent(line, decoder(protocol.HostSetup).decode(read_frame(line)))
     if agent is not None:
         perform_work(line, agent)
         settle_streams()
 
 
-def _introduce(line: int, setup: protocol.HostSetup) -> LoadedAgent | None:
+def _import_agent(line: int, setup: protocol.HostSetup) -> LoadedAgent | None:
     """Imports the agent, and reports success or why it cannot be used."""
     try:
         prepare(setup.scenarios)
@@ -210,31 +212,31 @@ def _introduce(line: int, setup: protocol.HostSetup) -> LoadedAgent | None:
         agent, reset, done = load(setup.agent, setup.scenarios)
         if agent.is_async:
             import asyncio  # noqa: F401  # once here, not in every child
-        ready = protocol.Ready(tuple(done.tools), tuple(done.llm), _threads(), (perf_counter() - started) * 1000)
+        ready = protocol.Ready(tuple(done.tools), tuple(done.llm), _count_threads(), (perf_counter() - started) * 1000)
     except BaseException as broken:
         sys.path[:] = [place for place in sys.path if place != setup.root]  # Holdfast explains it
-        tell(line, unusable(broken, setup.root, setup.agent))
+        send_message(line, describe_import_error(broken, setup.root, setup.agent))
         return None
     settle_streams()
-    tell(line, ready)
+    send_message(line, ready)
     return LoadedAgent(agent, reset)
 
 
-def _place_loop(control: socket.socket, agent: LoadedAgent) -> None:
-    nowhere = lifted(os.open(os.devnull, os.O_WRONLY))
-    while (work := next_order(control)) is not None:
-        tell(control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
-        line = lifted(work.line)
+def _run_in_place(control: socket.socket, agent: LoadedAgent) -> None:
+    nowhere = move_high(os.open(os.devnull, os.O_WRONLY))
+    while (work := receive_order(control)) is not None:
+        send_message(control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
+        line = move_high(work.line)
         redirect(work.output)
         os.close(work.output)
         perform_work(line, agent)
         settle_streams()
         redirect(nowhere)
         os.close(line)
-        tell(control.fileno(), protocol.ChildExited(os.getpid(), 0))
+        send_message(control.fileno(), protocol.ChildExited(os.getpid(), 0))
 
 
-def _threads() -> int:
+def _count_threads() -> int:
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:

@@ -89,13 +89,13 @@ class TurnEnded(Struct, frozen=True, tag="said", array_like=True):
     notes: tuple[str, ...] = ()
 
 
-class Noted(Struct, frozen=True, tag="noted", array_like=True):
+class Note(Struct, frozen=True, tag="noted", array_like=True):
     """A note for the reader of the trial's report."""
 
     text: str
 
 
-class Broke(Struct, frozen=True, tag="broke", array_like=True):
+class HarnessFailure(Struct, frozen=True, tag="broke", array_like=True):
     """A harness error, or a failed reset, inside the agent's process."""
 
     message: str
@@ -111,7 +111,16 @@ class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
 
 
 Message: TypeAlias = (
-    Fault | AmendedFault | RecordingUsed | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
+    Fault
+    | AmendedFault
+    | RecordingUsed
+    | FunctionCalls
+    | TurnBegun
+    | Piece
+    | TurnEnded
+    | Note
+    | HarnessFailure
+    | TurnsDone
 )
 
 
@@ -120,7 +129,7 @@ class ReportLine(Protocol):
 
     def send(self, message: Message) -> None: ...
 
-    def hear(self) -> str | None:
+    def receive_turn(self) -> str | None:
         """The next turn; None if there is no other."""
         ...
 
@@ -154,7 +163,7 @@ class Unusable(Struct, frozen=True, tag="unusable"):
     """The key of the spec that causes it, if any."""
     code: str = "agent-import-failed"
 
-    def error(self) -> AgentUnavailable:
+    def to_error(self) -> AgentUnavailable:
         return AgentUnavailable(
             self.message, code=self.code, hint=self.hint, body=self.trace, config=True, key=self.key
         )
@@ -194,12 +203,14 @@ class TrialSocket:
 
     def send(self, message: Message) -> None:
         """Sends a message, or ends the process: what cannot be reported must not happen."""
-        if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | RecordingUsed | Broke):
+        if os.getpid() != self._owner and not isinstance(
+            message, Fault | FunctionCalls | RecordingUsed | HarnessFailure
+        ):
             os._exit(0)  # the agent forked, and the child returned as if it were the agent
         try:
-            data = framed(encode(message))
+            data = add_length(encode(message))
         except UnicodeEncodeError:
-            data = framed(encode(Noted(HALVES))) + framed(encode(carried(message)))
+            data = add_length(encode(Note(HALVES))) + add_length(encode(carried(message)))
         try:
             with self._lock:
                 if os.fstat(self._fd).st_ino != self._inode:  # the agent closed it and opened something else
@@ -208,7 +219,7 @@ class TrialSocket:
         except OSError:
             os._exit(LOST)
 
-    def hear(self) -> str | None:
+    def receive_turn(self) -> str | None:
         """The next turn; None if there is no other."""
         return _turns.decode(read_frame(self._fd))
 
@@ -240,7 +251,7 @@ class MessageFrames:
 _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
 
 
-async def first_news(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
+async def read_first_message(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
     """A host's first message after the import; None if it closes its line before."""
     got: list[bytes] = []
     frames = MessageFrames(got.append)
@@ -252,14 +263,14 @@ async def first_news(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusabl
     return _news.decode(got[0])
 
 
-def framed(data: bytes) -> bytes:
+def add_length(data: bytes) -> bytes:
     """A message with its length in front."""
     return len(data).to_bytes(HEAD, "big") + data
 
 
-def tell(fd: int, message: Any) -> None:
+def send_message(fd: int, message: Any) -> None:
     """Sends one message on a blocking descriptor."""
-    write_all(fd, framed(encode(carried(message))))
+    write_all(fd, add_length(encode(carried(message))))
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -271,10 +282,10 @@ def write_all(fd: int, data: bytes) -> None:
 
 def read_frame(fd: int) -> bytes:
     """Reads one message from a blocking descriptor; raises EOFError if the other side is gone."""
-    return _exactly(fd, int.from_bytes(_exactly(fd, HEAD), "big"))
+    return _read_exactly(fd, int.from_bytes(_read_exactly(fd, HEAD), "big"))
 
 
-def _exactly(fd: int, size: int) -> bytes:
+def _read_exactly(fd: int, size: int) -> bytes:
     parts = os.read(fd, size)
     while len(parts) < size:
         piece = os.read(fd, min(size - len(parts), 1 << 20))
@@ -284,7 +295,7 @@ def _exactly(fd: int, size: int) -> bytes:
     return parts
 
 
-def lifted(fd: int) -> int:
+def move_high(fd: int) -> int:
     """Duplicates the descriptor under a high number, closed in programs the agent starts."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)

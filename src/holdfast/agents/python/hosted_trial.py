@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.agents.python import host_protocol as protocol
-from holdfast.agents.time_limit import unless_limited
+from holdfast.agents.time_limit import run_until_limit
 from holdfast.errors import HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer, FaultMet, Turn
@@ -32,7 +32,7 @@ MESSAGE_LIMIT = 80_000_000
 PARTIAL_KEPT = 1_000_000
 """Maximum length of an unfinished answer, in characters."""
 
-Say: TypeAlias = Callable[[bytes], Awaitable[None]]
+SendBytes: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends something to the agent's process."""
 
 _messages: msgspec.json.Decoder[protocol.Message] = msgspec.json.Decoder(protocol.Message)
@@ -59,7 +59,7 @@ class HostedTrial:
         """Whether nobody waits for it any more."""
         self.status: int | None = None
         self.out_of_memory = ""
-        self.frames = protocol.MessageFrames(self._take)
+        self.frames = protocol.MessageFrames(self._handle_message)
         self.printed = Tail()
         self._context = context
         self._calls: dict[tuple[int, int], TraceEvent] = {}
@@ -85,9 +85,9 @@ class HostedTrial:
             timer.cancel()
             self._waiter = None
 
-    async def ended_within(self, limit_s: float) -> bool:
+    async def wait_for_turns(self, limit_s: float) -> bool:
         """Whether all turns ended in time, or the process has; False also if the agent exceeds one of its limits."""
-        return await unless_limited(self.wait(lambda: self.all_turns_ended, limit_s), self._context, ended=False)
+        return await run_until_limit(self.wait(lambda: self.all_turns_ended, limit_s), self._context, ended=False)
 
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
         """Records the end of the process: its waitpid status, or the system's report that it ran out of memory."""
@@ -105,7 +105,7 @@ class HostedTrial:
         """Whether no turn is open: the last one sent has ended, or the trial has."""
         return self.done is not None or len(self.turns) >= len(self.asked)
 
-    async def go_on(self, task: Task, say: Say) -> bool:
+    async def send_next_turn(self, task: Task, say: SendBytes) -> bool:
         """Sends the next turn and returns True; if there is none, tells a waiting process so and returns False."""
         if self.exited or self.done or self.turns[-1].ending != "answered":
             return False
@@ -113,23 +113,23 @@ class HostedTrial:
         if text is not None:
             text = self._context.injector.rewrite_turn(text)
             self.asked.append(text)
-        await say(protocol.framed(encode(text)))
+        await say(protocol.add_length(encode(text)))
         return text is not None
 
-    def _take(self, data: bytes) -> None:
+    def _handle_message(self, data: bytes) -> None:
         try:
             message = _messages.decode(data)
         except msgspec.DecodeError as broken:
             self.fail(f"the agent's process sent a message that cannot be read: {broken}", "agent-lost")
             return
         if isinstance(message, protocol.Piece):
-            self._piece(message.text)
+            self._add_piece(message.text)
         elif isinstance(message, protocol.TurnEnded):
             self._end_turn(message)
         elif isinstance(message, protocol.Fault):
-            self._context.injector.add_fault(self._check_in_time(message.met))
+            self._context.injector.add_fault(self._mark_late_fault(message.met))
         elif isinstance(message, protocol.AmendedFault):
-            self._context.injector.amend_fault(self._check_in_time(message.met))
+            self._context.injector.amend_fault(self._mark_late_fault(message.met))
         elif isinstance(message, protocol.RecordingUsed):
             self._context.injector.add_use(message.use)
         elif isinstance(message, protocol.FunctionCalls):
@@ -137,9 +137,9 @@ class HostedTrial:
         elif isinstance(message, protocol.TurnBegun):
             self.begun += 1
             self._since = perf_counter()
-        elif isinstance(message, protocol.Noted):
+        elif isinstance(message, protocol.Note):
             self._context.sink.note(message.text)
-        elif isinstance(message, protocol.Broke):
+        elif isinstance(message, protocol.HarnessFailure):
             self.fail(message.message, message.code)
         else:
             self.done = message
@@ -156,7 +156,7 @@ class HostedTrial:
                 self._calls.pop(key, None)
                 self._context.sink.add(call.event)
 
-    def _check_in_time(self, met: FaultMet) -> FaultMet:
+    def _mark_late_fault(self, met: FaultMet) -> FaultMet:
         """Whether the fault acted before the last answer.
 
         A later one, in a leftover thread or task, did not affect it.
@@ -175,7 +175,7 @@ class HostedTrial:
         self._partial.clear()
         self._partial_size = 0
 
-    def _piece(self, text: str) -> None:
+    def _add_piece(self, text: str) -> None:
         if not self.late:
             if self._partial_size < PARTIAL_KEPT:
                 self._partial.append(text)
@@ -186,13 +186,13 @@ class HostedTrial:
         if waiter is not None and not waiter.done() and (self.exited or self._until()):
             waiter.set_result(True)
 
-    def answer(self, timeout_s: float) -> Answer:
+    def build_answer(self, timeout_s: float) -> Answer:
         """The result of the trial; raises HarnessError, with the answers so far, for a harness error."""
         while self._calls:  # its process ended, and they with it
             event = self._calls.pop(next(iter(self._calls)))
             self._context.sink.add(replace(event, duration_ms=(self._context.sink.now() - event.ts) * 1000))
         if not self.broke and len(self.turns) < len(self.asked):
-            self.turns.append(self._open_turn(timeout_s))
+            self.turns.append(self._end_open_turn(timeout_s))
         self.notes.extend(self.printed.notes)
         answer = Answer(
             turns=tuple(self.turns),
@@ -206,7 +206,7 @@ class HostedTrial:
             raise HarnessError(self.broke, code=self._broke_code, answer=answer)
         return answer
 
-    def _open_turn(self, timeout_s: float) -> Turn:
+    def _end_open_turn(self, timeout_s: float) -> Turn:
         """The turn that never ended, with the parts of its answer."""
         prompt = self.asked[len(self.turns)]
         text = "".join(self._partial)[:PARTIAL_KEPT] or None
@@ -218,7 +218,7 @@ class HostedTrial:
         took_ms = (perf_counter() - self._since) * 1000
         if self.out_of_memory:
             return Turn(prompt, text, took_ms, "out_of_memory", f"it {self.out_of_memory}", cut=cut)
-        return Turn(prompt, text, took_ms, "crashed", _death(self.status), cut=cut)
+        return Turn(prompt, text, took_ms, "crashed", _describe_death(self.status), cut=cut)
 
 
 def _expire(waiter: asyncio.Future[bool]) -> None:
@@ -226,7 +226,7 @@ def _expire(waiter: asyncio.Future[bool]) -> None:
         waiter.set_result(False)
 
 
-def _death(status: int | None) -> str:
+def _describe_death(status: int | None) -> str:
     if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == protocol.LOST:
         return "its process closed its connection to Holdfast before it answered"
     return f"its process {how_it_ended(status)} before it answered"
@@ -247,18 +247,18 @@ class TrialPipes:
         self._line.setblocking(False)
 
     @property
-    def theirs(self) -> tuple[int, int]:
+    def child_ends(self) -> tuple[int, int]:
         """The ends to hand over: of the line, and of the output."""
         return self._their_line.fileno(), self._output.theirs
 
-    def give(self) -> None:
+    def close_child_ends(self) -> None:
         """Closes the other ends after they were handed over. A caller still waits for the host's first message."""
         self._their_line.close()
         self._output.give()
 
     def listen(self) -> None:
         """Closes the other ends after they were handed over, and starts reading the trial's messages."""
-        self.give()
+        self.close_child_ends()
         self._loop.add_reader(self._line.fileno(), self._read_line)
 
     def send_some(self, data: bytes) -> bytes:
@@ -268,7 +268,7 @@ class TrialPipes:
         except BlockingIOError:
             return data
 
-    async def say(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         with suppress(OSError):  # it died: its exit status will show
             await self._loop.sock_sendall(self._line, data)
 

@@ -21,8 +21,16 @@ from holdfast.agents.answer_fields import RESET_S
 from holdfast.agents.dialogue import Dialogue
 from holdfast.agents.python.answers import settle
 from holdfast.agents.python.inline_folder import InlineFolder, Output
-from holdfast.agents.python.loaded import AgentInput, AskFunction, Loaded, ResetFunction, load, prepare, unusable
-from holdfast.agents.python.turns import clear_environment, raised_turn, set_environment, take_turn
+from holdfast.agents.python.loaded import (
+    AgentInput,
+    AskFunction,
+    CallableAgent,
+    ResetFunction,
+    describe_import_error,
+    load,
+    prepare,
+)
+from holdfast.agents.python.turns import build_raised_turn, clear_environment, set_environment, take_turn
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.scenario import Scenario
@@ -57,14 +65,14 @@ class Guard:
         if threading.current_thread() is threading.main_thread():
             self._handlers = {n: signal.signal(n, self._on_signal) for n in (signal.SIGINT, signal.SIGTERM)}
 
-    def around(self, ask: AskFunction) -> AskFunction:
+    def guard_call(self, ask: AskFunction) -> AskFunction:
         """Wraps a call so that a signal ends it even while it blocks.
 
         A plain agent may run its own event loop: it must not see that Holdfast's loop calls it.
         """
         loop = self._loop
 
-        def guarded(prompt: str) -> Any:
+        def call_guarded(prompt: str) -> Any:
             self._asking = True
             _set_running_loop(None)
             try:
@@ -73,7 +81,7 @@ class Guard:
                 _set_running_loop(loop)
                 self._asking = False
 
-        return guarded
+        return call_guarded
 
     def close(self) -> None:
         """Restores the process to its original state."""
@@ -100,14 +108,14 @@ class InlineAgent:
     def __init__(
         self,
         agent: AgentSpec,
-        loaded: Loaded,
+        loaded: CallableAgent,
         reset: ResetFunction | None,
         installed: Installed,
         place: InlineFolder,
         guard: Guard,
     ) -> None:
-        ask = loaded.ask if loaded.is_async else guard.around(loaded.ask)
-        self._loaded = Loaded(
+        ask = loaded.ask if loaded.is_async else guard.guard_call(loaded.ask)
+        self._loaded = CallableAgent(
             ask, is_async=loaded.is_async, takes_messages=loaded.takes_messages, each_once=loaded.each_once
         )
         self._guard = guard
@@ -130,12 +138,12 @@ class InlineAgent:
         except (Exception, SystemExit) as broken:
             place.close()
             guard.close()
-            raise unusable(broken, str(root), agent).error() from broken
+            raise describe_import_error(broken, str(root), agent).to_error() from broken
         return cls(agent, loaded, reset, installed, place, guard)
 
     async def run(self, task: Task, world: World) -> Answer:
         if self._reset is not None:
-            await self._call(self._reset)
+            await self._call_reset(self._reset)
         context = world.context
         trial, output = context.trial, self._output
         weather: Weather | None = None
@@ -160,7 +168,7 @@ class InlineAgent:
                         turns, notes = await self._converse(task, context)
         finally:
             sys.stdout, sys.stderr = before
-            printed, cut = output.take()
+            printed, cut = output.collect()
         counters = (weather.calls, weather.concurrent, weather.unmatched) if weather is not None else ()
         answer = Answer(tuple(turns), printed, (*notes, *cut), *counters)
         if broke:
@@ -181,15 +189,15 @@ class InlineAgent:
         text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]
         while True:
             prompt = text if calm else context.injector.rewrite_turn(text)
-            agent_input = prompt if dialogue is None else dialogue.input_for(prompt)
+            agent_input = prompt if dialogue is None else dialogue.build_input(prompt)
             if self._loaded.is_async:
-                turn, noted = await self._awaited_turn(prompt, agent_input)
+                turn, noted = await self._await_turn(prompt, agent_input)
             else:
                 turn, noted = await take_turn(
                     prompt, self._loaded, settle, _drop, (Exception, SystemExit), agent_input=agent_input
                 )
             if turn.latency_ms > self._timeout_ms:
-                turn = self._overdue(turn)
+                turn = self._mark_overdue(turn)
             turns.append(turn)
             if noted:
                 notes.extend(noted)
@@ -202,7 +210,7 @@ class InlineAgent:
                 return turns, notes
             text = following
 
-    async def _awaited_turn(self, prompt: str, agent_input: AgentInput) -> tuple[Turn, tuple[str, ...]]:
+    async def _await_turn(self, prompt: str, agent_input: AgentInput) -> tuple[Turn, tuple[str, ...]]:
         """A turn that can be cancelled at its limit whenever the agent awaits something."""
         started = perf_counter()
         try:
@@ -216,15 +224,15 @@ class InlineAgent:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise  # Holdfast itself is interrupted
-            return raised_turn(prompt, started, raised), ()
+            return build_raised_turn(prompt, started, raised), ()
 
-    def _overdue(self, turn: Turn) -> Turn:
+    def _mark_overdue(self, turn: Turn) -> Turn:
         if turn.ending == "timeout":
             return turn
         detail = f"answered after {turn.latency_ms:.0f} ms, over the timeout of {self._timeout_ms} ms"
         return Turn(turn.asked, None, turn.latency_ms, "timeout", detail)
 
-    async def _call(self, reset: ResetFunction) -> None:
+    async def _call_reset(self, reset: ResetFunction) -> None:
         """Resets the agent; raises HarnessError if it cannot."""
         try:
             with self._folder:

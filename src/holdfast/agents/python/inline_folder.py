@@ -35,7 +35,7 @@ class Output(io.TextIOBase):
             self._size = len(self._parts[0])
         return len(text)
 
-    def take(self) -> tuple[str, tuple[str, ...]]:
+    def collect(self) -> tuple[str, tuple[str, ...]]:
         """The end of what was printed since the last call, and a note if there was more."""
         if not self._parts:
             return "", ()
@@ -74,7 +74,7 @@ class InlineFolder:
         """Rejects a module next to the spec that hides a library which Holdfast needs."""
         sys.path.remove(self._root)
         sys.path.append(self._root)
-        for name in self._modules_loaded_here():
+        for name in self._list_own_modules():
             if "." not in name and name not in self._modules and _is_elsewhere(name, self._root):
                 raise UserError(
                     f"{name} next to the spec hides the module {name!r} that Holdfast may need in this process",
@@ -86,7 +86,7 @@ class InlineFolder:
         """Restores the process to its original state."""
         if self._root in sys.path:
             sys.path.remove(self._root)
-        for name in self._modules_loaded_here():
+        for name in self._list_own_modules():
             if name not in self._modules:
                 del sys.modules[name]
         for name, value in self._env.items():
@@ -99,7 +99,7 @@ class InlineFolder:
                 os.close(fd)
         self._here = self._there = -1
 
-    def _modules_loaded_here(self) -> list[str]:
+    def _list_own_modules(self) -> list[str]:
         prefix = self._root + os.sep
         modules = []
         for name, module in list(sys.modules.items()):

@@ -25,7 +25,7 @@ AskFunction = Callable[[Any], Any]
 ResetFunction = Callable[[], Any]
 
 
-class Loaded:
+class CallableAgent:
     """The agent, ready to be asked. `is_async` says whether its answer must be awaited."""
 
     def __init__(
@@ -48,7 +48,7 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
         files("holdfast")  # faults read their texts this way; the first time it imports more
 
 
-def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, ResetFunction | None, Installed]:
+def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[CallableAgent, ResetFunction | None, Installed]:
     """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
     loaded = load_agent(agent.endpoint, agent.input)
     reset = _resolve("agent.reset_function", agent.reset_function) if agent.reset_function else None
@@ -65,22 +65,24 @@ def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Res
     return loaded, reset, install(agent)
 
 
-def load_agent(endpoint: str, input_setting: str | None = None) -> Loaded:
+def load_agent(endpoint: str, input_setting: str | None = None) -> CallableAgent:
     """Loads a function, a coroutine function, or an object with ainvoke, invoke or __call__.
 
     `input_setting` is agent.input.
     """
     target = _resolve("agent.endpoint", endpoint)
     if isinstance(target, type):
-        target = _instance(endpoint, target)
+        target = _make_instance(endpoint, target)
     for method in ("ainvoke", "invoke"):
         function = getattr(target, method, None)
         if callable(function):
-            from holdfast.agents.python.runnable_input import input_form  # few agents take more than text
+            from holdfast.agents.python.runnable_input import choose_input_form  # few agents take more than text
 
-            form = input_form(endpoint, target, input_setting)
+            form = choose_input_form(endpoint, target, input_setting)
             awaited = inspect.iscoroutinefunction(function)
-            return Loaded(_with_input(function, form), is_async=awaited, takes_messages=form.messages, each_once=True)
+            return CallableAgent(
+                _wrap_input(function, form), is_async=awaited, takes_messages=form.messages, each_once=True
+            )
     if not callable(target):
         graph = callable(getattr(target, "compile", None))
         raise UserError(
@@ -97,9 +99,9 @@ def load_agent(endpoint: str, input_setting: str | None = None) -> Loaded:
             hint="remove it, or name the runnable itself",
             key="agent.input",
         )
-    messages = _takes_messages(endpoint, target)
+    messages = _can_take_messages(endpoint, target)
     awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
-    return Loaded(target, is_async=awaited, takes_messages=messages)
+    return CallableAgent(target, is_async=awaited, takes_messages=messages)
 
 
 def _resolve(key: str, path: str) -> Any:
@@ -109,7 +111,7 @@ def _resolve(key: str, path: str) -> Any:
         raise UserError(str(wrong), code="agent-config-invalid", hint=wrong.hint, key=key) from None
 
 
-def _takes_messages(endpoint: str, target: Callable[..., Any]) -> bool:
+def _can_take_messages(endpoint: str, target: Callable[..., Any]) -> bool:
     """Whether the function's first parameter is called `messages`.
 
     Raises for a function that cannot be called with the prompt alone: that is a wiring error, not behaviour.
@@ -129,7 +131,7 @@ def _takes_messages(endpoint: str, target: Callable[..., Any]) -> bool:
     return next(iter(signature.parameters), "") == "messages"
 
 
-def _instance(endpoint: str, cls: type) -> Any:
+def _make_instance(endpoint: str, cls: type) -> Any:
     try:
         return cls()
     except TypeError as broken:
@@ -140,12 +142,12 @@ def _instance(endpoint: str, cls: type) -> Any:
         ) from broken
 
 
-def _with_input(invoke: Callable[[Any], Any], form: Callable[[AgentInput], Any]) -> AskFunction:
+def _wrap_input(invoke: Callable[[Any], Any], form: Callable[[AgentInput], Any]) -> AskFunction:
     """Wraps `invoke` to pass the prompt, or the messages, in the required form."""
     return lambda agent_input: invoke(form(agent_input))
 
 
-def unusable(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
+def describe_import_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
     """Why the import failed, with the key of the spec and a suggestion if a name was mistyped."""
     return carried(_describe_error(broken, root, agent))
 
@@ -156,7 +158,7 @@ def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusa
         return Unusable(str(broken), broken.hint, key=key, code=broken.code)
     if isinstance(broken, HoldfastError):
         return Unusable(str(broken), code=broken.code)
-    own = _own_frames(broken, root)
+    own = _list_own_frames(broken, root)
     place = f" ({own[-1]})" if own else place_of(broken)
     hint, key = "", "agent.endpoint"
     if isinstance(broken, SystemExit):
@@ -164,23 +166,23 @@ def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusa
     elif isinstance(broken, ModuleNotFoundError):
         message = f"cannot import {broken.name!r}: no such module is installed or next to the spec"
         name, module = broken.name or "", agent.endpoint.partition(":")[0]
-        hint, key = _suggest(name, root, module), _key_of(name, agent)
+        hint, key = _suggest(name, root, module), _find_key(name, agent)
     elif isinstance(broken, SyntaxError):
         message = f"importing the agent failed: {type(broken).__name__}: {broken.msg}"
     else:
         message = f"importing the agent failed: {said(broken)}"
-    return Unusable(message + place, hint, _frames(broken, own), key=key)
+    return Unusable(message + place, hint, _format_frames(broken, own), key=key)
 
 
-def _key_of(module: str, agent: AgentSpec) -> str:
+def _find_key(module: str, agent: AgentSpec) -> str:
     """The key that names the module; the endpoint's own imports belong to the endpoint."""
-    from holdfast.agents.python.source_check import references_of  # few agents cannot be imported
+    from holdfast.agents.python.source_check import list_references  # few agents cannot be imported
 
-    named = (key for key, path in references_of(agent) if path.partition(":")[0].partition(".")[0] == module)
+    named = (key for key, path in list_references(agent) if path.partition(":")[0].partition(".")[0] == module)
     return next(named, "agent.endpoint")
 
 
-def _own_frames(broken: BaseException, root: str) -> list[str]:
+def _list_own_frames(broken: BaseException, root: str) -> list[str]:
     """`file:line` of the user's own code that was running, the innermost last."""
     import traceback
 
@@ -194,7 +196,7 @@ def _own_frames(broken: BaseException, root: str) -> list[str]:
     ]
 
 
-def _frames(broken: BaseException, own: list[str]) -> str:
+def _format_frames(broken: BaseException, own: list[str]) -> str:
     """The way through the user's own files, if it is longer than one line, and what was raised."""
     import traceback
 

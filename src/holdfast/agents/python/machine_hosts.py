@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.agents.python.host_protocol import HostSetup, Ready
-from holdfast.agents.python.python_host import HOST_DIED, Begun, PythonHost
+from holdfast.agents.python.python_host import HOST_DIED, OnStarted, PythonHost
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario
@@ -87,7 +87,7 @@ class MachineHosts:
     async def run(self, task: Task, world: World) -> Answer:
         context = world.context
         alone = context.trial.id in self._suspects
-        host = await (self._start_own_host() if alone else self._host())
+        host = await (self._start_own_host() if alone else self._acquire_host())
         try:
             with self._serve(host, context) as begun:
                 return await host.perform(context, task, begun)
@@ -96,7 +96,7 @@ class MachineHosts:
                 self._suspects.add(context.trial.id)
             raise
         finally:
-            await self._give_back(host)
+            await self._release_host(host)
 
     async def close(self) -> None:
         for host in [self._zygote, *self._idle]:
@@ -107,7 +107,7 @@ class MachineHosts:
             await self._shared_address.close()
 
     @contextmanager
-    def _serve(self, host: PythonHost, context: TrialContext) -> Iterator[Begun | None]:
+    def _serve(self, host: PythonHost, context: TrialContext) -> Iterator[OnStarted | None]:
         """Serves the trial's calls while this is open: at the shared address, or at its host's own."""
         if host in self._addresses:
             with self._addresses[host].serve_trial(context):
@@ -118,7 +118,7 @@ class MachineHosts:
         else:
             yield None
 
-    async def _host(self) -> PythonHost:
+    async def _acquire_host(self) -> PythonHost:
         if self._setup.mode == "place":
             return self._idle.pop() if self._idle else await self._start()
         if self._zygote is not None and self._zygote.alive:
@@ -157,7 +157,7 @@ class MachineHosts:
         if address is not None:
             await address.close()
 
-    async def _give_back(self, host: PythonHost) -> None:
+    async def _release_host(self, host: PythonHost) -> None:
         if self._setup.mode == "fork" and not host.alone:
             return
         if self._keep and host.idle:

@@ -38,7 +38,7 @@ MARK = "HOLDFAST_HOST"
 HASHING = {"PYTHONHASHSEED": "0"}
 """Set unless the user sets another: the order of a set must not change a call, and with it the random draws."""
 
-Begun: TypeAlias = Callable[[int], None]
+OnStarted: TypeAlias = Callable[[int], None]
 
 _notices: msgspec.json.Decoder[protocol.ChildStarted | protocol.ChildExited | protocol.ForkRefused] = (
     msgspec.json.Decoder(protocol.ChildStarted | protocol.ChildExited | protocol.ForkRefused)
@@ -69,8 +69,8 @@ class PythonHost:
         self._hosted: dict[int, HostedTrial] = {}
         self._tickets = 0
         self._tickets_by_pid: dict[int, int] = {}
-        self._begun: dict[int, Begun] = {}
-        self._frames = protocol.MessageFrames(self._notice)
+        self._begun: dict[int, OnStarted] = {}
+        self._frames = protocol.MessageFrames(self._handle_notice)
         self._loop.add_reader(control.fileno(), self._read_control)
 
     @classmethod
@@ -89,7 +89,7 @@ class PythonHost:
             theirs.close()
         ours.setblocking(False)
         try:
-            news = await _introduce(ours, setup)
+            news = await _set_up_host(ours, setup)
         except BaseException:
             ours.close()
             _end(process, mark)
@@ -97,10 +97,10 @@ class PythonHost:
         if isinstance(news, protocol.Unusable):
             ours.close()
             _end(process, mark)
-            raise news.error()
+            raise news.to_error()
         return cls(process, ours, news, setup, mark)
 
-    async def perform(self, context: TrialContext, task: Task, begun: Begun | None = None) -> Answer:
+    async def perform(self, context: TrialContext, task: Task, begun: OnStarted | None = None) -> Answer:
         """Runs one trial until it ends or is stopped. `begun` is called with its process as soon as that is known."""
         hosted = HostedTrial(self._loop, context)
         hosted.asked.append(context.injector.rewrite_turn(task.turns[0]))
@@ -112,11 +112,11 @@ class PythonHost:
         try:
             began = perf_counter() - context.sink.now()
             request = protocol.TrialRequest(context.trial, hosted.asked[0], task.most_turns, began)
-            rest = ends.send_some(protocol.framed(encode(request)))
+            rest = ends.send_some(protocol.add_length(encode(request)))
             await self._hand_over(self._tickets, ends)
             ends.listen()
             if rest:
-                await ends.say(rest)
+                await ends.send(rest)
             await self._watch(hosted, ends, task)
             ends.drain()
         finally:
@@ -124,12 +124,12 @@ class PythonHost:
                 hosted.abandoned = True
                 kill_group(hosted.pid, signal.SIGKILL)
             ends.close()
-        return hosted.answer(self._timeout_s)
+        return hosted.build_answer(self._timeout_s)
 
     async def _hand_over(self, ticket: int, ends: TrialPipes) -> None:
         while True:
             try:
-                socket.send_fds(self._control, [ticket.to_bytes(8, "big")], ends.theirs)
+                socket.send_fds(self._control, [ticket.to_bytes(8, "big")], ends.child_ends)
             except BlockingIOError:  # very many concurrent trials
                 await asyncio.sleep(0.001)
             except OSError as broken:
@@ -140,15 +140,15 @@ class PythonHost:
 
     async def _watch(self, hosted: HostedTrial, ends: TrialPipes, task: Task) -> None:
         """Waits for the end, turn by turn; stops a turn that takes too long."""
-        await self._await_begin(hosted)
+        await self._await_start(hosted)
         most = task.most_turns
         while not hosted.broke:
-            in_time = await hosted.ended_within(self._timeout_s) or await self._is_arriving(hosted, ends)
+            in_time = await hosted.wait_for_turns(self._timeout_s) or await self._is_arriving(hosted, ends)
             if not in_time:
                 hosted.late = True
                 await self._stop(hosted)
                 return
-            if len(hosted.asked) == most or not await hosted.go_on(task, ends.say):
+            if len(hosted.asked) == most or not await hosted.send_next_turn(task, ends.send):
                 break
         if not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_turns_ended else self._timeout_s):
             hosted.notes.append("its process did not exit after answering and was stopped")
@@ -162,7 +162,7 @@ class PythonHost:
             await hosted.wait(lambda: hosted.all_turns_ended or hosted.late, GRACE_S)
         return hosted.all_turns_ended and not hosted.late
 
-    async def _await_begin(self, hosted: HostedTrial) -> None:
+    async def _await_start(self, hosted: HostedTrial) -> None:
         limit_s = RESET_S if self._has_reset else START_S
         if await hosted.wait(lambda: hosted.begun > 0 or bool(hosted.broke), limit_s):
             return
@@ -185,7 +185,7 @@ class PythonHost:
         elif data is not None:
             self._on_lost()
 
-    def _notice(self, data: bytes) -> None:
+    def _handle_notice(self, data: bytes) -> None:
         try:
             notice = _notices.decode(data)
         except msgspec.DecodeError:  # the agent has tampered with the process that holds it
@@ -262,14 +262,14 @@ def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Po
     )
 
 
-async def _introduce(ours: socket.socket, setup: protocol.HostSetup) -> protocol.Ready | protocol.Unusable:
+async def _set_up_host(ours: socket.socket, setup: protocol.HostSetup) -> protocol.Ready | protocol.Unusable:
     """Sends the host its setup and waits until the agent is imported."""
     hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(IMPORT_S):
-            await loop.sock_sendall(ours, protocol.framed(encode(setup)))
-            news = await protocol.first_news(lambda: loop.sock_recv(ours, 1 << 16))
+            await loop.sock_sendall(ours, protocol.add_length(encode(setup)))
+            news = await protocol.read_first_message(lambda: loop.sock_recv(ours, 1 << 16))
     except TimeoutError:
         raise AgentMisconfigured(
             f"the agent's import did not finish within {IMPORT_S:g} s",

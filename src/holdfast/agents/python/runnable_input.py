@@ -9,7 +9,13 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from holdfast.agents.dialogue import AgentMessage
-from holdfast.agents.python.runnable_places import Takes, resolved, says_type, takes, takes_by_json
+from holdfast.agents.python.runnable_places import (
+    AcceptedInput,
+    has_type,
+    infer_accepted,
+    infer_from_schema,
+    resolve_ref,
+)
 from holdfast.errors import UserError
 
 
@@ -29,9 +35,9 @@ class InputForm:
         if not self.messages:
             return {self.key: agent_input}
         listed = [{"role": "user", "content": agent_input}] if isinstance(agent_input, str) else agent_input
-        return {self.key: [self._message(one) for one in listed]}
+        return {self.key: [self._format_message(one) for one in listed]}
 
-    def _message(self, one: AgentMessage) -> AgentMessage | tuple[str, str]:
+    def _format_message(self, one: AgentMessage) -> AgentMessage | tuple[str, str]:
         role, content = one["role"], one["content"]
         if role == "tool":  # a tool's message needs the id of a call, and there is none
             role, content = "assistant", f"Tool result: {content}"
@@ -41,19 +47,21 @@ class InputForm:
 TEXT, INPUT, MESSAGES = InputForm(), InputForm("input"), InputForm("messages", messages=True)
 
 
-def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
+def choose_input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
     """How this runnable takes a prompt; raises UserError if that is unknown or contradicts `agent.input`."""
-    asks = wanted(target)
+    asks = read_input_schema(target)
     if by_hand is not None:
         return _choose_by_setting(endpoint, asks, by_hand)
     if asks is None:  # an object that the user wrote
         return INPUT
     form = _choose_by_schema(asks)
     if form is None:
-        raise _no_place_error(endpoint, f"asks for {asks.description}, and that does not say where the prompt belongs")
+        raise _make_place_error(
+            endpoint, f"asks for {asks.description}, and that does not say where the prompt belongs"
+        )
     missing = sorted(asks.required - {form.key}) if asks.checked else []
     if missing:
-        raise _no_place_error(endpoint, f"asks for {asks.description}: no value is known for {', '.join(missing)}")
+        raise _make_place_error(endpoint, f"asks for {asks.description}: no value is known for {', '.join(missing)}")
     return form
 
 
@@ -61,15 +69,15 @@ def _choose_by_schema(asks: InputSchema) -> InputForm | None:
     """Chooses `messages`, `input`, the only key or the only required one; plain text if that is accepted."""
     if not asks.keys:
         return TEXT if asks.is_text else None
-    if asks.keys.get("messages", Takes()).messages:
-        return _form_at("messages", asks, messages=True)
-    if asks.keys.get("input", Takes()).text:
+    if asks.keys.get("messages", AcceptedInput()).messages:
+        return _make_form("messages", asks, messages=True)
+    if asks.keys.get("input", AcceptedInput()).text:
         return INPUT
     only = [*(asks.required or asks.keys)]
     takes = asks.keys[only[0]]
     if len(only) > 1 or not (takes.text or takes.messages):
         return None
-    return _form_at(only[0], asks, messages=not takes.text)
+    return _make_form(only[0], asks, messages=not takes.text)
 
 
 def _choose_by_setting(endpoint: str, asks: InputSchema | None, setting: str) -> InputForm:
@@ -83,16 +91,16 @@ def _choose_by_setting(endpoint: str, asks: InputSchema | None, setting: str) ->
         )
     if setting == "text":
         return TEXT
-    takes = asks.keys.get(setting, Takes(text=True)) if asks is not None else Takes(text=True)
-    return _form_at(setting, asks, messages=setting == "messages" or not takes.text)
+    takes = asks.keys.get(setting, AcceptedInput(text=True)) if asks is not None else AcceptedInput(text=True)
+    return _make_form(setting, asks, messages=setting == "messages" or not takes.text)
 
 
-def _form_at(key: str, asks: InputSchema | None, *, messages: bool) -> InputForm:
-    takes = asks.keys.get(key, Takes()) if asks is not None else Takes()
+def _make_form(key: str, asks: InputSchema | None, *, messages: bool) -> InputForm:
+    takes = asks.keys.get(key, AcceptedInput()) if asks is not None else AcceptedInput()
     return InputForm(key, messages, takes.dicts)
 
 
-def _no_place_error(endpoint: str, why: str) -> UserError:
+def _make_place_error(endpoint: str, why: str) -> UserError:
     return UserError(
         f"the prompt cannot be placed: the input schema of agent.endpoint {endpoint!r} {why}",
         code="agent-input-unknown",
@@ -106,7 +114,7 @@ def _no_place_error(endpoint: str, why: str) -> UserError:
 class InputSchema:
     """The input that a schema describes."""
 
-    keys: Mapping[str, Takes] = field(default_factory=dict)
+    keys: Mapping[str, AcceptedInput] = field(default_factory=dict)
     """The keys of a mapping; empty if it is not a mapping, or accepts any keys."""
     required: frozenset[str] = frozenset()
     """The required keys."""
@@ -120,35 +128,37 @@ class InputSchema:
     """A description of the schema, for messages."""
 
 
-def wanted(target: Any) -> InputSchema | None:
+def read_input_schema(target: Any) -> InputSchema | None:
     """The input that this runnable describes; None for an object without a schema."""
-    inner = _inner_runnable(target)
+    inner = _find_inner(target)
     builder = getattr(inner, "builder", None)
     for name in ("input_schema", "input", "schema"):  # the current name in LangGraph, and the earlier one
         state = getattr(builder, name, None)
         channels = getattr(builder, "schemas", {}).get(state) if isinstance(state, typing.Hashable) else None
         if channels is not None and "__root__" not in channels:
-            return _graph_schema(state, channels, getattr(builder, "managed", {}))
-    if "AgentExecutor" in _kinds(inner):  # its schema accepts any keys; without the right one its prompt raises
-        return InputSchema({"input": Takes(text=True)}, description="a mapping with input")
+            return _read_graph_schema(state, channels, getattr(builder, "managed", {}))
+    if "AgentExecutor" in _list_class_names(
+        inner
+    ):  # its schema accepts any keys; without the right one its prompt raises
+        return InputSchema({"input": AcceptedInput(text=True)}, description="a mapping with input")
     if not any(callable(getattr(target, name, None)) for name in ("get_input_jsonschema", "get_input_schema")):
         return None
     try:
         with warnings.catch_warnings(action="ignore"):
-            schema = _json_schema(target)
+            schema = _get_json_schema(target)
     except Exception as broken:  # pydantic cannot describe every type, and raises exceptions of many kinds
-        return _type_schema(_input_type(inner), f"what cannot be read ({type(broken).__name__})")
-    return _json_schema_input(schema)
+        return _read_type_schema(_find_input_type(inner), f"what cannot be read ({type(broken).__name__})")
+    return _read_json_schema(schema)
 
 
 _INNER = {"RunnableWithMessageHistory": "", "RunnableBindingBase": "bound", "RunnableSequence": "first"}
 """Runnables that pass their input on unchanged, with the attribute that gets it; the first match counts."""
 
 
-def _inner_runnable(target: Any) -> Any:
+def _find_inner(target: Any) -> Any:
     """The inner runnable that receives the input."""
     for _ in range(20):
-        kinds = _kinds(target)
+        kinds = _list_class_names(target)
         inner = next((attribute for name, attribute in _INNER.items() if name in kinds), "")
         if not inner or not hasattr(target, inner):
             break
@@ -156,30 +166,30 @@ def _inner_runnable(target: Any) -> Any:
     return target
 
 
-def _kinds(target: Any) -> set[str]:
+def _list_class_names(target: Any) -> set[str]:
     """The names of its classes: the libraries themselves are not imported here."""
     return {kind.__name__ for kind in type(target).__mro__}
 
 
-def _graph_schema(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> InputSchema:
-    hints = _hints(state)
-    keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
-    required = _required_keys(state, keys)
+def _read_graph_schema(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> InputSchema:
+    hints = _get_type_hints(state)
+    keys = {name: infer_accepted(hints.get(name, Any)) for name in channels if name not in managed}
+    required = _find_required_keys(state, keys)
     return InputSchema(keys, required, is_graph=True, checked=not _is_typed_dict(state), description=_describe(keys))
 
 
-def _type_schema(kind: Any, description: str) -> InputSchema:
+def _read_type_schema(kind: Any, description: str) -> InputSchema:
     """The input of a runnable that names a type and has no other schema."""
     if _is_typed_dict(kind):
-        keys = {name: takes(hint) for name, hint in _hints(kind).items()}
-        return InputSchema(keys, _required_keys(kind, keys), description=_describe(keys))
+        keys = {name: infer_accepted(hint) for name, hint in _get_type_hints(kind).items()}
+        return InputSchema(keys, _find_required_keys(kind, keys), description=_describe(keys))
     return InputSchema(is_text=kind is str, description=description)
 
 
-def _input_type(target: Any) -> Any:
+def _find_input_type(target: Any) -> Any:
     """The type that a runnable or its function declares; annotations may be text."""
     function = getattr(target, "func", None) or getattr(target, "afunc", None)
-    hints = [hint for name, hint in _hints(function).items() if name != "return"] if function else []
+    hints = [hint for name, hint in _get_type_hints(function).items() if name != "return"] if function else []
     return hints[0] if hints else getattr(target, "InputType", None)
 
 
@@ -187,14 +197,14 @@ def _is_typed_dict(kind: Any) -> bool:
     return isinstance(kind, type) and hasattr(kind, "__required_keys__")  # the class of typing_extensions differs
 
 
-def _hints(kind: Any) -> dict[str, Any]:
+def _get_type_hints(kind: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(kind, include_extras=True)
     except Exception:  # annotations are code, and may use missing names
         return {}
 
 
-def _required_keys(kind: Any, keys: Iterable[str]) -> frozenset[str]:
+def _find_required_keys(kind: Any, keys: Iterable[str]) -> frozenset[str]:
     """The keys without a default."""
     if _is_typed_dict(kind):
         required: Iterable[str] = kind.__required_keys__
@@ -205,29 +215,29 @@ def _required_keys(kind: Any, keys: Iterable[str]) -> frozenset[str]:
     return frozenset(required) & frozenset(keys)
 
 
-def _json_schema(target: Any) -> Mapping[str, Any]:
+def _get_json_schema(target: Any) -> Mapping[str, Any]:
     if callable(getattr(target, "get_input_jsonschema", None)):
         return typing.cast(Mapping[str, Any], target.get_input_jsonschema())
     model = target.get_input_schema()
     return typing.cast(Mapping[str, Any], (getattr(model, "model_json_schema", None) or model.schema)())
 
 
-def _json_schema_input(schema: Mapping[str, Any]) -> InputSchema:
+def _read_json_schema(schema: Mapping[str, Any]) -> InputSchema:
     defs = schema.get("$defs") or schema.get("definitions") or {}
-    schema = resolved(schema, defs)
+    schema = resolve_ref(schema, defs)
     properties: Mapping[str, Any] = schema.get("properties") or {}
     if set(properties) == {"root"}:  # how some versions describe an input that is not a mapping
-        schema, properties = resolved(properties["root"], defs), {}
-    keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
+        schema, properties = resolve_ref(properties["root"], defs), {}
+    keys = {name: infer_from_schema(inner, defs) for name, inner in properties.items()}
     required = frozenset(schema.get("required") or ()) & frozenset(keys)
     if keys:
         return InputSchema(keys, required, checked=True, description=_describe(keys))
-    typed = says_type(schema)
+    typed = has_type(schema)
     description = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
     return InputSchema(
-        is_text=typed and takes_by_json(schema, defs).text, description=description if typed else "anything"
+        is_text=typed and infer_from_schema(schema, defs).text, description=description if typed else "anything"
     )
 
 
-def _describe(keys: Mapping[str, Takes]) -> str:
+def _describe(keys: Mapping[str, AcceptedInput]) -> str:
     return f"a mapping with {', '.join(keys)}" if keys else "a mapping of any keys"

@@ -59,20 +59,20 @@ class SourceProblem(Struct, frozen=True):
     certain: bool = False
 
 
-def source_problems(agent: AgentSpec, root: Path) -> Iterator[SourceProblem]:
+def find_source_problems(agent: AgentSpec, root: Path) -> Iterator[SourceProblem]:
     """What is wrong with the references of the section, each key once."""
     python_path = agent.env.get("PYTHONPATH", "")
     more = [str(root / folder) for folder in python_path.split(os.pathsep) if folder]
     modules = _Modules([str(root), *more, *filter(None, sys.path)], root)
-    for key, path in references_of(agent):
+    for key, path in list_references(agent):
         # Unusual source, such as a sum of 5,000 texts, can fail in the reading itself. Then only a run can tell.
         with suppress(Exception):
-            problem = modules.problem_of(key, path)
+            problem = modules.find_problem(key, path)
             if problem is not None and not ("${" in python_path and not problem.certain):
                 yield problem
 
 
-def references_of(agent: AgentSpec) -> Iterator[tuple[str, str]]:
+def list_references(agent: AgentSpec) -> Iterator[tuple[str, str]]:
     """Every `module:attribute` of the section, with its key."""
     if agent.in_python:
         yield "agent.endpoint", agent.endpoint
@@ -91,23 +91,23 @@ class _Modules:
         self._folders = list(dict.fromkeys(folders))
         self._root = root
 
-    def problem_of(self, key: str, path: str) -> SourceProblem | None:
+    def find_problem(self, key: str, path: str) -> SourceProblem | None:
         name, _, attribute = path.partition(":")
         top = name.partition(".")[0]
         if not attribute or "{{" in path or "${" in path or top in sys.stdlib_module_names or top in sys.modules:
             return None
         try:
-            files = self._own_files(name)
+            files = self._read_own_files(name)
         except SyntaxError as broken:
             message = f"a run will try to import {name!r}: {broken.filename}:{broken.lineno}: {broken.msg}"
             return SourceProblem(key, message, "fix the file")
         if name in files:
-            return self._missing_import(key, files) or self._wrong_attribute(key, path, files)
+            return self._find_missing_import(key, files) or self._find_wrong_attribute(key, path, files)
         if self.find(name) is not None or any(file.words & _FILLS_NAMES for file in files.values()):
             return None
-        near = _nearest(name, [entry.removesuffix(".py") for entry in os.listdir(self._root)])
+        near = _find_nearest(name, [entry.removesuffix(".py") for entry in os.listdir(self._root)])
         message = f"{name!r} is neither installed nor next to the spec; a run will try to import it"
-        return SourceProblem(key, message, _meant(near), near)
+        return SourceProblem(key, message, _suggest_name(near), near)
 
     def find(self, name: str) -> ModuleSpec | None:
         """The module as the import system finds it. `importlib.util.find_spec` would import the packages above it."""
@@ -115,13 +115,13 @@ class _Modules:
         whole, found = "", None
         for part in name.split("."):
             whole = f"{whole}.{part}" if whole else part
-            found = self._find_one(whole, folders)
+            found = self._find_part(whole, folders)
             if found is None:
                 return None
             folders = list(found.submodule_search_locations or ())
         return found
 
-    def _find_one(self, whole: str, folders: Sequence[str] | None) -> ModuleSpec | None:
+    def _find_part(self, whole: str, folders: Sequence[str] | None) -> ModuleSpec | None:
         for finder in sys.meta_path:
             places = self._folders if folders is None and finder is PathFinder else folders
             found = finder.find_spec(whole, places)
@@ -129,7 +129,7 @@ class _Modules:
                 return found
         return None
 
-    def _own_files(self, name: str) -> dict[str, _File]:
+    def _read_own_files(self, name: str) -> dict[str, _File]:
         """The module, the packages around it, and all modules of the user's own that these import."""
         files = dict[str, _File]()
         waiting = [name[: dot.start()] for dot in re.finditer(r"\.|$", name)]
@@ -142,16 +142,18 @@ class _Modules:
                 continue
             text = decode_source(Path(origin).read_bytes())
             files[name] = _File(place, text, ast.parse(text, place), found.parent or "")
-            waiting += [each for node in ast.walk(files[name].tree) for each in _imports(node, files[name].package)]
+            waiting += [
+                each for node in ast.walk(files[name].tree) for each in _list_imports(node, files[name].package)
+            ]
         return files
 
-    def _missing_import(self, key: str, files: Mapping[str, _File]) -> SourceProblem | None:
+    def _find_missing_import(self, key: str, files: Mapping[str, _File]) -> SourceProblem | None:
         """The first absolute import at the top of a file for which there is nothing to import."""
         if any({"path", "addsitedir", *_FILLS_NAMES} & file.words for file in files.values()):
             return None  # it may change where modules are found
         for file in files.values():
             for node in file.tree.body:
-                for top in (name.partition(".")[0] for name in _imports(node, "")):
+                for top in (name.partition(".")[0] for name in _list_imports(node, "")):
                     if self.find(top) is None:
                         message = (
                             f"{file.place}:{node.lineno} imports {top!r}, which is not installed; a run will try it"
@@ -159,22 +161,22 @@ class _Modules:
                         return SourceProblem(key, message, f"install the package that provides {top}")
         return None
 
-    def _wrong_attribute(self, key: str, path: str, files: Mapping[str, _File]) -> SourceProblem | None:
+    def _find_wrong_attribute(self, key: str, path: str, files: Mapping[str, _File]) -> SourceProblem | None:
         module, _, attribute = path.partition(":")
         first, _, rest = attribute.partition(".")
         file = files[module]
-        names = set(_bound_names(symtable.symtable(file.text, file.place, "exec")))
+        names = set(_list_bound_names(symtable.symtable(file.text, file.place, "exec")))
         if first in names:
-            return _wrong_endpoint(key, path, first, file.tree) if key == "agent.endpoint" and not rest else None
+            return _find_wrong_endpoint(key, path, first, file.tree) if key == "agent.endpoint" and not rest else None
         if _FILLS_NAMES & file.words or (file.package == module and self.find(f"{module}.{first}")):
             return None
-        near = _nearest(first, [name for name in names if not name.startswith("__")])
+        near = _find_nearest(first, [name for name in names if not name.startswith("__")])
         certain = len(files) < _FILES_READ and not any({first, *_FILLS_NAMES} & each.words for each in files.values())
         message = f"{path!r}: module {module} has no attribute {first!r}" + ("" if certain else "; a run will try it")
-        return SourceProblem(key, message, _meant(near), near, certain)
+        return SourceProblem(key, message, _suggest_name(near), near, certain)
 
 
-def _imports(node: ast.AST, package: str) -> list[str]:
+def _list_imports(node: ast.AST, package: str) -> list[str]:
     """The modules that a statement may import; relative ones only if the package is known."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -184,17 +186,17 @@ def _imports(node: ast.AST, package: str) -> list[str]:
     return [module, *(f"{module}.{alias.name}" for alias in node.names)]
 
 
-def _bound_names(table: symtable.SymbolTable) -> Iterator[str]:
+def _list_bound_names(table: symtable.SymbolTable) -> Iterator[str]:
     """The names of the module that any statement binds, at its top or by `global`."""
     for symbol in table.get_symbols():
         is_bound = symbol.is_assigned() or symbol.is_imported() if table.get_type() == "module" else False
         if is_bound or symbol.is_declared_global():
             yield symbol.get_name()
     for inner in table.get_children():
-        yield from _bound_names(inner)
+        yield from _list_bound_names(inner)
 
 
-def _wrong_endpoint(key: str, path: str, name: str, tree: ast.Module) -> SourceProblem | None:
+def _find_wrong_endpoint(key: str, path: str, name: str, tree: ast.Module) -> SourceProblem | None:
     """An endpoint that looks like a value, or like a function that cannot be called with the prompt alone."""
     bound = [
         node
@@ -217,9 +219,9 @@ def _wrong_endpoint(key: str, path: str, name: str, tree: ast.Module) -> SourceP
     return SourceProblem(key, message, "name a function of one argument, the prompt or `messages`")
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def _find_nearest(name: str, known: Sequence[str]) -> str:
     return next(iter(get_close_matches(name, known, 1)), "")
 
 
-def _meant(near: str) -> str:
+def _suggest_name(near: str) -> str:
     return f"did you mean {near}?" if near else ""

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.agents.dialogue import dialogue_of
+from holdfast.agents.dialogue import make_dialogue
 from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.answers import (
     ANSWER_LIMIT,
     READ_LIMIT,
     NoText,
     Take,
-    must_wait,
+    needs_loop,
     settle,
     settle_plain,
-    text_of,
+    to_text,
 )
-from holdfast.agents.python.loaded import AgentInput, Loaded, ResetFunction
+from holdfast.agents.python.loaded import AgentInput, CallableAgent, ResetFunction
 from holdfast.model.observation import Turn
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
@@ -69,11 +69,11 @@ def clear_environment() -> None:
 
 
 def perform(
-    request: protocol.TrialRequest, agent: Loaded, reset: ResetFunction | None, line: protocol.ReportLine
+    request: protocol.TrialRequest, agent: CallableAgent, reset: ResetFunction | None, line: protocol.ReportLine
 ) -> None:
     """Runs the trial and sends its events as they happen."""
     set_environment(request.trial)
-    if reset is not None and not _reset(reset, line):
+    if reset is not None and not _run_reset(reset, line):
         return
     weather = Weather(
         request.trial,
@@ -83,8 +83,8 @@ def perform(
     )
     reporter = _CallReporter(line)
     attack = request.trial.task.attack or bool(request.trial.scenario.injections)
-    watch = CallTrace(request.began, reporter.tell, early=True, attack=attack)
-    with under(weather, lambda ours: line.send(protocol.Broke(str(ours), ours.code or "bug")), watch):
+    watch = CallTrace(request.began, reporter.report, early=True, attack=attack)
+    with under(weather, lambda ours: line.send(protocol.HarnessFailure(str(ours), ours.code or "bug")), watch):
         loop = _LazyLoop()
         try:
             if agent.is_async:
@@ -104,7 +104,7 @@ class _CallReporter:
         self._ended: list[protocol.FunctionCall] = []
         self._lock = Lock()
 
-    def tell(self, number: int, event: TraceEvent) -> None:
+    def report(self, number: int, event: TraceEvent) -> None:
         """Records a call that started or ended."""
         pid = os.getpid()
         call = protocol.FunctionCall(pid, number, event)
@@ -142,7 +142,7 @@ class _LazyLoop:
 
     async def settle(self, value: Any, take: Take) -> Any:
         """Returns the settled value; blocks the calling process, as the agent's own call would."""
-        if not must_wait(value):
+        if not needs_loop(value):
             return settle_plain(value, take)
         return self.run(settle(value, take))
 
@@ -151,7 +151,7 @@ class _LazyLoop:
             self._runner.close()
 
 
-def _reset(reset: ResetFunction, line: protocol.ReportLine) -> bool:
+def _run_reset(reset: ResetFunction, line: protocol.ReportLine) -> bool:
     try:
         result = reset()
         if inspect.isawaitable(result):
@@ -159,7 +159,7 @@ def _reset(reset: ResetFunction, line: protocol.ReportLine) -> bool:
 
             asyncio.run(_await_value(result))
     except BaseException as broken:
-        line.send(protocol.Broke(f"reset failed: {said(broken)}", "reset-failed"))
+        line.send(protocol.HarnessFailure(f"reset failed: {said(broken)}", "reset-failed"))
         return False
     return True
 
@@ -170,7 +170,7 @@ async def _await_value(value: Awaitable[Any]) -> Any:
 
 async def _converse(
     request: protocol.TrialRequest,
-    agent: Loaded,
+    agent: CallableAgent,
     line: protocol.ReportLine,
     weather: Weather,
     settle: Settle,
@@ -178,14 +178,14 @@ async def _converse(
 ) -> None:
     """Asks turn by turn, until all are asked or one ends badly."""
     prompt: str | None = request.asked
-    dialogue = dialogue_of(request.trial.task.context, messages=agent.takes_messages, once=agent.each_once)
+    dialogue = make_dialogue(request.trial.task.context, messages=agent.takes_messages, once=agent.each_once)
     if dialogue is not None and dialogue.note:
-        line.send(protocol.Noted(dialogue.note))
+        line.send(protocol.Note(dialogue.note))
     n = 0
     while prompt is not None:
         n += 1
         line.send(protocol.TurnBegun())
-        agent_input = prompt if dialogue is None else dialogue.input_for(prompt)
+        agent_input = prompt if dialogue is None else dialogue.build_input(prompt)
         turn, notes = await take_turn(
             prompt, agent, settle, lambda text: line.send(protocol.Piece(text)), agent_input=agent_input
         )
@@ -195,13 +195,13 @@ async def _converse(
             break
         if dialogue is not None:
             dialogue.add_turn(turn)
-        prompt = line.hear()
+        prompt = line.receive_turn()
     line.send(protocol.TurnsDone(weather.calls, weather.concurrent, weather.unmatched))
 
 
 async def take_turn(
     prompt: str,
-    agent: Loaded,
+    agent: CallableAgent,
     settle: Settle,
     take: Take,
     caught: Any = BaseException,
@@ -225,32 +225,32 @@ async def take_turn(
         value = returned = agent.ask(agent_input)
         if type(value) is not str:
             returned = await settle(value, keep)
-            value = text_of(returned, agent_input if type(agent_input) is str else prompt)
+            value = to_text(returned, agent_input if type(agent_input) is str else prompt)
     except NoText as odd:
         return Turn(prompt, None, (perf_counter() - started) * 1000, "unreadable", str(odd)), ()
     except caught as raised:
-        return raised_turn(prompt, started, raised, "".join(pieces)), ()
+        return build_raised_turn(prompt, started, raised, "".join(pieces)), ()
     latency_ms = (perf_counter() - started) * 1000
     if value is None:
         why = "the agent returned None" if returned is None else "no AI message in what the agent returned answers this"
         return Turn(prompt, None, latency_ms, "no_answer", why), ()
-    turn, notes = _answered_turn(prompt, latency_ms, value)
-    if isinstance(returned, dict) and (canaries := _canaries(returned, (prompt, agent_input))):
+    turn, notes = _build_answered_turn(prompt, latency_ms, value)
+    if isinstance(returned, dict) and (canaries := _find_canaries(returned, (prompt, agent_input))):
         turn = replace(turn, canaries=canaries)
     return turn, notes
 
 
-def _canaries(returned: dict[Any, Any], inputs: tuple[AgentInput, ...]) -> tuple[str, ...]:
+def _find_canaries(returned: dict[Any, Any], inputs: tuple[AgentInput, ...]) -> tuple[str, ...]:
     """The canaries in the fields of the result, except those that only repeat the agent's input."""
-    own = {key: value for key, value in returned.items() if key != "messages" and not _repeats(value, inputs)}
+    own = {key: value for key, value in returned.items() if key != "messages" and not _is_repeated(value, inputs)}
     return ReadValues(own).canaries
 
 
-def _repeats(value: Any, inputs: tuple[AgentInput, ...]) -> bool:
+def _is_repeated(value: Any, inputs: tuple[AgentInput, ...]) -> bool:
     return any(value is one for one in inputs) or (isinstance(value, str) and value in inputs)
 
 
-def _answered_turn(prompt: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
+def _build_answered_turn(prompt: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
     if len(text) > ANSWER_LIMIT:
         size = f"more than {READ_LIMIT}" if len(text) > READ_LIMIT else str(len(text))
         note = f"answer of {size} characters cut to {ANSWER_LIMIT}"
@@ -258,7 +258,7 @@ def _answered_turn(prompt: str, latency_ms: float, text: str) -> tuple[Turn, tup
     return Turn(prompt, text, latency_ms), ()
 
 
-def raised_turn(prompt: str, started: float, raised: BaseException, partial: str = "") -> Turn:
+def build_raised_turn(prompt: str, started: float, raised: BaseException, partial: str = "") -> Turn:
     """The turn of an agent that raised, also by SystemExit. Its answer so far counts."""
     latency_ms = (perf_counter() - started) * 1000
     text = partial[:ANSWER_LIMIT] if partial else None
@@ -266,11 +266,11 @@ def raised_turn(prompt: str, started: float, raised: BaseException, partial: str
     while isinstance(raised, BaseExceptionGroup):  # its text only says how many exceptions it contains
         others += len(raised.exceptions) - 1
         raised = raised.exceptions[0]
-    detail = shorten(said(raised), 2000) + (f" (and {others} more)" if others else "") + _place(raised)
+    detail = shorten(said(raised), 2000) + (f" (and {others} more)" if others else "") + _find_place(raised)
     return Turn(prompt, text, latency_ms, "raised", detail, cut=len(partial) > ANSWER_LIMIT)
 
 
-def _place(raised: BaseException) -> str:
+def _find_place(raised: BaseException) -> str:
     """The last line of the agent's own code in the traceback; a fault is raised in Holdfast's code."""
     place, trace = "", raised.__traceback__
     while trace is not None:

@@ -6,9 +6,9 @@ import asyncio
 import sys
 from time import perf_counter
 
-from holdfast.agents.python.host_protocol import HostSetup, TrialRequest, Unusable, first_news, framed
+from holdfast.agents.python.host_protocol import HostSetup, TrialRequest, Unusable, add_length, read_first_message
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
-from holdfast.agents.time_limit import left_s, turn_limit_ms
+from holdfast.agents.time_limit import compute_turn_limit_ms, time_left_s
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
@@ -39,7 +39,7 @@ class WorldHosts:
         hosted.printed.watch = world.on_output
         hosted.asked.append(world.context.injector.rewrite_turn(task.turns[0]))
         ends = TrialPipes(asyncio.get_running_loop(), hosted)
-        line, output = ends.theirs
+        line, output = ends.child_ends
         argv = [sys.executable, "-P", "-c", _PROGRAM]
         env = {"PYTHONHASHSEED": "0", **BEGIN, **place.environ}
         try:
@@ -60,7 +60,7 @@ class WorldHosts:
             ends.drain()
             ends.close()
         hosted.notes.extend(program.notes)
-        return hosted.answer(limit_s)
+        return hosted.build_answer(limit_s)
 
     async def close(self) -> None:
         """Does nothing: every process ended with its trial."""
@@ -77,32 +77,32 @@ class WorldHosts:
         """Runs the trial; returns the time limit of the last turn."""
         watching = asyncio.create_task(_watch(program, hosted))
         try:
-            if not await self._introduce(program, hosted, ends, setup, left_s(world)):
+            if not await self._set_up_host(program, hosted, ends, setup, time_left_s(world)):
                 hosted.late = not hosted.out_of_memory
                 return 0.0
             ends.listen()
             began = perf_counter() - world.context.sink.now()
             request = TrialRequest(world.trial, hosted.asked[0], task.most_turns, began)
-            await ends.say(framed(encode(request)))
-            limit_s = await self._turns(hosted, ends, task, world)
+            await ends.send(add_length(encode(request)))
+            limit_s = await self._run_turns(hosted, ends, task, world)
             if not hosted.late:
                 await hosted.wait(lambda: hosted.exited, GRACE_S)
             return limit_s
         finally:
             await stopped(watching)
 
-    async def _introduce(
+    async def _set_up_host(
         self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
     ) -> bool:
         """Sends the program its setup and waits until the agent is imported.
 
         False if it runs out of time or memory first.
         """
-        ends.give()
-        await ends.say(framed(encode(setup)))
+        ends.close_child_ends()
+        await ends.send(add_length(encode(setup)))
         try:
             async with asyncio.timeout(min(IMPORT_S, limit_s)):
-                news = await first_news(ends.receive)
+                news = await read_first_message(ends.receive)
                 if news is None:
                     await _check_memory(program, hosted)
                     return False
@@ -115,19 +115,19 @@ class WorldHosts:
                 key="agent.endpoint",
             ) from None
         if isinstance(news, Unusable):
-            raise news.error()
+            raise news.to_error()
         return True
 
-    async def _turns(self, hosted: HostedTrial, ends: TrialPipes, task: Task, world: World) -> float:
+    async def _run_turns(self, hosted: HostedTrial, ends: TrialPipes, task: Task, world: World) -> float:
         """Asks turn after turn until one takes too long; returns the time limit of the last turn."""
-        limit_s = turn_limit_ms(self._timeout_ms, world) / 1000
+        limit_s = compute_turn_limit_ms(self._timeout_ms, world) / 1000
         while not hosted.broke:
-            if not await hosted.ended_within(limit_s):
+            if not await hosted.wait_for_turns(limit_s):
                 hosted.late = True
                 break
-            if len(hosted.asked) == task.most_turns or not await hosted.go_on(task, ends.say):
+            if len(hosted.asked) == task.most_turns or not await hosted.send_next_turn(task, ends.send):
                 break
-            limit_s = turn_limit_ms(self._timeout_ms, world) / 1000
+            limit_s = compute_turn_limit_ms(self._timeout_ms, world) / 1000
         return limit_s
 
 
