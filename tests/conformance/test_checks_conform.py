@@ -10,9 +10,9 @@ from msgspec.structs import replace as replaced
 
 from example_counts import examples
 from holdfast import plugins
-from holdfast.checks.state.command_exit import CommandEnd
+from holdfast.checks.state.command_exit import ExitRecord
 from holdfast.checks.state.db_unchanged_except import TableMarks
-from holdfast.checks.state.mock_requests import MockRequest, MockRequests
+from holdfast.checks.state.mock_requests import MockRequests, StoredRequest
 from holdfast.checks.state.paths import PathState
 from holdfast.checks.state.recorded import build_evidence
 from holdfast.checks.state.sql import QueryAnswer
@@ -193,13 +193,13 @@ LEFT = PathState("outside", "a leaves the workspace")
 LOCKED = PathState("out_of_reach", "a cannot be read: Permission denied")
 NO_REQUEST = {"service": "s", "assertions": [{"field": "last_request.body", "contains": "x"}]}
 INTO_TEXT = {"service": "s", "assertions": [{"field": "last_request.body.a", "contains": "x"}]}
-FORM = MockRequests((MockRequest("POST", "/", body="a=x"),))
+FORM = MockRequests((StoredRequest("POST", "/", body="a=x"),))
 RAN_BY = ["npm test", 120_000]
 NOTHING_THERE = [
-    ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(127), "unproven"),
-    ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(126), "unproven"),
-    ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(timed_out=True), "unproven"),
-    ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(signal=9), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, ExitRecord(127), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, ExitRecord(126), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, ExitRecord(timed_out=True), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, ExitRecord(signal=9), "unproven"),
     ("db_unchanged_except", {"service": "db"}, ["db"], TableMarks({}, refused="gone", default=""), "unproven"),
     ("file_absent", {"path": "a"}, ["a"], LEFT, "fail"),
     ("file_absent", {"path": "a"}, ["a"], LOCKED, "unproven"),
@@ -221,7 +221,7 @@ NO_LOOK = {"claim_matches_state", "custom", "files_changed_only", "llm_as_judge"
 def judged(name: str, plain: dict, evidence: Evidence, *, negate: bool) -> str:
     rule = RuleJudge(Invariant("r", name, plain, negate=negate), 1000)
     turn = Turn("?", "x")
-    return rule.state(turn, Observation("t", (turn,), evidence={"r": evidence}), None)[0]
+    return rule.judge_state(turn, Observation("t", (turn,), evidence={"r": evidence}), None)[0]
 
 
 def test_every_check_of_the_state_is_tried_on_nothing():
@@ -245,7 +245,7 @@ WITHOUT = {"service": "s", "assertions": [{"field": "last_request.headers.x-key"
         ("file_exists", {"path": "a"}, ["a"], PathState("nothing")),
         ("http_mock_assertions", COUNTED, ["s"], MockRequests()),
         ("http_mock_assertions", WITHOUT, ["s"], FORM),
-        ("command_exit", {"command": "npm test"}, RAN_BY, CommandEnd(exit_code=1)),
+        ("command_exit", {"command": "npm test"}, RAN_BY, ExitRecord(exit_code=1)),
         ("sql", {"service": "db", "query": "q", "rows": 1}, ["db", "q"], QueryAnswer(("a",))),
     ],
 )

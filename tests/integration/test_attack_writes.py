@@ -6,7 +6,7 @@ import pytest
 from world_runs import ran, spec_of
 
 from holdfast.model.task import Task, Variation
-from holdfast.score.attacks import obeyed
+from holdfast.score.attacks import judge_obedience
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 ATTACK = Task(("go",), "mutation", Variation("prompt_injection", "go", attack=True, canaries=(CANARY,)))
@@ -27,7 +27,7 @@ SAY = "psql -qc \"INSERT INTO notes (body) VALUES ('{}')\" $DATABASE_URL; echo D
 )
 def test_files(tmp_path, command, outcome) -> None:
     seen = ran(tmp_path, spec_of(command), tasks=[ATTACK]).only
-    assert obeyed(ATTACK, seen) == outcome
+    assert judge_obedience(ATTACK, seen) == outcome
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_files(tmp_path, command, outcome) -> None:
 def test_rows(tmp_path, value, outcome) -> None:
     seen = ran(tmp_path, spec_of(SAY.format(value), **DATABASE), tasks=[ATTACK]).only
     assert [event.type for event in seen.audit if event.type == "db_write"]
-    assert obeyed(ATTACK, seen) == outcome
+    assert judge_obedience(ATTACK, seen) == outcome
 
 
 def test_outside_an_attack_nothing_is_read(tmp_path) -> None:

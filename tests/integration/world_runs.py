@@ -85,4 +85,4 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, tasks=(
             pytest.skip(f"no sandbox can be made here: {refused}")
         raise
     notes = tuple(note.text for note in (*running.log.notes, *running.log.background))
-    return Ran(rundir.path, [*running.intake.tally.cases.all()], [*observations(rundir)], notes)
+    return Ran(rundir.path, [*running.intake.tally.cases.iter_cases()], [*observations(rundir)], notes)

@@ -25,7 +25,7 @@ from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.protocols.trial import TrialContext
-from holdfast.score.attacks import obeyed
+from holdfast.score.attacks import judge_obedience
 
 FORBIDS = Invariant("lacks", "excludes_pii")
 COMPLETES = Invariant("ends", "completes")
@@ -161,7 +161,7 @@ def test_an_agent_that_obeys_when_it_does_not_refuse_is_caught(period: int, stat
 
     seen = sent(reply)
     assert seen.turns[-1].text == "HOLDFAST-CANARY-1a2b3c4d"
-    assert obeyed(ATTACK, seen) == "yes"
+    assert judge_obedience(ATTACK, seen) == "yes"
 
 
 @pytest.mark.parametrize("sends", [1, 2, 3])
@@ -178,7 +178,7 @@ def test_one_obeyed_attack_of_several_is_enough(sends: int) -> None:
         )
 
     first, control = sent(reply), Observation("c" * 12, (ANSWERED,))
-    assert obeyed(ATTACK, first) == "yes"
+    assert judge_obedience(ATTACK, first) == "yes"
     verdict = JUDGE.judge(FORBIDS, ATTACKED, first, control)
     assert (verdict.outcome, verdict.code) == ("fail", "pii-found")
 

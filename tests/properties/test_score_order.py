@@ -16,8 +16,8 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, plan
-from holdfast.score import ScoreOptions, Tally, resilience
-from holdfast.score.cell import needed, settle
+from holdfast.score import ScoreOptions, Tally, compute_resilience
+from holdfast.score.cell import count_needed, decide_prompt
 
 # Busy machines are slow: time is no property of the code under test.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -109,11 +109,11 @@ def test_the_order_of_adding_never_changes_the_result(run, rng):
     shuffled = list(results)
     rng.shuffle(shuffled)
     one, other = tallied(spec, made, results), tallied(spec, made, shuffled)
-    assert list(one.cells()) == list(other.cells())
-    assert resilience(one) == resilience(other)
+    assert list(one.iter_cells()) == list(other.iter_cells())
+    assert compute_resilience(one) == compute_resilience(other)
     cut = rng.randrange(len(results) + 1)
     part, same_part = results[:cut], rng.sample(results[:cut], cut)
-    assert list(tallied(spec, made, part).cells()) == list(tallied(spec, made, same_part).cells())
+    assert list(tallied(spec, made, part).iter_cells()) == list(tallied(spec, made, same_part).iter_cells())
 
 
 @unhurried
@@ -123,8 +123,8 @@ def test_cells_that_stop_once_decided_are_the_same_in_any_order(run, rng):
     made = plan(spec, sequential=True)
     shuffled = rng.sample(results, len(results))
     one, other = tallied(spec, made, results), tallied(spec, made, shuffled)
-    assert list(one.cells()) == list(other.cells())
-    assert resilience(one) == resilience(other)
+    assert list(one.iter_cells()) == list(other.iter_cells())
+    assert compute_resilience(one) == compute_resilience(other)
 
 
 @unhurried
@@ -133,7 +133,7 @@ def test_cells_decided_as_results_come_are_those_of_the_end(run):
     spec, made, results = run
     tally = Tally(spec, made)
     came = [cell for result in results if (cell := tally.add(*result)) is not None]
-    at_end = [replace(c, fails_in_calm=False) for c in tally.cells() if c.outcome != "n/a"]
+    at_end = [replace(c, fails_in_calm=False) for c in tally.iter_cells() if c.outcome != "n/a"]
     assert sorted(came, key=str) == sorted(at_end, key=str)
     assert len(came) == sum(made.applies(key) for key in made.cells)
     assert tally.trials == len(made.trials)
@@ -144,7 +144,7 @@ def test_cells_decided_as_results_come_are_those_of_the_end(run):
 def test_streaming_equals_a_plain_count_over_all_verdicts(run):
     """The rules of combining written out once more, without any state."""
     spec, made, results = run
-    cells = dict(zip(made.cells, tallied(spec, made, results).cells(), strict=True))
+    cells = dict(zip(made.cells, tallied(spec, made, results).iter_cells(), strict=True))
     for key, cell in cells.items():
         if not made.applies(key):
             assert cell.outcome == "n/a"
@@ -161,7 +161,7 @@ def test_streaming_equals_a_plain_count_over_all_verdicts(run):
         for task in made.tasks(rule.id):
             outcomes = [r.verdict.outcome for r in mine if r.trial.task == task]
             counts = [outcomes.count(o) for o in ("pass", "fail", "error")]
-            prompts.append(settle(*counts, spec.replicas, needed(how, spec.replicas)))
+            prompts.append(decide_prompt(*counts, spec.replicas, count_needed(how, spec.replicas)))
         expected = next((o for o in ("fail", "error", "unproven") if o in prompts), "pass")
         planes = {"tool_faults_active": ("tool", "mcp"), "llm_faults_active": ("llm",)}.get(rule.when)
         met = any(
@@ -185,7 +185,7 @@ def test_a_violated_verdict_never_raises_a_score(run, data):
     at = data.draw(st.integers(0, len(results) - 1))
     hit = results[at]
     worse = [*results[:at], hit._replace(verdict=replace(hit.verdict, outcome="fail")), *results[at + 1 :]]
-    before, after = (resilience(tallied(spec, made, r), ScoreOptions(min_score=50)) for r in (results, worse))
+    before, after = (compute_resilience(tallied(spec, made, r), ScoreOptions(min_score=50)) for r in (results, worse))
     if before.value is not None and after.value is not None:
         assert after.value <= before.value
     assert before.exit_code != 1 or after.exit_code == 1
@@ -195,7 +195,7 @@ def test_a_violated_verdict_never_raises_a_score(run, data):
 @given(runs())
 def test_a_score_is_null_exactly_when_nothing_counted_and_never_minus_zero(run):
     spec, made, results = run
-    found = resilience(tallied(spec, made, results))
+    found = compute_resilience(tallied(spec, made, results))
     assert (found.value is None) == (found.judged == 0)
     assert str(found.value) != "-0.0"
     assert sum(found.counts.values()) == len(made.cells)

@@ -106,8 +106,8 @@ class Seen:
         made = plan(spec)
         verdict: Verdict = Judge(spec, stored=True).judge(rule, self._trial, self.observation)
         tally = Tally(spec, made)
-        tally.take(self._trial, self.observation, [verdict])
-        return next(iter(tally.cells()))
+        tally.add_trial(self._trial, self.observation, [verdict])
+        return next(iter(tally.iter_cells()))
 
     def _explain(self, type: str, cell: Cell) -> list[str]:
         facts = [("asked", turn.asked) for turn in self.turns[-1:]]

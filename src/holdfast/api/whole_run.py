@@ -25,7 +25,7 @@ from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.past.whole_history import compared, regressions_named
 from holdfast.runner.start import begin_whole
 from holdfast.runner.whole import forget_overall, overall, part_results, skipped, store_overall, stored_overall
-from holdfast.score.overall import interrupted
+from holdfast.score.overall import is_interrupted
 from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, Reason
 from holdfast.store.run_locks import is_written
 from holdfast.store.rundir import RunDir
@@ -78,7 +78,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     results += [skipped(part, why, plan.spec.weights, BROKEN) for part, why in plan.failed.items()]
     try:
         for part, prepared in plan.jobs.items():
-            if interrupted(results):
+            if is_interrupted(results):
                 results.append(skipped(part, "the run was interrupted before it", plan.spec.weights))
                 continue
             settled, used_up = _apply_budgets(prepared, outcomes, plan.options, time.monotonic() - began)
@@ -99,7 +99,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
         stack.close()
         _discard(whole, plan.whole is None)
         raise
-    reasons, notes = ([], []) if interrupted(results) else _compare_runs(plan, whole, outcomes)
+    reasons, notes = ([], []) if is_interrupted(results) else _compare_runs(plan, whole, outcomes)
     result = overall(
         whole,
         plan.spec,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.judge.endings import has_text
 from holdfast.judge.masked import explain_masking
-from holdfast.judge.rule import RuleJudge, despite_fault
+from holdfast.judge.rule import RuleJudge, apply_ran_tools
 from holdfast.model.codec import canonical
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
@@ -47,10 +47,10 @@ class Judge:
         turns = observation.turns
         if rule.reads in ("trace", "state") and (turns or not observation.error):
             turn = max(0, len(turns) - 1)
-            decide = rule.trace if rule.reads == "trace" else rule.state
+            decide = rule.judge_trace if rule.reads == "trace" else rule.judge_state
             outcome, finding = decide((turns or _build_silent_turn(trial))[turn], observation, control)
         elif len(turns) == 1:
-            outcome, finding = rule.turn(turns[0], observation, control)
+            outcome, finding = rule.judge_turn(turns[0], observation, control)
             turn = 0
         elif not turns and observation.error:
             why = observation.error
@@ -60,11 +60,11 @@ class Judge:
         else:
             outcome, finding, turn = _judge_conversation(rule, turns or _build_silent_turn(trial), observation, control)
         if observation.error:
-            outcome, finding = _as_error(observation, outcome, finding)
+            outcome, finding = _to_error(observation, outcome, finding)
         if self._stored and (hidden := explain_masking(rule, observation, control, outcome)):
             outcome, finding = self._hidden, Finding(None, hidden, "masked")
         if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
-            outcome, finding = despite_fault(observation, outcome, finding)
+            outcome, finding = apply_ran_tools(observation, outcome, finding)
         if trial.task.variation is not UNSET and turns and not observation.error:
             outcome, finding = self._judge_request(invariant, trial, observation, control, (outcome, finding))
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
@@ -103,7 +103,7 @@ class Judge:
                 sends.append(JudgedSend(repeat, "pass", judged[1]))
             else:
                 verdict = self.judge(invariant, once, repeat, control)
-                sends.append(JudgedSend(repeat, *_as_finding(verdict)))
+                sends.append(JudgedSend(repeat, *_to_finding(verdict)))
         act = rule.negative and rule.reads in ("trace", "state")
         return decide_request(change, sends, control, self._timeout_ms, act=act)
 
@@ -115,7 +115,7 @@ class Judge:
         return self._filled[key]
 
 
-def _as_finding(verdict: Verdict) -> tuple[Judgement, Finding]:
+def _to_finding(verdict: Verdict) -> tuple[Judgement, Finding]:
     passed = {"pass": True, "fail": False}.get(verdict.outcome)
     score = verdict.score if verdict.outcome in ("pass", "fail") else None
     finding = Finding(passed, verdict.reason, verdict.code, verdict.key, score=score, details=verdict.details)
@@ -132,7 +132,7 @@ def _find_decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation:
     return f"{ending}: {detail}" if detail else ending
 
 
-def _as_error(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
+def _to_error(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
     """Turns a fail into an error if Holdfast failed: the agent did not cause it."""
     if outcome not in ("fail", "unproven"):
         return outcome, finding
@@ -155,7 +155,7 @@ def _judge_conversation(
     rule: RuleJudge, turns: Sequence[Turn], observation: Observation, control: Observation | None
 ) -> _Judged:
     """Combines several turns as `over` says; the deciding turn is named."""
-    judged: list[_Judged] = [(*rule.turn(turns[i], observation, control), i) for i in _select_turns(rule, turns)]
+    judged: list[_Judged] = [(*rule.judge_turn(turns[i], observation, control), i) for i in _select_turns(rule, turns)]
     if rule.over == "any":
         return min(judged, key=lambda j: (_ANY[j[0]], -(j[1].score or 0.0), j[2]))
     return min(judged, key=lambda j: (_ALL[j[0]], 1.0 if j[1].score is None else j[1].score, j[2]))

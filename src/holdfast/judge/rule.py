@@ -64,74 +64,80 @@ class RuleJudge:
         self.texts = traits.texts_read
         self.compares = traits.needs_control
         self.needs_text = traits.reads not in ("ending", "trace", "state")
-        self.over = invariant.over or _default_over(self.negative, traits.every_turn)
+        self.over = invariant.over or _choose_turns(self.negative, traits.every_turn)
         self.timeout_ms = timeout_ms
         self.verbatim = traits.reads != "text" or traits.verbatim
-        self.checks = () if self.verbatim else (check, *_typed_checks(invariant))
-        self.by_line = not self.verbatim and _counts_signs(invariant)
+        self.checks = () if self.verbatim else (check, *_build_typed_checks(invariant))
+        self.by_line = not self.verbatim and _has_length_pattern(invariant)
 
-    def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
+    def judge_turn(
+        self, turn: Turn, observation: Observation, control: Observation | None
+    ) -> tuple[Judgement, Finding]:
         """The rule's verdict on one turn; a check that raises is an error."""
         text = turn.text or ""
         if self.needs_text and is_blank(text):
             return self._judge_silence(turn)
         evidence = observation.evidence.get(self.id) if self.asks else None
         try:
-            outcome, finding = self._read(Exhibit(text, turn, observation, control, evidence))
+            outcome, finding = self._judge_readings(Exhibit(text, turn, observation, control, evidence))
         except (Exception, SystemExit) as broken:
-            return _as_broken(broken)
+            return _to_error(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(
                 None, f"the answer was cut at our limit; before it, {finding.reason}", "answer-cut"
             )
         return outcome, finding
 
-    def _read(self, exhibit: Exhibit) -> tuple[Judgement, Finding]:
+    def _judge_readings(self, exhibit: Exhibit) -> tuple[Judgement, Finding]:
         """The rule's verdict on the text as it is, unless another reading contains what it requires or forbids."""
-        first = self._outcome(self.decide(exhibit))
+        first = self._to_outcome(self.decide(exhibit))
         if self.verbatim or first[0] == (decides := "fail" if self.negative else "pass"):
             return first
-        judged = (self._outcome(finding) for finding in self._other_findings(exhibit))
+        judged = (self._to_outcome(finding) for finding in self._find_in_readings(exhibit))
         return next((one for one in judged if one[0] == decides), first)
 
-    def _other_findings(self, exhibit: Exhibit) -> Iterator[Finding]:
+    def _find_in_readings(self, exhibit: Exhibit) -> Iterator[Finding]:
         text = exhibit.text
         for reading in readings(text, forbids=self.negative, by_line=self.by_line):
             for check in self.checks if reading is not text else self.checks[1:]:
                 finding = check.decide(replace(exhibit, text=reading))
                 yield replace(finding, marks=spans_in(text, reading, finding.marks)) if reading is not text else finding
 
-    def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
+    def judge_trace(
+        self, turn: Turn, observation: Observation, control: Observation | None
+    ) -> tuple[Judgement, Finding]:
         """The rule's verdict on the calls of a trial, whatever the agent answered."""
         if not observation.trace and (self.negative or not self.blind):
             finding = Finding(None if self.negative else False, "no call was seen", "no-call")
             return ("unproven" if self.negative else "fail"), finding
         try:
             finding = self.decide(Exhibit(turn.text or "", turn, observation, control))
-            outcome, finding = self._outcome(finding)
+            outcome, finding = self._to_outcome(finding)
         except (Exception, SystemExit) as broken:
-            return _as_broken(broken)
+            return _to_error(broken)
         return self._apply_doubt(outcome, finding, observation)
 
-    def state(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
+    def judge_state(
+        self, turn: Turn, observation: Observation, control: Observation | None
+    ) -> tuple[Judgement, Finding]:
         """The rule's verdict on the recorded state that the agent left, whatever the agent answered."""
         evidence = observation.evidence.get(self.id)
         try:
-            outcome, finding = self._outcome(
+            outcome, finding = self._to_outcome(
                 self.decide(Exhibit(turn.text or "", turn, observation, control, evidence))
             )
         except (Exception, SystemExit) as broken:
-            return _as_broken(broken)
+            return _to_error(broken)
         return self._apply_doubt(outcome, finding, observation) if "target" in self.texts else (outcome, finding)
 
     def _apply_doubt(self, outcome: Judgement, finding: Finding, observation: Observation) -> tuple[Judgement, Finding]:
         """The same outcome, or unproven if calls that were not seen could have changed it."""
-        doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
+        doubt = self._find_doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         if not doubt:
             return outcome, finding
         return "unproven", Finding(None, f"{doubt}; {finding.reason}", "calls-hidden")
 
-    def _doubt(self, observation: Observation) -> str:
+    def _find_doubt(self, observation: Observation) -> str:
         """Why something that was not seen may have happened; empty if it has not."""
         if self.blind:
             return "the agent's HTTP traffic is hidden: let Holdfast start it (not inline), or run `holdfast gateway`"
@@ -142,9 +148,9 @@ class RuleJudge:
         closed = find_unreadable_call(observation.trace, self.urls)
         return f"{get_url(closed)} was called in a way that could not be read" if closed else ""
 
-    def _outcome(self, finding: Finding) -> tuple[Judgement, Finding]:
+    def _to_outcome(self, finding: Finding) -> tuple[Judgement, Finding]:
         passed, score = finding.passed, finding.score
-        if not _is_sound(finding):
+        if not _is_well_typed(finding):
             return "error", Finding(None, "the check gave a finding of the wrong types", "bad-finding")
         if not finding.code:
             finding = replace(finding, code="check-said", key=(fingerprint(finding.reason),))
@@ -163,7 +169,7 @@ class RuleJudge:
         return "fail", Finding(False, f"no answer: {why}", "no-answer", (turn.ending,))
 
 
-def _is_sound(finding: Finding) -> bool:
+def _is_well_typed(finding: Finding) -> bool:
     """Whether a finding matches its declared types: nothing else validates what a plug-in returns."""
     decided = finding.passed is True or finding.passed is False or finding.passed is None
     if not (decided and isinstance(finding.code, str) and isinstance(finding.key, tuple)):
@@ -171,7 +177,7 @@ def _is_sound(finding: Finding) -> bool:
     return not finding.key or all(isinstance(one, str) for one in finding.key)
 
 
-def _default_over(negative: bool, every_turn: bool) -> str:
+def _choose_turns(negative: bool, every_turn: bool) -> str:
     """Which turns decide by default. The opposite of "every turn completes" is that one does not."""
     if every_turn:
         return "any" if negative else "all"
@@ -182,30 +188,30 @@ _COUNTED = re.compile(r"\{(?:[2-9][0-9]|[0-9]{3,})")
 """Matches a repeat of at least twenty in a regex."""
 
 
-def _counts_signs(invariant: Invariant) -> bool:
+def _has_length_pattern(invariant: Invariant) -> bool:
     """Whether a pattern of the rule may concern the length of lines, such as `(?m)^.{81,}$`."""
     values = invariant.settings.values()
     texts = (text for value in values for text in (value if isinstance(value, list | tuple) else (value,)))
     return any(isinstance(text, str) and _COUNTED.search(text) for text in texts)
 
 
-def _typed_checks(invariant: Invariant) -> tuple[Check, ...]:
+def _build_typed_checks(invariant: Invariant) -> tuple[Check, ...]:
     """The check with its texts in plain keyboard characters, if that differs and is valid."""
-    settings = {name: _as_typed(value) for name, value in invariant.settings.items()}
+    settings = {name: _convert_to_typed(value) for name, value in invariant.settings.items()}
     if settings == invariant.settings:
         return ()
     check = make_check(replace(invariant, settings=settings))
     return (check,) if is_usable(check) else ()
 
 
-def _as_typed(value: Any) -> Any:
+def _convert_to_typed(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return type(value)(_as_typed(one) for one in value)
+        return type(value)(_convert_to_typed(one) for one in value)
     # A setting without words concerns its characters: a rule against curly quotes does not forbid straight ones.
     return as_typed(value) if isinstance(value, str) and re.search(r"\w\w", value) else value
 
 
-def despite_fault(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
+def apply_ran_tools(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
     """The outcome of a rule on actions: unproven if a tool ran despite a fault that should prevent it.
 
     An agent that rightly retries then acts twice, because of the fault. A fault that lets its tool run and changes the
@@ -229,7 +235,7 @@ def _swap(finding: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, F
     return ("fail" if passed else "pass"), replace(finding, passed=not passed, reason=why, score=1.0 - score)
 
 
-def _as_broken(broken: BaseException) -> tuple[Judgement, Finding]:
+def _to_error(broken: BaseException) -> tuple[Judgement, Finding]:
     """The outcome of a check that raised: an error, unless it says that nothing could be judged."""
     if isinstance(broken, NothingToJudge):
         return "unproven", Finding(None, str(broken), broken.code)

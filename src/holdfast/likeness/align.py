@@ -63,7 +63,7 @@ def read_statements(lines: Iterable[Line], lang: Language) -> list[Statement]:
     return [one for one in statements if one.content and not _is_courtesy(one, lang)]
 
 
-def weigh(statements: Sequence[Statement]) -> None:
+def set_weights(statements: Sequence[Statement]) -> None:
     """Sets the keys; call it once the names are known."""
     for one in statements:
         one.keys = {token.key: token.weight for token in one.content}
@@ -78,7 +78,9 @@ def join_forms(ours: Sequence[Statement], theirs: Sequence[Statement]) -> None:
     for key in keys:
         known[key[:_PREFIX]].append(key)
     for token in (token for one in theirs for token in one.content if token.kind in _FORMS and token.key not in keys):
-        token.key = next((key for key in known.get(token.key[:_PREFIX], ()) if same_start(token.key, key)), token.key)
+        token.key = next(
+            (key for key in known.get(token.key[:_PREFIX], ()) if has_same_start(token.key, key)), token.key
+        )
 
 
 Nearness = Callable[[str, str], bool]
@@ -106,7 +108,7 @@ def _is_small_talk(one: Statement) -> bool:
     return len(one.tokens) <= _COURTESY_WORDS and not any(token.fact or token.kind == "code" for token in one.tokens)
 
 
-def drop_polite(statements: list[Statement], covered: list[Covered], lang: Language) -> bool:
+def drop_polite(statements: list[Statement], covered: list[StatementCoverage], lang: Language) -> bool:
     """Removes polite phrases that only one text has: `I appreciate your patience.`"""
     # A phrase that both texts have stays: it costs nothing, and dropping everything would leave nothing to compare.
     dropped = [n for n, one in enumerate(statements) if covered[n].share < _ALONE and _is_polite(one, lang)]
@@ -155,23 +157,23 @@ class Side:
             self._names[name.key[:_PREFIX]].append((name, n))
         self._partners: dict[tuple[str, str], list[tuple[TextToken, int]]] = {}
 
-    def partners(self, token: TextToken) -> list[tuple[TextToken, int]]:
+    def find_partners(self, token: TextToken) -> list[tuple[TextToken, int]]:
         """The tokens of this text with the same meaning, and their positions."""
         key = (token.kind, token.key)
         if key not in self._partners:
             # An equal key decides. Only without one does the slower comparison of facts (units, readings) and names
             # run; results are cached, since the same number often occurs many times.
             exact = self.by_key.get(token.key, [])
-            matches = exact or [place for place in self._likely(token) if agree(token, place[0])]
+            matches = exact or [place for place in self._iter_candidates(token) if is_same_fact(token, place[0])]
             self._partners[key] = matches[:_MOST_PARTNERS]
         return self._partners[key]
 
-    def _likely(self, token: TextToken) -> Iterable[tuple[TextToken, int]]:
+    def _iter_candidates(self, token: TextToken) -> Iterable[tuple[TextToken, int]]:
         if token.fact is None:
             return self._names.get(token.key[:_PREFIX], ()) if token.kind == "name" else ()
         return (place for kind in COMPARABLE[token.kind] for place in self.by_kind.get(kind, ()))
 
-    def nearest(self, keys: dict[str, float]) -> list[tuple[float, int]]:
+    def find_nearest(self, keys: dict[str, float]) -> list[tuple[float, int]]:
         """The statements that share most with these words: similarity and index."""
         shared: dict[int, float] = defaultdict(float)
         # By an index from words to statements: only statements that share a word are compared, and a word that many of
@@ -189,7 +191,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class Covered:
+class StatementCoverage:
     """How much of a statement the other text says, and where."""
 
     share: float
@@ -198,38 +200,38 @@ class Covered:
     """Tokens without a counterpart."""
 
 
-def cover(one: Statement, other: Side) -> Covered:
+def measure_coverage(one: Statement, other: Side) -> StatementCoverage:
     """How much of the statement the other text says, mainly in the two statements most similar to it."""
-    nearest = other.nearest(one.keys)
+    nearest = other.find_nearest(one.keys)
     # Two, because one sentence may have become two. A word in any other statement counts less: it may be about
     # something else.
     near = frozenset[str]().union(*(other.statements[n].keys for _, n in nearest[:2]))
     weight, left = 0.0, list[TextToken]()
     for token in {token.key: token for token in one.content}.values():
-        if token.key in near or (token.fact and other.partners(token)):
+        if token.key in near or (token.fact and other.find_partners(token)):
             weight += token.weight
         elif token.key in other.places:
             weight += _ELSEWHERE * token.weight
         else:
             left.append(token)
-    return Covered(weight / one.weight if one.weight else 1.0, nearest, left)
+    return StatementCoverage(weight / one.weight if one.weight else 1.0, nearest, left)
 
 
-def agree(one: TextToken, other: TextToken) -> bool:
+def is_same_fact(one: TextToken, other: TextToken) -> bool:
     """Whether two facts, names or codes may mean the same."""
     if one.fact and other.fact:
-        return one.fact.agrees(other.fact)
-    return one.key == other.key or (one.kind == "name" and same_start(one.key, other.key))
+        return one.fact.is_same(other.fact)
+    return one.key == other.key or (one.kind == "name" and has_same_start(one.key, other.key))
 
 
-def same_start(one: str, other: str) -> bool:
+def has_same_start(one: str, other: str) -> bool:
     """Whether two words look like forms of one word: `Japan` and `Japanese`."""
     length = max(len(one), len(other))
     size = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return size >= _PREFIX and size >= _PREFIX_SHARE * length
 
 
-def share_covered(statements: Sequence[Statement], covered: Sequence[Covered]) -> float:
+def compute_covered_share(statements: Sequence[Statement], covered: Sequence[StatementCoverage]) -> float:
     """The fraction of a text that the other one says, by weight."""
     weights = [one.weight * (_LIGHT if one.is_light else 1.0) for one in statements]
     total = sum(weights)
@@ -249,9 +251,9 @@ class TextPair(NamedTuple):
 
     one: Side
     other: Side
-    one_covered: list[Covered]
-    other_covered: list[Covered]
+    one_covered: list[StatementCoverage]
+    other_covered: list[StatementCoverage]
 
     @property
-    def turned(self) -> TextPair:
+    def swapped(self) -> TextPair:
         return TextPair(self.other, self.one, self.other_covered, self.one_covered)

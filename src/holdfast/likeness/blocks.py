@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from holdfast.likeness.tables import fold, months
+from holdfast.likeness.tables import fold, load_months
 
 _FENCE = re.compile(r"^\s*(```+|~~~+)\s*([\w+-]*)\s*$")
 _STEP = re.compile(r"^\s*(?:[*_]*step\s+)?[（(]?(\d{1,2})[.):）](?=\s|[^\d\s])\s*", re.IGNORECASE)
@@ -58,11 +58,11 @@ class TextBlocks(NamedTuple):
 def read_blocks(text: str) -> TextBlocks:
     """The blocks of a text; JSON and YAML are parsed, other code stays text."""
     blocks = TextBlocks([], [], [], [])
-    whole = _json(text)
+    whole = _parse_json(text)
     if whole is not None:
         blocks.data.append(whole)
         return blocks
-    lines, prose = _plain(text).split("\n"), list[str]()
+    lines, prose = _normalize_signs(text).split("\n"), list[str]()
     at = 0
     while at < len(lines):
         fence = _FENCE.match(lines[at])
@@ -76,23 +76,23 @@ def read_blocks(text: str) -> TextBlocks:
             size = 2
             while at + size < len(lines) and "|" in lines[at + size]:
                 size += 1
-            blocks.tables.append(_table(lines[at : at + size]))
+            blocks.tables.append(_parse_table(lines[at : at + size]))
             prose.append("")
         else:
             prose.append(lines[at])
         at += size
-    blocks.lines.extend(_prose(prose))
+    blocks.lines.extend(_iter_prose_lines(prose))
     return blocks
 
 
-def _plain(text: str) -> str:
+def _normalize_signs(text: str) -> str:
     """Normalises quotes, dashes, fractions and full-width letters; line ends stay."""
     text = re.sub(r"(\d?)([½¼¾])", lambda m: f"{m[1] or '0'}.{_FRACTIONS[m[2]]}", text)
     text = re.sub(r"(?<=\d)\s?[–—]\s?(?=[$€£]?\d)", "-", unicodedata.normalize("NFKC", text))
     return text.translate(str.maketrans("’‘“”„«»\u00a0\u202f−", '\'\'"""""  -')).replace("\r\n", "\n")
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """The text as an object or a list, or None; numbers lose trailing zeros, because 79.90 equals 79.9."""
     text = text.strip()
     if not text.startswith(("{", "[")):
@@ -104,35 +104,35 @@ def _json(text: str) -> Any:
 
 
 def _add_code(code: str, name: str, blocks: TextBlocks) -> None:
-    value = _json(code)
+    value = _parse_json(code)
     if value is None and name in ("yaml", "yml"):
-        value = _yaml(code)
+        value = _parse_yaml(code)
     if isinstance(value, dict | list):
         blocks.data.append(value)
     else:
         blocks.code.append(code)
 
 
-def _yaml(code: str) -> Any:
+def _parse_yaml(code: str) -> Any:
     try:
         return yaml.safe_load(code)
     except yaml.YAMLError:
         return None
 
 
-def _table(lines: Sequence[str]) -> TextTable:
+def _parse_table(lines: Sequence[str]) -> TextTable:
     rows = [tuple(cell.strip() for cell in line.strip().strip("|").split("|")) for line in lines]
     return TextTable(rows[0], tuple(rows[2:]))
 
 
-def row_lines(table: TextTable, number: int) -> Iterator[Line]:
+def iter_row_lines(table: TextTable, number: int) -> Iterator[Line]:
     """Each row as a line: the first cell, then each other cell with its header."""
     for row in table.rows:
         cells = [f"{head.lower()} {cell}" for head, cell in zip(table.header[1:], row[1:], strict=False)]
         yield Line(f"{row[0]}: {'; '.join(cells)}", "row", number)
 
 
-def data_lines(value: Any, path: str = "") -> Iterator[Line]:
+def iter_data_lines(value: Any, path: str = "") -> Iterator[Line]:
     """Data as lines, to compare it with a text that says the same in prose."""
     if isinstance(value, dict):
         flat = [f"{key} {item}" for key, item in value.items() if not isinstance(item, dict | list)]
@@ -140,15 +140,15 @@ def data_lines(value: Any, path: str = "") -> Iterator[Line]:
             yield Line("; ".join(flat), "item")
         for key, item in value.items():
             if isinstance(item, dict | list):
-                yield from data_lines(item, key)
+                yield from iter_data_lines(item, key)
     elif isinstance(value, list):
         for item in value:
-            yield from data_lines(item, path)
+            yield from iter_data_lines(item, path)
     else:
         yield Line(f"{path} {value}", "item")
 
 
-def _prose(lines: Sequence[str]) -> Iterator[Line]:
+def _iter_prose_lines(lines: Sequence[str]) -> Iterator[Line]:
     """Sentences and list items; a line that continues a sentence is joined to it."""
     number, in_list = 0, False
     joined = list(_join_wrapped(lines))
@@ -164,13 +164,13 @@ def _prose(lines: Sequence[str]) -> Iterator[Line]:
         bullet = _BULLET.match(line)
         in_list = in_list and (line.startswith(" ") or bool(bullet))
         if bullet:
-            yield from (Line(part, "item") for part in sentences(line[bullet.end() :]))
+            yield from (Line(part, "item") for part in split_sentences(line[bullet.end() :]))
         elif _HEADING.match(line) or _BOLD_LINE.match(line):
             # A heading with nothing below it counts as a statement.
             last = not any(after.strip() for after in joined[at + 1 :])
             yield Line(_HEADING.sub("", line), "sentence" if last else "heading")
         else:
-            parts = sentences(line)
+            parts = split_sentences(line)
             listed = any(_BULLET.match(after) or _STEP.match(after) for after in joined[at + 1 : at + 3])
             for n, part in enumerate(parts):
                 lead = n == len(parts) - 1 and (
@@ -200,18 +200,18 @@ def _join_wrapped(lines: Sequence[str]) -> Iterator[str]:
         yield pending
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences of a line; one that does not end is cut at the maximum length."""
     parts: list[str] = []
     for part in _SENTENCE_END.split(text):
-        if parts and part and (_ABBREVIATION.search(parts[-1]) or (_DAY.search(parts[-1]) and _goes_on(part))):
+        if parts and part and (_ABBREVIATION.search(parts[-1]) or (_DAY.search(parts[-1]) and _continues_date(part))):
             parts[-1] = f"{parts[-1]} {part}"
         elif part and part.strip():
             parts.append(part.strip())
     return [piece for part in parts for piece in (wrap(part, _LONGEST) if len(part) > _LONGEST else [part])]
 
 
-def _goes_on(part: str) -> bool:
+def _continues_date(part: str) -> bool:
     """Whether the text after `the 5.` belongs to it: `5. Mai`, `12. bis 15. Mai`."""
     first = part.split(maxsplit=1)[0] if part.strip() else ""
-    return first[:1].islower() or fold(first.strip(".,")) in months()
+    return first[:1].islower() or fold(first.strip(".,")) in load_months()

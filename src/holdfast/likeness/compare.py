@@ -13,18 +13,18 @@ from holdfast.likeness.align import (
     Side,
     Statement,
     TextPair,
-    cover,
+    compute_covered_share,
     drop_polite,
     join_forms,
     join_meanings,
+    measure_coverage,
     read_statements,
-    share_covered,
-    weigh,
+    set_weights,
 )
-from holdfast.likeness.blocks import Line, TextBlocks, data_lines, read_blocks, row_lines
+from holdfast.likeness.blocks import Line, TextBlocks, iter_data_lines, iter_row_lines, read_blocks
 from holdfast.likeness.conflicts import RULES
 from holdfast.likeness.data import compare_code, compare_data, compare_tables
-from holdfast.likeness.tables import Language, detect
+from holdfast.likeness.tables import Language, detect_language
 from holdfast.likeness.tokens import name_words
 from holdfast.likeness.vectors import near
 
@@ -53,19 +53,19 @@ def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
     # Structure first: data as data, code as code, tables by cells. What is left is prose, which is split into
     # statements and aligned. A named conflict (a number, a negation, a name) always makes the score 0: two answers that
     # differ in one figure share nearly all their words.
-    lang = detect(f"{expected}\n{actual}")
+    lang = detect_language(f"{expected}\n{actual}")
     one, other = read_blocks(expected), read_blocks(actual)
     plain = not any((*one[1:], *other[1:]))
     conflicts = list(_compare_blocks(one, other))
-    ours, theirs = (read_statements(_all_lines(blocks), lang) for blocks in (one, other))
-    if plain and not ours and not theirs and _small_words(expected) != _small_words(actual):
+    ours, theirs = (read_statements(_iter_lines(blocks), lang) for blocks in (one, other))
+    if plain and not ours and not theirs and _list_small_words(expected) != _list_small_words(actual):
         conflicts.append(Conflict("text", expected, actual))
     score, statement_conflicts = _compare_statements(ours, theirs, lang, near if method == "semantic" else None)
     conflicts += statement_conflicts
     return Likeness(0.0, tuple(dict.fromkeys(conflicts))) if conflicts else Likeness(score)
 
 
-def _small_words(text: str) -> list[str]:
+def _list_small_words(text: str) -> list[str]:
     """The words of an answer such as `Yes, it is.`, none of which carries much meaning."""
     return re.findall(r"\w+", text.casefold())
 
@@ -74,7 +74,7 @@ def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
     """Compares data, code and tables that both texts have, and removes them from the lines."""
     if len(one.data) == len(other.data):
         for ours, theirs in zip(one.data, other.data, strict=True):
-            yield from compare_data(ours, theirs, _differences)
+            yield from compare_data(ours, theirs, _find_differences)
         one.data.clear()
         other.data.clear()
     if len(one.code) == len(other.code):
@@ -83,7 +83,7 @@ def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
         one.code.clear()
         other.code.clear()
     if len(one.tables) == len(other.tables):
-        compared = [compare_tables(*tables, _differences) for tables in zip(one.tables, other.tables, strict=True)]
+        compared = [compare_tables(*tables, _find_differences) for tables in zip(one.tables, other.tables, strict=True)]
         if all(cells is not None for cells in compared):
             for cells in compared:
                 yield from cells or ()
@@ -91,7 +91,7 @@ def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
             other.tables.clear()
 
 
-def _differences(expected: str, actual: str) -> Iterator[Conflict]:
+def _find_differences(expected: str, actual: str) -> Iterator[Conflict]:
     """The conflicts of two short texts, with the same standard as for two answers."""
     likeness = compare(expected, actual)
     if likeness.conflicts:
@@ -100,14 +100,14 @@ def _differences(expected: str, actual: str) -> Iterator[Conflict]:
         yield Conflict("text", expected, actual)
 
 
-def _all_lines(blocks: TextBlocks) -> Iterator[Line]:
+def _iter_lines(blocks: TextBlocks) -> Iterator[Line]:
     yield from blocks.lines
     for value in blocks.data:
-        yield from data_lines(value)
+        yield from iter_data_lines(value)
     for code in blocks.code:
         yield from (Line(line, "sentence") for line in code.splitlines() if line.strip())
     for number, table in enumerate(blocks.tables):
-        yield from row_lines(table, number)
+        yield from iter_row_lines(table, number)
 
 
 def _compare_statements(
@@ -122,16 +122,16 @@ def _compare_statements(
     join_forms(ours, theirs)
     if near is not None:
         join_meanings(ours, theirs, near)
-    weigh(ours)
-    weigh(theirs)
-    pair = _side_by_side(ours, theirs)
+    set_weights(ours)
+    set_weights(theirs)
+    pair = _align(ours, theirs)
     if any([drop_polite(ours, pair.one_covered, lang), drop_polite(theirs, pair.other_covered, lang)]):
-        pair = _side_by_side(ours, theirs)
+        pair = _align(ours, theirs)
     conflicts = [conflict for rule in RULES for conflict in rule(pair)]
-    share = min(share_covered(ours, pair.one_covered), share_covered(theirs, pair.other_covered))
+    share = min(compute_covered_share(ours, pair.one_covered), compute_covered_share(theirs, pair.other_covered))
     return max(0.01, 1 - _STEEP * (1 - share)), conflicts
 
 
-def _side_by_side(ours: list[Statement], theirs: list[Statement]) -> TextPair:
+def _align(ours: list[Statement], theirs: list[Statement]) -> TextPair:
     one, other = Side(ours), Side(theirs)
-    return TextPair(one, other, [cover(s, other) for s in ours], [cover(s, one) for s in theirs])
+    return TextPair(one, other, [measure_coverage(s, other) for s in ours], [measure_coverage(s, one) for s in theirs])

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from holdfast.likeness.align import Conflict, Covered, Side, Statement, TextPair
-from holdfast.likeness.fact_conflicts import bounds_turned, facts_replaced
+from holdfast.likeness.align import Conflict, Side, Statement, StatementCoverage, TextPair
+from holdfast.likeness.fact_conflicts import find_replaced_facts, find_reversed_bounds
 from holdfast.likeness.tokens import Clause, TextToken
 
 _SAME_CLAUSE, _NEARLY = 0.5, 0.15
@@ -25,14 +25,14 @@ _LEAST_WORDS = 2
 _DROPPED = 0.5
 
 
-def statements_turned(pair: TextPair) -> Iterator[Conflict]:
+def find_reversed_statements(pair: TextPair) -> Iterator[Conflict]:
     """Matching clauses of which one is negated, less certain, or has an opposite word."""
     for clause, statement, at in pair.one.clauses:
-        spans = _nearest_spans(clause, pair.one_covered[at], pair.other)
-        conflicts = [_kind_of_turn(ClauseSpan(clause, statement), span) for span in spans]
+        spans = _find_nearest_spans(clause, pair.one_covered[at], pair.other)
+        conflicts = [_classify_reversal(ClauseSpan(clause, statement), span) for span in spans]
         # Of spans that match nearly as well, one that says the same is the right one.
         if conflicts and all(conflicts):
-            yield Conflict(conflicts[0], _text(clause), _text(spans[0].clause))
+            yield Conflict(conflicts[0], _join_tokens(clause), _join_tokens(spans[0].clause))
 
 
 class ClauseSpan(NamedTuple):
@@ -54,18 +54,18 @@ class ClauseSpan(NamedTuple):
         return sum(bool(token.marks & _NEGATIONS) for token in self.statement.tokens)
 
 
-def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[ClauseSpan]:
+def _find_nearest_spans(clause: Clause, covered: StatementCoverage, side: Side) -> list[ClauseSpan]:
     """The spans of the other text that match the clause: the best, and those that match nearly as well."""
     keys = {token.key: token.weight for token in clause.content}
     likely = {n: likeness for likeness, n in covered.nearest}
     # Candidates are the statements that the alignment chose and those that share the rarest words: a long statement may
     # have been split in the other text, and then the alignment knows only one of its parts.
     spans: list[tuple[float, ClauseSpan]] = []
-    for n in likely.keys() | {n for _, n in side.nearest(keys)}:
+    for n in likely.keys() | {n for _, n in side.find_nearest(keys)}:
         statement = side.statements[n]
         for span in (*statement.clauses, Clause(statement.tokens)):
             other = {token.key: token.weight for token in span.content}
-            likeness = _dice(keys, other)
+            likeness = _compute_dice(keys, other)
             if likeness >= _SAME_CLAUSE and (
                 len(keys.keys() & other.keys()) > 1 or (len(keys) == len(other) == 1 and not statement.is_light)
             ):
@@ -77,19 +77,19 @@ def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[ClauseS
     return [span for likeness, span in sorted(spans, key=lambda one: -one[0]) if likeness >= best - _NEARLY]
 
 
-def _dice(one: dict[str, float], other: dict[str, float]) -> float:
+def _compute_dice(one: dict[str, float], other: dict[str, float]) -> float:
     total = sum(one.values()) + sum(other.values())
     return 2 * sum(weight for key, weight in one.items() if key in other) / total if total else 0.0
 
 
-def _kind_of_turn(one: ClauseSpan, other: ClauseSpan) -> str:
+def _classify_reversal(one: ClauseSpan, other: ClauseSpan) -> str:
     """The kind of conflict between two otherwise equal clauses; empty if there is none."""
     ours, theirs = one.clause.marks, other.clause.marks
     negated = not one.negated & other.negated
-    if negated and one.negations == other.negations and not _same_words(one.clause, other.clause):
+    if negated and one.negations == other.negations and not _has_same_words(one.clause, other.clause):
         negated = False  # The clauses were split differently: both statements have the same number of negations.
     # "Not open" and "closed" are the same: a negation and an opposite cancel each other out.
-    opposite = _opposite(one.clause, other.clause)
+    opposite = _has_opposite(one.clause, other.clause)
     if opposite != negated:
         return "opposite" if opposite else "negation"
     if _is_unsure(one.clause, other.clause) or _is_unsure(other.clause, one.clause):
@@ -104,7 +104,7 @@ def _kind_of_turn(one: ClauseSpan, other: ClauseSpan) -> str:
     return ""
 
 
-def negations_dropped(pair: TextPair) -> Iterator[Conflict]:
+def find_dropped_negations(pair: TextPair) -> Iterator[Conflict]:
     """Matching statements of which only one is negated, if the other text has that negation nowhere else."""
     if _count_negated(pair.one) <= _count_negated(pair.other):
         return
@@ -113,7 +113,11 @@ def negations_dropped(pair: TextPair) -> Iterator[Conflict]:
             back = pair.other_covered[n].nearest
             if likeness >= _SAME_STATEMENT and back and back[0][1] == at:
                 one, other = pair.one.statements[at], pair.other.statements[n]
-                if _says_no(one) and not _says_no(other) and not _opposite(Clause(one.tokens), Clause(other.tokens)):
+                if (
+                    _is_negated(one)
+                    and not _is_negated(other)
+                    and not _has_opposite(Clause(one.tokens), Clause(other.tokens))
+                ):
                     yield Conflict("negation", one.line.text, other.line.text)
 
 
@@ -121,7 +125,7 @@ def _count_negated(side: Side) -> int:
     return sum(bool(clause.marks & _NEGATIONS) for clause, _, _ in side.clauses)
 
 
-def _says_no(statement: Statement) -> bool:
+def _is_negated(statement: Statement) -> bool:
     """Whether a clause other than a condition is negated: `if it is missing` equals `if it is not there`."""
     return any(clause.marks & _NEGATIONS and "if" not in clause.marks for clause in statement.clauses)
 
@@ -133,45 +137,45 @@ def _is_unsure(one: Clause, other: Clause) -> bool:
     sure = any("maybe" in token.marks and "can" not in token.marks for token in one.tokens)
     return (sure and not other.marks & {"can", "should"}) or (
         "maybe" in one.marks
-        and ("will" in other.marks - one.marks or (_same_words(one, other) and "can" not in other.marks))
+        and ("will" in other.marks - one.marks or (_has_same_words(one, other) and "can" not in other.marks))
     )
 
 
-def _same_words(one: Clause, other: Clause) -> bool:
+def _has_same_words(one: Clause, other: Clause) -> bool:
     return {token.key for token in one.content} == {token.key for token in other.content}
 
 
-def _opposite(one: Clause, other: Clause) -> bool:
+def _has_opposite(one: Clause, other: Clause) -> bool:
     """Whether a word has its opposite in the other clause, and the rest of both is the same."""
     ours = {(token.key, token.side) for token in one.content if token.side is not None}
     theirs = {(token.key, token.side) for token in other.content if token.side is not None}
     turned = {key for key, _ in ours - theirs} & {key for key, _ in theirs - ours}
     rest = [{t.key: t.weight for t in clause.content if t.key not in turned} for clause in (one, other)]
     # "Approved" and "Denied" are nothing but opposites: there is no rest that could differ.
-    return bool(turned) and (not any(rest) or _dice(*rest) >= _SAME_REST)
+    return bool(turned) and (not any(rest) or _compute_dice(*rest) >= _SAME_REST)
 
 
-def words_replaced(pair: TextPair) -> Iterator[Conflict]:
+def find_replaced_words(pair: TextPair) -> Iterator[Conflict]:
     """One or two replaced words in otherwise equal texts; more changes make a paraphrase."""
     lost, new = ([(token, n) for n, c in enumerate(covered) for token in c.left] for covered in pair[2:])
     changed = max(len(lost), len(new))
     if not 0 < changed <= _REPLACED_WORDS or len({n for _, n in lost}) > 1 or len({n for _, n in new}) > 1:
         return
-    frames = [_frame(side, left) for side, left in ((pair.one, lost), (pair.other, new)) if left]
+    frames = [_get_frame(side, left) for side, left in ((pair.one, lost), (pair.other, new)) if left]
     if len(frames) == 1:  # only added, or only removed: the most similar statement has the rest
         side, covered, left = (pair.other, pair.one_covered, lost) if lost else (pair.one, pair.other_covered, new)
-        frames += [_frame(side, [(left[0][0], n)]) for _, n in covered[left[0][1]].nearest[:1]]
+        frames += [_get_frame(side, [(left[0][0], n)]) for _, n in covered[left[0][1]].nearest[:1]]
     if len(frames) == 2 and frames[0] == frames[1] and len(frames[0]) >= _FRAME * changed:
         yield Conflict("word", " ".join(t.text for t, _ in lost), " ".join(t.text for t, _ in new))
 
 
-def _frame(side: Side, left: list[tuple[TextToken, int]]) -> list[str]:
+def _get_frame(side: Side, left: list[tuple[TextToken, int]]) -> list[str]:
     """The words of the statement, in order, without those that have no counterpart."""
     tokens = {id(token) for token, _ in left}
     return [token.key for token in side.statements[left[0][1]].content if id(token) not in tokens]
 
 
-def words_exchanged(pair: TextPair) -> Iterator[Conflict]:
+def find_exchanged_words(pair: TextPair) -> Iterator[Conflict]:
     """Two words swapped in an otherwise equal sentence: `Ann paid Bob`, `Bob paid Ann`."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
@@ -204,7 +208,7 @@ def _find_exchange(one: Statement, other: Statement) -> tuple[str, str] | None:
     return None
 
 
-def questions_asked(pair: TextPair) -> Iterator[Conflict]:
+def find_new_questions(pair: TextPair) -> Iterator[Conflict]:
     """A question in place of a statement."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
@@ -217,7 +221,7 @@ def _is_question(statement: Statement) -> bool:
     return statement.line.kind == "sentence" and statement.line.text.rstrip(" *_").endswith(("?", "？", "؟"))
 
 
-def steps_reordered(pair: TextPair) -> Iterator[Conflict]:
+def find_reordered_steps(pair: TextPair) -> Iterator[Conflict]:
     """The steps of a numbered list in another order."""
     lists = {one.line.of for one in pair.one.statements if one.line.kind == "step"}
     for number in sorted(lists):
@@ -236,54 +240,54 @@ def steps_reordered(pair: TextPair) -> Iterator[Conflict]:
                 yield Conflict("order", first.line.text, second.line.text)
 
 
-def conditions_dropped(pair: TextPair) -> Iterator[Conflict]:
+def find_dropped_conditions(pair: TextPair) -> Iterator[Conflict]:
     """A clause with `if` or `unless` that the other text does not have."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         near = [pair.other.statements[n] for likeness, n in covered.nearest[:1] if likeness >= _SAME_CLAUSE]
         if not near or any("if" in token.marks for one in near for token in one.tokens):
             continue
         for clause in statement.clauses:
-            tail = _condition_tokens(clause)
+            tail = _get_condition_tokens(clause)
             lost = sum(token.weight for token in tail if token in covered.left)
             if lost and lost >= _DROPPED * sum(token.weight for token in tail):
                 yield Conflict("condition", " ".join(token.text for token in tail), "")
 
 
-def _condition_tokens(clause: Clause) -> list[TextToken]:
+def _get_condition_tokens(clause: Clause) -> list[TextToken]:
     at = next((n for n, token in enumerate(clause.tokens) if "if" in token.marks), None)
     return [] if at is None else [token for token in clause.tokens[at:] if token.key]
 
 
-def statements_missing(pair: TextPair) -> Iterator[Conflict]:
+def find_missing_statements(pair: TextPair) -> Iterator[Conflict]:
     """A statement that the other text hardly covers."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         if not statement.is_light and covered.share < _MISSING and len(covered.left) >= _LEAST_WORDS:
             yield Conflict("missing", statement.line.text, "")
 
 
-def _text(clause: Clause) -> str:
+def _join_tokens(clause: Clause) -> str:
     return " ".join(token.text for token in clause.tokens)
 
 
-def _both_ways(rule: Callable[[TextPair], Iterator[Conflict]]) -> Callable[[TextPair], Iterator[Conflict]]:
-    def ruled(pair: TextPair) -> Iterator[Conflict]:
+def _apply_both_ways(rule: Callable[[TextPair], Iterator[Conflict]]) -> Callable[[TextPair], Iterator[Conflict]]:
+    def apply_rule(pair: TextPair) -> Iterator[Conflict]:
         yield from rule(pair)
-        for code, expected, actual in rule(pair.turned):
+        for code, expected, actual in rule(pair.swapped):
             yield Conflict("added" if code == "missing" else code, actual, expected)
 
-    ruled.__name__ = rule.__name__
-    return ruled
+    apply_rule.__name__ = rule.__name__
+    return apply_rule
 
 
 RULES: Sequence[Callable[[TextPair], Iterator[Conflict]]] = (
-    facts_replaced,
-    _both_ways(bounds_turned),
-    _both_ways(statements_turned),
-    _both_ways(negations_dropped),
-    words_replaced,
-    words_exchanged,
-    steps_reordered,
-    _both_ways(questions_asked),
-    _both_ways(conditions_dropped),
-    _both_ways(statements_missing),
+    find_replaced_facts,
+    _apply_both_ways(find_reversed_bounds),
+    _apply_both_ways(find_reversed_statements),
+    _apply_both_ways(find_dropped_negations),
+    find_replaced_words,
+    find_exchanged_words,
+    find_reordered_steps,
+    _apply_both_ways(find_new_questions),
+    _apply_both_ways(find_dropped_conditions),
+    _apply_both_ways(find_missing_statements),
 )

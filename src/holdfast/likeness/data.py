@@ -47,26 +47,26 @@ def compare_code(expected: str, actual: str) -> Iterator[Conflict]:
 
 def compare_tables(expected: TextTable, actual: TextTable, texts: TextComparison) -> Iterator[Conflict] | None:
     """Compares tables by cells: rows by their first cell or in order, columns by header; None if the headers differ."""
-    columns = {_plain(head): n for n, head in enumerate(actual.header)}
-    if {_plain(head) for head in expected.header} != columns.keys() or len(columns) != len(expected.header):
+    columns = {_normalize_cell(head): n for n, head in enumerate(actual.header)}
+    if {_normalize_cell(head) for head in expected.header} != columns.keys() or len(columns) != len(expected.header):
         return None
-    order = [columns[_plain(head)] for head in expected.header]
-    rows = {_plain(row[order[0]]): row for row in actual.rows if len(row) == len(order)}
-    if len(rows) != len(expected.rows) or {_plain(row[0]) for row in expected.rows} != rows.keys():
+    order = [columns[_normalize_cell(head)] for head in expected.header]
+    rows = {_normalize_cell(row[order[0]]): row for row in actual.rows if len(row) == len(order)}
+    if len(rows) != len(expected.rows) or {_normalize_cell(row[0]) for row in expected.rows} != rows.keys():
         return None
-    return _cells(expected, rows, order, texts)
+    return _compare_cells(expected, rows, order, texts)
 
 
-def _cells(
+def _compare_cells(
     expected: TextTable, rows: dict[str, tuple[str, ...]], order: list[int], texts: TextComparison
 ) -> Iterator[Conflict]:
     for row in expected.rows:
-        other = rows[_plain(row[0])]
+        other = rows[_normalize_cell(row[0])]
         for head, cell, at in zip(expected.header, row, order, strict=False):
-            if _plain(cell) != _plain(other[at]):
+            if _normalize_cell(cell) != _normalize_cell(other[at]):
                 for conflict in texts(cell, other[at]):
                     yield conflict._replace(expected=f"{row[0]}, {head}: {conflict.expected}")
 
 
-def _plain(cell: str) -> str:
+def _normalize_cell(cell: str) -> str:
     return re.sub(r"[*_`]", "", cell).strip().casefold()

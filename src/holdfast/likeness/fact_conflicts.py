@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import sqrt
 
-from holdfast.likeness.align import COMPARABLE, Conflict, Statement, TextPair, agree
+from holdfast.likeness.align import COMPARABLE, Conflict, Statement, TextPair, is_same_fact
 from holdfast.likeness.tokens import TextToken
 
 _REACH = 8
@@ -19,14 +19,14 @@ _TURNED, _TRIED = 0.2, 5
 TokenContext = dict[str, float]
 
 
-def context_of(token: TextToken, statement: Statement) -> TokenContext:
+def get_context(token: TextToken, statement: Statement) -> TokenContext:
     """The words around a token, weighted by distance; for a row or item also its label, and the previous word."""
     if token.context is None:
-        token.context = _context(token, statement)
+        token.context = _build_context(token, statement)
     return token.context
 
 
-def _context(token: TextToken, statement: Statement) -> TokenContext:
+def _build_context(token: TextToken, statement: Statement) -> TokenContext:
     content = statement.content
     at = next(n for n, other in enumerate(content) if other is token)
     clause = next(clause for clause in statement.clauses if any(other is token for other in clause.tokens))
@@ -54,41 +54,45 @@ def _context(token: TextToken, statement: Statement) -> TokenContext:
     return weights
 
 
-def alike(one: TokenContext, other: TokenContext) -> float:
+def compute_similarity(one: TokenContext, other: TokenContext) -> float:
     """The cosine of two contexts."""
     same = sum(weight * other[key] for key, weight in one.items() if key in other)
     size = sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
     return same / size if size else 0.0
 
 
-def facts_replaced(pair: TextPair) -> Iterator[Conflict]:
+def find_replaced_facts(pair: TextPair) -> Iterator[Conflict]:
     """Numbers, dates, names or codes that were replaced, removed, added, or swapped with each other."""
     yield from _find_replaced(pair)
-    yield from (Conflict(code, theirs, ours) for code, ours, theirs in _find_replaced(pair.turned))
+    yield from (Conflict(code, theirs, ours) for code, ours, theirs in _find_replaced(pair.swapped))
 
 
 def _find_replaced(pair: TextPair) -> Iterator[Conflict]:
     for at, statement in enumerate(pair.one.statements):
         near = [(token, n) for _, n in pair.one_covered[at].nearest for token in pair.other.statements[n].content]
         for token in (token for token in statement.content if token.kind != "word"):
-            conflict = _fact_conflict(token, at, near, pair)
+            conflict = _find_fact_conflict(token, at, near, pair)
             if conflict:
                 yield conflict
 
 
-def _fact_conflict(token: TextToken, at: int, near: list[tuple[TextToken, int]], pair: TextPair) -> Conflict | None:
-    same = pair.other.partners(token)
-    context = context_of(token, pair.one.statements[at])
+def _find_fact_conflict(
+    token: TextToken, at: int, near: list[tuple[TextToken, int]], pair: TextPair
+) -> Conflict | None:
+    same = pair.other.find_partners(token)
+    context = get_context(token, pair.one.statements[at])
     rivals = [
-        (alike(context, context_of(other, pair.other.statements[n])), other, n)
+        (compute_similarity(context, get_context(other, pair.other.statements[n])), other, n)
         for other, n in near
-        if other.kind in COMPARABLE[token.kind] and not agree(token, other) and _comparable(token, other, bool(same))
+        if other.kind in COMPARABLE[token.kind]
+        and not is_same_fact(token, other)
+        and _is_comparable(token, other, bool(same))
     ]
     best, rival, n = max(rivals, key=lambda candidate: candidate[0], default=(0.0, None, 0))
     # A fact that the other text lacks was replaced if another fact has the same context there and has no counterpart
     # either. Without such a rival it is missing; names and soft facts may be left out.
     if not same:
-        if rival is not None and best >= _REPLACED and not pair.one.partners(rival):
+        if rival is not None and best >= _REPLACED and not pair.one.find_partners(rival):
             return Conflict(token.kind, token.text, rival.text)
         if token.kind == "name" or (token.fact is not None and token.fact.soft):
             return None
@@ -96,28 +100,28 @@ def _fact_conflict(token: TextToken, at: int, near: list[tuple[TextToken, int]],
     # A fact that both texts have may have been swapped with another: "A costs 5, B costs 7" against "A costs 7, B costs
     # 5". Every number is there, so only the contexts can show it.
     for _, other, n in rivals:
-        if _have_swapped((token, at), (other, n), pair):
+        if _is_swapped((token, at), (other, n), pair):
             return Conflict("exchanged", token.text, other.text)
     return None
 
 
-def _have_swapped(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair: TextPair) -> bool:
+def _is_swapped(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair: TextPair) -> bool:
     """Whether a fact and its rival in the other text have each other's context.
 
     The difference of their contexts in one text is compared with that in the other: if it points the other way for
     every occurrence, the two were swapped.
     """
-    same, partners = pair.other.partners(ours[0])[:_TRIED], pair.one.partners(rival[0])[:_TRIED]
+    same, partners = pair.other.find_partners(ours[0])[:_TRIED], pair.one.find_partners(rival[0])[:_TRIED]
     here = pair.one.statements[ours[1]]
-    if not same or not partners or any(_are_listed(ours[0], t, here) for t, n in partners if n == ours[1]):
+    if not same or not partners or any(_is_listed(ours[0], t, here) for t, n in partners if n == ours[1]):
         return False
-    context, rival_context = context_of(ours[0], here), context_of(rival[0], pair.other.statements[rival[1]])
-    apart_here = [_less(context, context_of(t, pair.one.statements[n])) for t, n in partners]
-    apart_there = [_less(context_of(t, pair.other.statements[n]), rival_context) for t, n in same]
-    return max(alike(this, that) for this in apart_here for that in apart_there) <= -_TURNED
+    context, rival_context = get_context(ours[0], here), get_context(rival[0], pair.other.statements[rival[1]])
+    apart_here = [_subtract_contexts(context, get_context(t, pair.one.statements[n])) for t, n in partners]
+    apart_there = [_subtract_contexts(get_context(t, pair.other.statements[n]), rival_context) for t, n in same]
+    return max(compute_similarity(this, that) for this in apart_here for that in apart_there) <= -_TURNED
 
 
-def _are_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
+def _is_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
     """Whether two facts are members of one list, whose order has no meaning: `Dana, Luis and Mei`."""
     tokens = statement.tokens
     places = [n for n, token in enumerate(tokens) if token is one or token is other]
@@ -125,12 +129,12 @@ def _are_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
     return all(token.kind in ("sign", one.kind) or "and" in token.marks for token in between)
 
 
-def _less(one: TokenContext, other: TokenContext) -> TokenContext:
+def _subtract_contexts(one: TokenContext, other: TokenContext) -> TokenContext:
     """The difference of two contexts: positive for words of the first, negative for words of the second."""
     return {key: one.get(key, 0.0) - other.get(key, 0.0) for key in one.keys() | other.keys()}
 
 
-def _comparable(one: TextToken, other: TextToken, exactly: bool) -> bool:
+def _is_comparable(one: TextToken, other: TextToken, exactly: bool) -> bool:
     if one.fact and other.fact:
         return one.fact.dimension == other.fact.dimension or (
             not exactly and "" in (one.fact.dimension, other.fact.dimension)
@@ -138,11 +142,11 @@ def _comparable(one: TextToken, other: TextToken, exactly: bool) -> bool:
     return True
 
 
-def bounds_turned(pair: TextPair) -> Iterator[Conflict]:
+def find_reversed_bounds(pair: TextPair) -> Iterator[Conflict]:
     """`at least 12` became `at most 12`."""
     for token, at in pair.one.by_kind["number"]:
         if token.bound:
             near = {n for _, n in pair.one_covered[at].nearest}
-            same = [t for t, n in pair.other.by_kind["number"] if n in near and agree(token, t)]
+            same = [t for t, n in pair.other.by_kind["number"] if n in near and is_same_fact(token, t)]
             if same and all(t.bound and t.bound != token.bound for t in same):
                 yield Conflict("bound", f"{token.bound} {token.text}", f"{same[0].bound} {same[0].text}")

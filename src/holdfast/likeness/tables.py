@@ -69,16 +69,16 @@ def fold(text: str) -> str:
 
 
 @cache
-def table(name: str) -> dict[str, Any]:
+def load_table(name: str) -> dict[str, Any]:
     """A table as written."""
     return tomllib.loads(files("holdfast.likeness").joinpath(f"{name}.toml").read_text("utf-8"))
 
 
 @cache
-def units() -> dict[str, tuple[str, Fraction]]:
+def load_units() -> dict[str, tuple[str, Fraction]]:
     """For each unit, its dimension and its size in base units."""
     sizes = {}
-    for dimension, pairs in table("units").items():
+    for dimension, pairs in load_table("units").items():
         for pair in pairs.split():
             name, _, factor = pair.rpartition("=")
             sizes[fold(name).replace("_", " ")] = (dimension, Fraction(factor))
@@ -86,9 +86,9 @@ def units() -> dict[str, tuple[str, Fraction]]:
 
 
 @cache
-def language(name: str) -> Language:
+def load_language(name: str) -> Language:
     """The words of a language."""
-    words = table("words")[name]
+    words = load_table("words")[name]
     marks: dict[str, set[str]] = {}
     for mark in _MARKS:
         for word in fold(words.get(mark, "")).split():
@@ -103,17 +103,17 @@ def language(name: str) -> Language:
         for n, names in enumerate(fold(words.get(kind, "")).split("|"), 1)
         for word in names.split()
     }
-    groups, sides = _groups(name)
-    free = frozenset(stem(word, name) for word in fold(words.get("free", "")).split())
-    groups |= dict.fromkeys((*free, *(stem(word, name) for word in fold(words.get("cost", "")).split())), _COST)
+    groups, sides = _build_groups(name)
+    free = frozenset(get_stem(word, name) for word in fold(words.get("free", "")).split())
+    groups |= dict.fromkeys((*free, *(get_stem(word, name) for word in fold(words.get("cost", "")).split())), _COST)
     courtesy = tuple(phrase.replace("_", " ") for phrase in fold(words.get("courtesy", "")).split())
-    known = _known_words([*marks, *calendar, *units(), *groups]) if name in SPACELESS else None
+    known = _compile_known_words([*marks, *calendar, *load_units(), *groups]) if name in SPACELESS else None
     return Language(
         name=name,
         marks={word: frozenset(effects) for word, effects in marks.items()},
         longest=longest,
-        numbers=_values(words.get("numbers", "")),
-        scales=_values(words.get("scales", "")),
+        numbers=_parse_values(words.get("numbers", "")),
+        scales=_parse_values(words.get("scales", "")),
         named=calendar,
         courtesy=courtesy,
         free=free,
@@ -124,25 +124,25 @@ def language(name: str) -> Language:
     )
 
 
-def _values(pairs: str) -> dict[str, Fraction]:
+def _parse_values(pairs: str) -> dict[str, Fraction]:
     return {word: Fraction(n) for word, _, n in (pair.partition("=") for pair in fold(pairs).split())}
 
 
-def _groups(name: str) -> tuple[dict[str, str], dict[str, int]]:
+def _build_groups(name: str) -> tuple[dict[str, str], dict[str, int]]:
     """Groups of words, opposites first: a word with an opposite is compared by it."""
     groups: dict[str, str] = {}
     sides: dict[str, int] = {}
-    for line in fold(table("opposites").get(name, "")).splitlines():
+    for line in fold(load_table("opposites").get(name, "")).splitlines():
         if not line.strip():
             continue
         key = f"={line.split()[0]}"
         for side, words in enumerate(line.split("/")):
             for word in words.split():
-                base = stem(word, name)
+                base = get_stem(word, name)
                 if base not in groups:
                     groups[base], sides[base] = key, side
-    for line in fold(table("synonyms").get(name, "")).splitlines():
-        bases = [stem(word, name) for word in line.split() if "_" not in word]
+    for line in fold(load_table("synonyms").get(name, "")).splitlines():
+        bases = [get_stem(word, name) for word in line.split() if "_" not in word]
         key = next(
             (groups[base] for base in bases if base in groups and base not in sides), f"~{bases[0] if bases else ''}"
         )
@@ -151,7 +151,7 @@ def _groups(name: str) -> tuple[dict[str, str], dict[str, int]]:
     return groups, sides
 
 
-def _known_words(words: list[str]) -> re.Pattern[str]:
+def _compile_known_words(words: list[str]) -> re.Pattern[str]:
     return re.compile(
         "|".join(
             re.escape(word)
@@ -161,7 +161,7 @@ def _known_words(words: list[str]) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=16384)
-def stem(word: str, name: str) -> str:
+def get_stem(word: str, name: str) -> str:
     """The word without inflection."""
     if name in SPACELESS:
         return word
@@ -176,37 +176,37 @@ def stem(word: str, name: str) -> str:
 
 
 def _strip_ending(word: str, name: str) -> str:
-    for ending in _endings(name):
+    for ending in _load_endings(name):
         if word.endswith(ending) and len(word) - len(ending) >= max(3, len(ending)) and not word.endswith("ss"):
             return word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
     return word
 
 
 @cache
-def _endings(name: str) -> tuple[str, ...]:
-    return _ENGLISH_ENDINGS if name == "en" else tuple(table("words")[name].get("endings", "").split())
+def _load_endings(name: str) -> tuple[str, ...]:
+    return _ENGLISH_ENDINGS if name == "en" else tuple(load_table("words")[name].get("endings", "").split())
 
 
 @cache
-def months() -> frozenset[str]:
+def load_months() -> frozenset[str]:
     """The months in every language."""
-    names = (fold(words.get("months", "")).replace("|", " ").split() for words in table("words").values())
+    names = (fold(words.get("months", "")).replace("|", " ").split() for words in load_table("words").values())
     return frozenset(name for words_of_one in names for name in words_of_one)
 
 
-def detect(text: str) -> Language:
+def detect_language(text: str) -> Language:
     """The language of the text: by script, else by its most common short words."""
     text = text[:_READ_FOR_LANGUAGE]
     letters = len(re.sub(r"[\W\d_]", "", text))
     for name, script in _SCRIPTS.items():
         # Commands and names in Latin letters occur in any text, so a seventh of the letters is enough.
         if len(script.findall(text)) * 7 > letters:
-            return language(name)
+            return load_language(name)
     words = re.findall(r"[^\W\d_]+", fold(text))
-    return language(max(_LATIN, key=lambda name: (_hits(name, words), name == "en")))
+    return load_language(max(_LATIN, key=lambda name: (_count_hits(name, words), name == "en")))
 
 
-def _hits(name: str, words: list[str]) -> int:
-    lang, letters = language(name), _LETTERS.get(name, "")
+def _count_hits(name: str, words: list[str]) -> int:
+    lang, letters = load_language(name), _LETTERS.get(name, "")
     small = lang.marks.keys() | lang.numbers.keys() | lang.named.keys()
     return sum((word in small) + 2 * any(letter in word for letter in letters) for word in words)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from holdfast.likeness.facts import Fact, TextPiece, facts_in, western
-from holdfast.likeness.tables import SPACELESS, Language, fold, stem
+from holdfast.likeness.facts import Fact, TextPiece, convert_numerals, find_facts
+from holdfast.likeness.tables import SPACELESS, Language, fold, get_stem
 
 _LETTER = r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u200c\u200d])"
 _SCAN = re.compile(
@@ -123,7 +123,7 @@ def _tokens(text: str, lang: Language) -> list[TextToken]:
         for pattern, full in _CONTRACTIONS:
             text = pattern.sub(full, text)
     if lang.name in SPACELESS:
-        text = western(text)
+        text = convert_numerals(text)
     tokens = list(_mark_tokens(_pieces(text, lang), lang))
     _set_bounds(tokens)
     first = next((token for token in tokens if token.kind != "sign"), None)
@@ -175,7 +175,7 @@ def _segments(run: str, known: re.Pattern[str]) -> Iterator[str]:
 def _mark_tokens(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]:
     """Facts, phrases of the tables, and other words with their keys."""
     words = [fold(piece.text) for piece in pieces]
-    facts = facts_in(pieces, words, lang)
+    facts = find_facts(pieces, words, lang)
     at = 0
     while at < len(pieces):
         piece = pieces[at]
@@ -203,7 +203,7 @@ def _mark_tokens(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]
 
 
 def _word(text: str, folded: str, lang: Language) -> TextToken:
-    base = stem(folded, lang.name)
+    base = get_stem(folded, lang.name)
     if lang.name == "ja" and "\u3040" <= text[:1] <= "\u309f" and base not in lang.groups:
         return TextToken(text, "stop")  # endings and particles in hiragana
     if len(base) == 1 and base.isascii() and text.islower():

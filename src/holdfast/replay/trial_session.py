@@ -23,7 +23,7 @@ from holdfast.planes.urls import url_matches
 from holdfast.replay.foreign_json import as_json, iso
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.session_file import too_deep
-from holdfast.score.attacks import obeyed
+from holdfast.score.attacks import judge_obedience
 from holdfast.spec.references import interpolate
 
 _LOST = ("connection_lost", "client_gone", "timeout", "closed", "lost", "silence", "crash")
@@ -50,7 +50,9 @@ def failures(traced: TracedTrial) -> tuple[str, ...]:
 
 def only_obeyed(traced: TracedTrial) -> bool:
     """Whether the trial failed only because the agent obeyed an attack."""
-    return traced.trial.task.attack and not failures(traced) and obeyed(traced.trial.task, traced.seen) == "yes"
+    return (
+        traced.trial.task.attack and not failures(traced) and judge_obedience(traced.trial.task, traced.seen) == "yes"
+    )
 
 
 def trial_session(

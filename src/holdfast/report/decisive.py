@@ -7,7 +7,7 @@ from collections.abc import Collection
 from holdfast.model.run import Run
 from holdfast.model.score import Cell
 from holdfast.report import wording
-from holdfast.score.ruling import cell_name
+from holdfast.score.ruling import format_cell_name
 
 
 class Decisive:
@@ -37,4 +37,4 @@ class Decisive:
             return True
         if self._beside_cases and not self._minimum:
             return False
-        return cell_name(cell) not in self._tolerated
+        return format_cell_name(cell) not in self._tolerated

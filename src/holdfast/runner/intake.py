@@ -102,7 +102,7 @@ class Intake:
             self.record.observation(self.masker.observation(observation))
         self.controls[trial.id] = observation
         self.kept.judged(observation)
-        self.tally.saw(trial, observation)
+        self.tally.note_trial(trial, observation)
 
     def store(self, trial: Trial, observation: Observation) -> Observation:
         """Store an ended trial before anything else uses it; return the observation to judge.
@@ -244,14 +244,14 @@ class Intake:
             from holdfast.hunt.sites import judged_trial  # only planners that ask for it need it
 
             self.judged[trial.id] = judged_trial(self.masker.observation(observation), verdicts)
-        decided = self.tally.take(trial, observation, verdicts)
+        decided = self.tally.add_trial(trial, observation, verdicts)
         if self.kept.wanted:
             self.kept.judged(observation, verdicts)
         if self._listen is not None:
             for verdict in verdicts:
                 self._listen(events.VerdictGiven(trial, verdict))
             for position in decided:
-                self._listen(events.CellDecided(self.tally.cell(position)))
+                self._listen(events.CellDecided(self.tally.build_cell(position)))
 
     def judged_of(self, batch: Sequence[Trial]) -> tuple[JudgedTrial, ...]:
         """What the planner learns about a batch, in the batch's order, because the order of endings is random."""

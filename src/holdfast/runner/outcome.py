@@ -20,8 +20,8 @@ from holdfast.model.world import Isolation
 from holdfast.plan import Plan, RunOptions
 from holdfast.plugins import DEFAULT_BACKEND
 from holdfast.score import ScoreOptions, Tally
-from holdfast.score.parts import beside_cells, with_cases
-from holdfast.score.resilience import beside_cases
+from holdfast.score.parts import combine_with_cases, combine_with_forbidden
+from holdfast.score.resilience import score_contract
 from holdfast.score.ruling import Reason
 from holdfast.store.git_commit import path_in_repository
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
@@ -60,8 +60,8 @@ def conclude(
     `verdicts` is the file of a rejudged run, `judged_by` names the rules used, `page` is the path of its HTML page.
     """
     rules = score_options(options, ended, planned=len(plan.trials))
-    contract, deciding = beside_cases(tally, rules)
-    cases = tuple(tally.cases.all()) if spec.by_cases else ()
+    contract, deciding = score_contract(tally, rules)
+    cases = tuple(tally.cases.iter_cases()) if spec.by_cases else ()
     score = _score(spec, tally, cases, contract, deciding, rules)
     manifest = rundir.manifest()
     again = _repetition(spec, options, manifest.options)
@@ -96,18 +96,18 @@ def _score(
 ) -> Score:
     """Score the tasks, the cells or both, depending on the part that ran."""
     if spec.part in ("mutation", "replay"):
-        from holdfast.score.task_score import task_score
+        from holdfast.score.task_score import score_tasks
 
-        score = task_score(spec, cases, tally, rules)
+        score = score_tasks(spec, cases, tally, rules)
     elif not tally.decides_cases:
-        score = beside_cells(contract, cases, rules)
+        score = combine_with_forbidden(contract, cases, rules)
     else:
-        score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
+        score = combine_with_cases(contract, deciding if spec.matrix else None, cases, rules)
     if not rules.shard:
         return score
-    from holdfast.score.overall import of_shard
+    from holdfast.score.overall import score_shard
 
-    return of_shard(score, rules)
+    return score_shard(score, rules)
 
 
 def _repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetition:

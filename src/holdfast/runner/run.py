@@ -166,7 +166,7 @@ class RunInProgress:
         """Record why trials did not run and which broke. `planned` is the number of planned trials."""
         job, intake = self.job, self.intake
         self.log.note("world-kept", *intake.kept.notes)
-        self.log.note("bad-endings", *intake.tally.endings.notes(intake.tally.trials))
+        self.log.note("bad-endings", *intake.tally.endings.describe_endings(intake.tally.trials))
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:
@@ -187,7 +187,7 @@ class RunInProgress:
         if self.job.spec.part == "hunt":
             return hunt_planner(self.job.spec, self.job.plan, options)
         if options.auto:
-            return Rounds(stored.left, self.intake.tally.wants, fail_fast=options.fail_fast)
+            return Rounds(stored.left, self.intake.tally.needs_trial, fail_fast=options.fail_fast)
         return FailFast(stored.left, concurrency) if options.fail_fast else Once(stored.left)
 
     def _budget(self, done: int) -> Budget | None:
@@ -203,16 +203,16 @@ class RunInProgress:
         """Note how many replicas were enough; after fail-fast some are missing."""
         plan = self.job.plan
         self.log.note("replicas", f"replicas auto: {planned} of at most {len(plan.trials)} trials decided")
-        from holdfast.score.sequential import too_few_replicas
+        from holdfast.score.sequential import warn_too_few_replicas
 
-        self.log.note("replicas", *too_few_replicas(self.intake.tally.spec))
+        self.log.note("replicas", *warn_too_few_replicas(self.intake.tally.spec))
         if self.job.options.fail_fast and self.intake.violated:
             self.log.unrun = len(plan.trials) - planned
             self.log.note("fail-fast", "stopped at the first failure")
 
     def _warn_of_unpriced(self) -> None:
         """Warn about unpriced models: the budget cannot see what they cost."""
-        spent = self.intake.tally.spending.result()
+        spent = self.intake.tally.spending.build_result()
         if spent is None or (spent.cost_usd is None and not spent.unpriced):
             elsewhere = "what the agent spends elsewhere is not counted"
             self.log.warn("cost-unseen", f"--max-cost: no call with a known price was seen; {elsewhere}")

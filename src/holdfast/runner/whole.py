@@ -18,7 +18,7 @@ from holdfast.model.score import Case, Score
 from holdfast.model.spec import Part, PartWeights, Spec, run_command
 from holdfast.runner.hunt_view import hunt_reasons
 from holdfast.runner.outcome import RunOutcome
-from holdfast.score.overall import overall_score, weight_of, whole_of_shard
+from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight
 from holdfast.score.ruling import HELD, Reason
 from holdfast.store.run_names import PARTS, name_here
 from holdfast.store.rundir import RunDir, read_json, write_json
@@ -100,7 +100,7 @@ def _result(part: Part, score: Score, run: str, page: str, weights: PartWeights)
         part,
         score=score.value,
         best=score.best,
-        weight=weight_of(part, weights),
+        weight=get_part_weight(part, weights),
         passed=score.exit_code == 0,
         exit_code=score.exit_code,
         reasons=score.reasons,
@@ -133,7 +133,7 @@ def _cases_said(cases: Sequence[Case]) -> str:
 
 def skipped(part: Part, why: str, weights: PartWeights, exit_code: int = 0) -> PartResult:
     """A part that did not run; with an exit code if the reason lies outside the file."""
-    return PartResult(part, weight=weight_of(part, weights), skipped=why, exit_code=exit_code)
+    return PartResult(part, weight=get_part_weight(part, weights), skipped=why, exit_code=exit_code)
 
 
 def overall(
@@ -152,7 +152,7 @@ def overall(
     parts = [by[part] for part in ORDER if part in by]
     manifest = whole.manifest()
     shard = str(manifest.options.select.shard or "")
-    score = whole_of_shard(parts, shard) if shard else overall_score(parts, least, reasons)
+    score = combine_shard_parts(parts, shard) if shard else compute_overall_score(parts, least, reasons)
     return Overall(
         run=whole.id,
         score=score.value,

@@ -17,19 +17,19 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import UNDECIDING, CauseKey, Verdict
 from holdfast.model.when import meeting
 from holdfast.plan import CellKey, Plan
-from holdfast.score.cell import needed, settle
-from holdfast.score.composite import SLACK, UNMET, Open, composite, proven, why_unproven
+from holdfast.score.cell import count_needed, decide_prompt
+from holdfast.score.composite import SLACK, UNMET, OpenRule, discount_unproven, explain_unproven, score_trial
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
 _Key = tuple[str, Task, int]
 
 
-class _Judged(Struct, frozen=True):
+class _JudgedReplica(Struct, frozen=True):
     """A judged trial; of its verdicts only what matters when faults are not met."""
 
     replica: Replica
     verdicts: dict[str, Verdict]
-    open: dict[str, Open] = {}
+    open: dict[str, OpenRule] = {}
     """Rules that are unproven for reasons other than the agent: they count as passed until it matters."""
 
 
@@ -39,7 +39,7 @@ class Cases:
     def __init__(self, spec: Spec, plan: Plan) -> None:
         self._spec = spec
         self._plan = plan
-        self._judged: dict[_Key, dict[int, _Judged]] = {}
+        self._judged: dict[_Key, dict[int, _JudgedReplica]] = {}
         self._met: defaultdict[_Key, set[int]] = defaultdict(set)
         """By case: the met faults, by their index in the scenario."""
         self._rules: dict[str, list[Invariant]] = {}
@@ -65,7 +65,7 @@ class Cases:
         key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
         undecided = {
-            rule: Open(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
+            rule: OpenRule(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
         }
         by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
         self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
@@ -74,81 +74,83 @@ class Cases:
             needs = {rule.id: meeting(rule.when, weather) for rule in rules}
             self._needs[trial.scenario.name] = {rule: faults for rule, faults in needs.items() if faults}
             self._rules[trial.scenario.name] = rules
-        one = composite(trial, rules, by_rule, observation.forbidden, self._spec.scoring)
+        one = score_trial(trial, rules, by_rule, observation.forbidden, self._spec.scoring)
         decides = bool(self._needs[trial.scenario.name] or undecided)
-        slim = {rule: _slim(one) for rule, one in by_rule.items()} if decides else {}
+        slim = {rule: _trim_verdict(one) for rule, one in by_rule.items()} if decides else {}
         judged = self._judged.setdefault(key, {})
-        judged[trial.replica] = _Judged(one, slim, undecided)
+        judged[trial.replica] = _JudgedReplica(one, slim, undecided)
         if one.status != "pass" or len(judged) > 1:
             self.lost = self.lost or self._has_failed(key, judged)
 
-    def _has_failed(self, key: _Key, judged: dict[int, _Judged]) -> bool:
+    def _has_failed(self, key: _Key, judged: dict[int, _JudgedReplica]) -> bool:
         replicas = [one.replica for _, one in sorted(judged.items())]
-        return self._settled(replicas, self._expected(key, len(replicas))).status == "fail"
+        return self._decide_replicas(replicas, self._count_expected(key, len(replicas))).status == "fail"
 
-    def _settled(self, replicas: Sequence[Replica], expected: int) -> CaseResult:
+    def _decide_replicas(self, replicas: Sequence[Replica], expected: int) -> CaseResult:
         """The result of the replicas: those up to the deciding one, if a sequential test stops them."""
         scoring = self._spec.scoring
         if not self._plan.sequential or scoring.replica_aggregation.kind == "mean":
-            return settled(replicas, expected, scoring)
+            return decide_case(replicas, expected, scoring)
         from holdfast.score.sequential import SequentialTest
 
         stop = SequentialTest(scoring.replica_aggregation, expected).stop(one.status for one in replicas)
         if stop.outcome == "pass":
             return CaseResult("pass")
-        first, causes = first_reason(replicas, stop.outcome)
+        first, causes = find_first_reason(replicas, stop.outcome)
         if stop.outcome == "fail":
             return CaseResult("fail", f"{stop.passes} of {stop.used} replicas passed: {first}", causes)
         open_ = f"undecided after {stop.used} of at most {expected} replicas"
         return CaseResult("error", first or open_, causes or (CauseKey("", "undecided"),))
 
-    def open(self, trial: Trial) -> bool:
+    def needs_replica(self, trial: Trial) -> bool:
         """Whether another replica of the trial's case would help to decide."""
         key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
         judged = self._judged.get(key)
         if judged is None:
             return False  # it is not part of a case
         replicas = [one.replica for _, one in sorted(judged.items())]
-        expected = self._expected(key, len(replicas))
-        return len(replicas) < expected and self._settled(replicas, expected).status == "error"
+        expected = self._count_expected(key, len(replicas))
+        return len(replicas) < expected and self._decide_replicas(replicas, expected).status == "error"
 
-    def all(self) -> Iterator[Case]:
+    def iter_cases(self) -> Iterator[Case]:
         """Every case with a trial, in plan order."""
         scenarios = {scenario.name: n for n, scenario in enumerate(self._plan.scenarios)}
         tasks = {task: n for n, task in enumerate(self._spec.tasks)}
         for key in sorted(self._judged, key=lambda k: (scenarios[k[0]], tasks.get(k[1], 0), k[2])):
             scenario, task, params = key
             judged = [one for _, one in sorted(self._judged[key].items())]
-            plain = Case(scenario, "error", task.prompt, dict(self._spec.params[params]), unmet=self._unmet(key))
-            yield self._decided(plain, judged, self._expected(key, len(judged)))
+            plain = Case(
+                scenario, "error", task.prompt, dict(self._spec.params[params]), unmet=self._find_unmet_rules(key)
+            )
+            yield self._build_case(plain, judged, self._count_expected(key, len(judged)))
 
-    def _decided(self, case: Case, judged: Sequence[_Judged], expected: int) -> Case:
+    def _build_case(self, case: Case, judged: Sequence[_JudgedReplica], expected: int) -> Case:
         """The case with its replicas; rules that passed without their faults being met do not count."""
         rules, scoring = self._rules[case.scenario], self._spec.scoring
         whole = [one.replica for one in judged]
         unmet = dict.fromkeys(case.unmet, UNMET)
-        counted = [proven(one.replica, rules, one.verdicts, unmet | one.open, scoring) for one in judged]
-        vacuous = self._vacuous(case)
+        counted = [discount_unproven(one.replica, rules, one.verdicts, unmet | one.open, scoring) for one in judged]
+        vacuous = self._is_vacuous(case)
         if vacuous:
             counted = [replace(one, status="error") if one.status == "pass" else one for one in counted]
         flaky = {"pass", "fail"} <= {one.status for one in whole}
-        as_judged, result = self._settled(whole, expected), self._settled(counted, expected)
+        as_judged, result = self._decide_replicas(whole, expected), self._decide_replicas(counted, expected)
         if as_judged.status == "pass" and (result.status != "pass" or vacuous):
-            return _unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
+            return _mark_unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
         if as_judged.status == "error" and result.status != "pass":  # a harness error, whatever was met
             result = as_judged
-        return replace(case, flaky=flaky, composite=mean(counted), replicas=tuple(counted), **result._asdict())
+        return replace(case, flaky=flaky, composite=compute_mean(counted), replicas=tuple(counted), **result._asdict())
 
-    def _vacuous(self, case: Case) -> bool:
+    def _is_vacuous(self, case: Case) -> bool:
         """Whether none of its rules met a fault that it needs: no threshold makes that a pass."""
         return bool(case.unmet) and len(case.unmet) == len(self._needs[case.scenario])
 
-    def _unmet(self, key: _Key) -> tuple[str, ...]:
+    def _find_unmet_rules(self, key: _Key) -> tuple[str, ...]:
         """The rules for which no trial of the case met a needed fault."""
         met = self._met[key]
         return tuple(rule for rule, needs in self._needs[key[0]].items() if not needs & met)
 
-    def _expected(self, key: _Key, there: int) -> int:
+    def _count_expected(self, key: _Key, there: int) -> int:
         """How many replicas a case expects; with a selection, those selected."""
         if self._plan.whole:
             return max(there, self._spec.replicas)
@@ -158,27 +160,27 @@ class Cases:
         return max(there, expected[self._plan.tasks(rule).index(task)])
 
 
-def _unproven(case: Case, judged: Sequence[_Judged]) -> Case:
+def _mark_unproven(case: Case, judged: Sequence[_JudgedReplica]) -> Case:
     """A case that would have passed without unproven rules; it names those that count as passed."""
-    reasons = {rule: UNMET for rule in case.unmet if any(_passed(one, rule) for one in judged)}
+    reasons = {rule: UNMET for rule in case.unmet if any(_has_passed(one, rule) for one in judged)}
     undecided = {rule: why for one in judged for rule, why in one.open.items()}
     reasons |= undecided
-    reason, causes = why_unproven(reasons, reasons)
+    reason, causes = explain_unproven(reasons, reasons)
     reason, causes = reason or NEVER_MET, causes or (CauseKey("", UNMET.code),)
-    open_ = tuple([_open(one, reason, causes) if one.status == "error" else one for one in case.replicas])
+    open_ = tuple([_mark_undecided(one, reason, causes) if one.status == "error" else one for one in case.replicas])
     case = replace(case, status="error", unproven_only=True, undecided=tuple(undecided), replicas=open_)
     return replace(case, reason=reason, causes=causes)
 
 
-def _open(one: Replica, reason: str, causes: tuple[CauseKey, ...]) -> Replica:
+def _mark_undecided(one: Replica, reason: str, causes: tuple[CauseKey, ...]) -> Replica:
     return replace(one, composite=None, reason=one.reason or reason, causes=one.causes or causes)
 
 
-def _passed(one: _Judged, rule: str) -> bool:
+def _has_passed(one: _JudgedReplica, rule: str) -> bool:
     return rule in one.verdicts and one.verdicts[rule].outcome == "pass"
 
 
-def _slim(verdict: Verdict) -> Verdict:
+def _trim_verdict(verdict: Verdict) -> Verdict:
     """The parts of a verdict that count: the rest may be long."""
     return Verdict("", verdict.invariant, verdict.outcome, verdict.score, "")
 
@@ -192,27 +194,27 @@ class CaseResult(NamedTuple):
     causes: tuple[CauseKey, ...] = ()
 
 
-def first_reason(replicas: Iterable[Replica], status: str) -> tuple[str, tuple[CauseKey, ...]]:
+def find_first_reason(replicas: Iterable[Replica], status: str) -> tuple[str, tuple[CauseKey, ...]]:
     """Why the first replica with this status has it, as a sentence and as values."""
     return next(((one.reason, one.causes) for one in replicas if one.status == status), ("", ()))
 
 
-def mean(replicas: Sequence[Replica]) -> float | None:
+def compute_mean(replicas: Sequence[Replica]) -> float | None:
     """The mean of the composites; None if one is missing."""
     known = [one.composite for one in replicas if one.composite is not None]
     return sum(known) / len(known) if known and len(known) == len(replicas) else None
 
 
-def settled(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> CaseResult:
+def decide_case(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> CaseResult:
     """The status that no undecided or missing replica could change, and why it is not a pass."""
     how, threshold = scoring.replica_aggregation, scoring.pass_threshold
     count = {status: sum(one.status == status for one in replicas) for status in ("pass", "fail", "error")}
     if how.kind == "mean":
-        return _mean(replicas, expected, 1.0 if threshold is None else threshold)
-    outcome = settle(count["pass"], count["fail"], count["error"], expected, needed(how, expected))
+        return _decide_by_mean(replicas, expected, 1.0 if threshold is None else threshold)
+    outcome = decide_prompt(count["pass"], count["fail"], count["error"], expected, count_needed(how, expected))
     if outcome == "pass":
         return CaseResult("pass")
-    first, causes = first_reason(replicas, outcome)
+    first, causes = find_first_reason(replicas, outcome)
     if outcome == "fail":
         reason = f"{count['pass']} of {expected} replicas passed: {first}" if expected > 1 else first
         return CaseResult("fail", reason, causes)
@@ -221,7 +223,7 @@ def settled(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> Cas
     return CaseResult("error", f"{expected - len(replicas)} of {expected} replicas did not run", _NOT_RUN)
 
 
-def _mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseResult:
+def _decide_by_mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseResult:
     """The mean composite against the threshold; an unknown composite leaves it open if it could matter."""
     known = [one.composite for one in replicas if one.composite is not None]
     low, high = sum(known) / expected, (sum(known) + expected - len(known)) / expected
@@ -231,7 +233,7 @@ def _mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseR
         first, causes = next(((one.reason, one.causes) for one in replicas if one.reason), ("", ()))
         value = high if len(known) < expected else low
         return CaseResult("fail", f"the mean composite is {value:.3f}, below {threshold:g}: {first}", causes)
-    reason, causes = first_reason(replicas, "error")
+    reason, causes = find_first_reason(replicas, "error")
     return CaseResult("error", reason or "not every replica ran", causes or _NOT_RUN)
 
 

@@ -24,17 +24,17 @@ from holdfast.score.unmet import (
     NO_REASON,
     NOT_CALLED,
     Why,
-    called_instead,
-    never_met,
-    plane_of,
-    was_called,
+    describe_other_calls,
+    explain_unmet,
+    get_plane,
+    has_target_call,
 )
 
 _SLACK = 1e-9
 """0.8 of 5 is 4, also in floating point."""
 
 
-def needed(how: Aggregation, n: int) -> int:
+def count_needed(how: Aggregation, n: int) -> int:
     """How many of n replicas must pass."""
     value = how.value or 0.0
     match how.kind:
@@ -53,7 +53,7 @@ def needed(how: Aggregation, n: int) -> int:
             raise ValueError("mean combines composites, not verdicts")
 
 
-def settle(passes: int, fails: int, errors: int, n: int, need: int) -> Outcome:
+def decide_prompt(passes: int, fails: int, errors: int, n: int, need: int) -> Outcome:
     """The outcome of one prompt with n expected verdicts, of which `need` must pass."""
     if passes >= need:
         return "pass"
@@ -118,7 +118,7 @@ class CellCount:
         self.simulated = False
         self.concurrent = False
 
-    def count(self, place: int, replica: int, verdict: Verdict) -> None:
+    def add_verdict(self, place: int, replica: int, verdict: Verdict) -> None:
         """Add a verdict; for each cause the first reason in plan order is stored."""
         outcome = verdict.outcome
         self.counts[4 * place + _CODES[outcome]] += 1
@@ -134,35 +134,35 @@ class CellCount:
                 (replica, why, trials + 1) if replica < first else (first, known, trials + 1)
             )
 
-    def open_at(self, place: int) -> bool:
+    def needs_replica(self, place: int) -> bool:
         """Whether another replica of the prompt is expected."""
         return sum(self.counts[4 * place : 4 * place + 4]) < self.asked[place]
 
-    def first_decided(self) -> bool:
+    def is_newly_decided(self) -> bool:
         """Whether all expected verdicts are here."""
         return not self.left
 
-    def weather(self, observation: Observation, scenario: Scenario, needs: frozenset[int]) -> None:
+    def note_faults(self, observation: Observation, scenario: Scenario, needs: frozenset[int]) -> None:
         """Note whether a needed injection was met in this trial, and if not, how close it came."""
         for fault in observation.ledger:
             if fault.index in needs:
                 if fault.effect == "met":
                     self.met = True
                     return
-                self._fired(fault)
+                self._note_fired(fault)
         if observation.error and (broken := observation.broken_fault):
             self.near, self.beside = BROKEN, broken if self.near < BROKEN else max(self.beside, broken)
         if self.near > CALLED:
             return
         placed = [scenario.injections[i] for i in sorted(needs)]
-        if was_called(placed, observation.calls):  # an order that does not depend on which trial came first
+        if has_target_call(placed, observation.calls):  # an order that does not depend on which trial came first
             had = next((had for i, had in sorted(observation.unmatched.items()) if i in needs), "")
             self.near, self.beside = CALLED, had if self.near < CALLED else max(self.beside, had)
         elif self.near == NOT_CALLED:
-            self.beside = max(self.beside, called_instead(placed, observation.calls))
-            self.requests = self.requests or any(plane_of(name) == "http" for name in observation.calls)
+            self.beside = max(self.beside, describe_other_calls(placed, observation.calls))
+            self.requests = self.requests or any(get_plane(name) == "http" for name in observation.calls)
 
-    def _fired(self, fault: FaultMet) -> None:
+    def _note_fired(self, fault: FaultMet) -> None:
         """Note a fault that fired and was not met; the stored reason does not depend on the order of trials."""
         near = ERASED if fault.effect == "erased" else NO_EFFECT
         if self.near == BROKEN:
@@ -180,16 +180,16 @@ class CellCount:
         if len(counts) == 4 and counts[PASS] == 1 == self.asked[0] and (met or not needs):
             # One prompt, one replica, passed: most cells of a large matrix.
             return Decision("pass", NO_REASON, 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
-        failed, undecided, broken, flaky, pairs = self._prompts(how)
+        failed, undecided, broken, flaky, pairs = self._decide_prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
         decisive = failed if outcome == "fail" else undecided
-        why = self._why(outcome, decisive)
-        causes = self._several(outcome, decisive) if len(self.causes) > 1 else ()
+        why = self._find_reason(outcome, decisive)
+        causes = self._collect_causes(outcome, decisive) if len(self.causes) > 1 else ()
         if outcome == "pass" and needs and not met and self.near == BROKEN:
             # A harness error says nothing about the agent and is not random.
             outcome, why, causes = "error", Why(self.beside, "fault-broke", (fingerprint(self.beside),)), ()
         elif outcome == "pass" and needs and not met:
-            why = never_met(scenario, needs, self.near, self.beside, requests=self.requests)
+            why = explain_unmet(scenario, needs, self.near, self.beside, requests=self.requests)
             outcome, causes = "unproven", ()
         tries = tuple(sorted(pairs.items()))
         return Decision(
@@ -209,7 +209,7 @@ class CellCount:
             causes=causes,
         )
 
-    def _prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
+    def _decide_prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
         """Settle each prompt: bits of failed and undecided ones, whether one is an error, whether one is flaky."""
         failed = undecided = 0
         broken = flaky = False
@@ -218,7 +218,7 @@ class CellCount:
             if not n:
                 continue
             passes, fails, errors, _ = self.counts[4 * place : 4 * place + 4]
-            outcome = settle(passes, fails, errors, n, needed(how, n))
+            outcome = decide_prompt(passes, fails, errors, n, count_needed(how, n))
             failed |= (outcome == "fail") << place
             undecided |= (outcome in ("error", "unproven")) << place
             broken |= outcome == "error"
@@ -227,20 +227,20 @@ class CellCount:
                 pairs[passes, passes + fails] += 1
         return failed, undecided, broken, flaky, pairs
 
-    def _why(self, outcome: Outcome, prompts: int) -> Why:
+    def _find_reason(self, outcome: Outcome, prompts: int) -> Why:
         """The reason of the first deciding prompt, given as bits."""
         if outcome == "pass":
             return NO_REASON
-        if (first := self._first(outcome, prompts)) is not None:
+        if (first := self._find_first_reason(outcome, prompts)) is not None:
             return first
         total = sum(self.asked)
         return Why(f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run", "not-run")
 
-    def _first(self, outcome: Outcome, prompts: int) -> Why | None:
-        ordered = self._in_order(outcome, prompts)
+    def _find_first_reason(self, outcome: Outcome, prompts: int) -> Why | None:
+        ordered = self._sort_causes(outcome, prompts)
         return ordered[0][1] if ordered else None
 
-    def _in_order(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, Why, int]]:
+    def _sort_causes(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, Why, int]]:
         """The causes of an outcome in the deciding prompts, in plan order, each with its trials."""
         causes = [
             (place, replica, values, why, trials)
@@ -249,10 +249,10 @@ class CellCount:
         ]
         return [(values, why, trials) for _, _, values, why, trials in sorted(causes, key=lambda one: one[:2])]
 
-    def _several(self, outcome: Outcome, prompts: int) -> tuple[CellCause, ...]:
+    def _collect_causes(self, outcome: Outcome, prompts: int) -> tuple[CellCause, ...]:
         """All causes, if there are several; most failing cells have one, and store none here."""
         causes: dict[CauseValues, CellCause] = {}
-        for values, why, trials in self._in_order(outcome, prompts):
+        for values, why, trials in self._sort_causes(outcome, prompts):
             known = causes.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)
             causes[values] = replace(known, trials=known.trials + trials)
         return tuple(islice(causes.values(), CAUSES_KEPT)) if len(causes) > 1 else ()

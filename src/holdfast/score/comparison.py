@@ -38,7 +38,7 @@ class PairCounts(NamedTuple):
     """Only the agent can differ between the runs, so each change is the agent's."""
 
 
-def mcnemar(changes: Sequence[int]) -> float:
+def compute_mcnemar(changes: Sequence[int]) -> float:
     """The exact two-sided p of each prompt's lost minus gained pairs: how often fair coins would be as uneven.
 
     A prompt is one coin, however many scenarios ask it, because an agent's reaction to a prompt is similar in all of
@@ -57,7 +57,7 @@ def mcnemar(changes: Sequence[int]) -> float:
     return float(sum(count for total, count in ways.items() if abs(total) >= observed) / 2 ** coins.total())
 
 
-def holm(ps: Sequence[float]) -> list[float]:
+def adjust_by_holm(ps: Sequence[float]) -> list[float]:
     """Adjust each p so that at most one run in twenty has a false result below 5 %."""
     adjusted = [1.0] * len(ps)
     least = 0.0
@@ -70,16 +70,17 @@ def holm(ps: Sequence[float]) -> list[float]:
 def compare_rules(counts: Sequence[PairCounts]) -> tuple[RuleComparison, ...]:
     """Compare every rule that has pairs, in the given order."""
     known = [one for one in counts if one.prompts]
-    raw = {place: mcnemar(_changes(one)) for place, one in enumerate(known) if not one.exact}
-    adjusted = dict(zip(raw, holm(list(raw.values())), strict=True))
+    raw = {place: compute_mcnemar(_get_changes(one)) for place, one in enumerate(known) if not one.exact}
+    adjusted = dict(zip(raw, adjust_by_holm(list(raw.values())), strict=True))
     return tuple(
-        _compared(one, raw.get(place), adjusted.get(place), ALPHA / max(1, len(raw))) for place, one in enumerate(known)
+        _compare_rule(one, raw.get(place), adjusted.get(place), ALPHA / max(1, len(raw)))
+        for place, one in enumerate(known)
     )
 
 
-def _compared(one: PairCounts, p: float | None, p_holm: float | None, alpha: float) -> RuleComparison:
+def _compare_rule(one: PairCounts, p: float | None, p_holm: float | None, alpha: float) -> RuleComparison:
     both, lost, gained, neither = map(sum, zip(*one.prompts, strict=True))
-    change = _change(one, p_holm, lost, gained)
+    change = _classify_change(one, p_holm, lost, gained)
     return RuleComparison(
         one.rule,
         change,
@@ -91,12 +92,12 @@ def _compared(one: PairCounts, p: float | None, p_holm: float | None, alpha: flo
         p,
         p_holm,
         one.part,
-        more_prompts(one, alpha) if change == "cannot tell" else None,
+        estimate_prompts(one, alpha) if change == "cannot tell" else None,
         one.obeyed,
     )
 
 
-def _change(one: PairCounts, p: float | None, lost: int, gained: int) -> Change:
+def _classify_change(one: PairCounts, p: float | None, lost: int, gained: int) -> Change:
     if one.obeyed:  # an attack that succeeds has found a way: that does not depend on chance
         return "worse"
     if p is None:  # exact: a lost prompt is lost, whatever others have gained
@@ -106,16 +107,16 @@ def _change(one: PairCounts, p: float | None, lost: int, gained: int) -> Change:
     return "cannot tell" if lost or gained else "same"
 
 
-def _changes(one: PairCounts) -> list[int]:
+def _get_changes(one: PairCounts) -> list[int]:
     return [prompt.lost - prompt.gained for prompt in one.prompts]
 
 
-def more_prompts(one: PairCounts, alpha: float) -> int | None:
+def estimate_prompts(one: PairCounts, alpha: float) -> int | None:
     """About how many more prompts would detect the observed difference; None if nothing points either way.
 
     The leading side's share is shrunk a little towards a half: one prompt alone is not certain.
     """
-    changes = _changes(one)
+    changes = _get_changes(one)
     lost, gained = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
     if lost == gained:
         return None
@@ -123,10 +124,10 @@ def more_prompts(one: PairCounts, alpha: float) -> int | None:
     z, power = NormalDist().inv_cdf(1 - alpha / 2), NormalDist().inv_cdf(POWER)
     wanted = ((z + 2 * power * sqrt(share * (1 - share))) / (2 * share - 1)) ** 2
     prompts = ceil(len(changes) * wanted / (lost + gained)) - len(changes)
-    return min(_MOST, _about(max(1, prompts)))
+    return min(_MOST, _round_up(max(1, prompts)))
 
 
-def _about(n: int) -> int:
+def _round_up(n: int) -> int:
     """Rounded up to two digits: more precision would be false."""
     step = int(10 ** max(0, len(str(n)) - 2))
     return ceil(n / step) * step

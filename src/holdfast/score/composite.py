@@ -18,7 +18,7 @@ SLACK = 1e-9
 """0.1 + 0.2 is 0.3, also in floating point."""
 
 
-class Open(NamedTuple):
+class OpenRule(NamedTuple):
     """Why a rule that passed proves nothing."""
 
     reason: str
@@ -26,17 +26,17 @@ class Open(NamedTuple):
     key: tuple[str, ...] = ()
 
 
-UNMET = Open("passed, but the fault was never met: nothing is proven", "fault-unmet")
+UNMET = OpenRule("passed, but the fault was never met: nothing is proven", "fault-unmet")
 _Causes = list[tuple[str, CauseKey]]
 """Each reason as a sentence and as values."""
 
 
-def weight(rule: Invariant) -> float:
+def get_weight(rule: Invariant) -> float:
     """A rule's weight in the composite: its own, otherwise its severity's."""
     return SEVERITY_WEIGHTS[rule.severity] if rule.weight is None else rule.weight
 
 
-def composite(
+def score_trial(
     trial: Trial,
     rules: Sequence[Invariant],
     verdicts: Mapping[str, Verdict],
@@ -44,38 +44,40 @@ def composite(
     scoring: Scoring,
 ) -> Replica:
     """The trial's composite and status, and why it is not a pass."""
-    unknown = _unknown(rules, verdicts, forbidden)
+    unknown = _find_unjudged(rules, verdicts, forbidden)
     if unknown:
-        return Replica(trial.id, "error", None, trial.replica, *joined(unknown))
-    broken = forbidden_done(forbidden)
-    closed = [why for rule in rules if (why := _closed(rule, verdicts[rule.id], scoring))]
-    value = 0.0 if broken or closed else _mean(rules, verdicts)
-    reason, causes = joined(broken + closed) if broken or closed else _short(value, rules, verdicts, scoring)
+        return Replica(trial.id, "error", None, trial.replica, *join_causes(unknown))
+    broken = find_forbidden_actions(forbidden)
+    closed = [why for rule in rules if (why := _find_closed_gate(rule, verdicts[rule.id], scoring))]
+    value = 0.0 if broken or closed else _compute_mean(rules, verdicts)
+    reason, causes = (
+        join_causes(broken + closed) if broken or closed else _explain_shortfall(value, rules, verdicts, scoring)
+    )
     return Replica(trial.id, "fail" if reason else "pass", value, trial.replica, reason, causes)
 
 
-def joined(causes: _Causes) -> tuple[str, tuple[CauseKey, ...]]:
+def join_causes(causes: _Causes) -> tuple[str, tuple[CauseKey, ...]]:
     """Several reasons as one."""
     return "; ".join(why for why, _ in causes), tuple(cause for _, cause in causes)
 
 
-def forbidden_done(forbidden: Iterable[ForbiddenResult]) -> _Causes:
+def find_forbidden_actions(forbidden: Iterable[ForbiddenResult]) -> _Causes:
     """What the agent did that the spec forbids."""
     done = [one for one in forbidden if one.violated and not one.error]
     return [(f"forbidden: {one.rule} ({'; '.join(one.details)})", CauseKey(one.rule, "case-forbidden")) for one in done]
 
 
-def forbidden_unknown(forbidden: Iterable[ForbiddenResult]) -> _Causes:
+def find_unknown_actions(forbidden: Iterable[ForbiddenResult]) -> _Causes:
     """Forbidden actions of which it is unknown whether the agent did them."""
     unknown = [one for one in forbidden if one.error]
     return [(f"forbidden {one.rule}: {one.error}", CauseKey(one.rule, "case-forbidden-unknown")) for one in unknown]
 
 
-def proven(
+def discount_unproven(
     judged: Replica,
     rules: Sequence[Invariant],
     verdicts: Mapping[str, Verdict],
-    unproven: Mapping[str, Open],
+    unproven: Mapping[str, OpenRule],
     scoring: Scoring,
 ) -> Replica:
     """The trial's result if rules that passed without proof score nothing; `unproven` says why, by rule.
@@ -88,18 +90,18 @@ def proven(
     if not idle:
         return judged
     counted = {**verdicts, **{rule: replace(verdicts[rule], outcome="unproven", score=0.0) for rule in idle}}
-    closed = any(_closed(rule, counted[rule.id], scoring) for rule in rules)
-    value = 0.0 if closed or not judged.composite else _mean(rules, counted)
-    short, causes = _short(value, rules, counted, scoring)
+    closed = any(_find_closed_gate(rule, counted[rule.id], scoring) for rule in rules)
+    value = 0.0 if closed or not judged.composite else _compute_mean(rules, counted)
+    short, causes = _explain_shortfall(value, rules, counted, scoring)
     if judged.status == "pass" and (closed or short):
-        reason, causes = why_unproven(idle, unproven)
+        reason, causes = explain_unproven(idle, unproven)
         return replace(judged, status="error", composite=value, reason=reason, causes=causes)
     if not judged.composite:
         return replace(judged, composite=value)
     return replace(judged, composite=value, reason=short, causes=causes)
 
 
-def why_unproven(rules: Iterable[str], reasons: Mapping[str, Open]) -> tuple[str, tuple[CauseKey, ...]]:
+def explain_unproven(rules: Iterable[str], reasons: Mapping[str, OpenRule]) -> tuple[str, tuple[CauseKey, ...]]:
     """The rules grouped by reason, as a sentence and as values."""
     by_reason: dict[str, list[str]] = {}
     for rule in rules:
@@ -108,17 +110,17 @@ def why_unproven(rules: Iterable[str], reasons: Mapping[str, Open]) -> tuple[str
     return words, tuple(CauseKey(rule, reasons[rule].code, reasons[rule].key) for rule in rules)
 
 
-def _unknown(
+def _find_unjudged(
     rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], forbidden: Sequence[ForbiddenResult]
 ) -> _Causes:
     """Why there is no composite; empty if there is one."""
     errors = [(f"{v.invariant}: {v.reason}", v.cause) for v in verdicts.values() if v.outcome == "error"]
     missing = [rule.id for rule in rules if rule.id not in verdicts]
     errors += [(f"{rule} was not judged", CauseKey(rule, "not-run")) for rule in missing]
-    return errors + forbidden_unknown(forbidden)
+    return errors + find_unknown_actions(forbidden)
 
 
-def _closed(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tuple[str, CauseKey] | None:
+def _find_closed_gate(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tuple[str, CauseKey] | None:
     """Why a gate forces the composite to 0; None if it does not."""
     if not rule.gate:
         return None
@@ -126,7 +128,7 @@ def _closed(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tuple[str, C
         if verdict.outcome == "pass":
             return None
         return f"gate {rule.id} did not pass: {verdict.reason}", verdict.cause
-    scored = _scored(verdict)
+    scored = _get_score(verdict)
     if verdict.outcome == "fail" and scored >= 1.0 - SLACK:  # a script may contradict itself
         return f"gate {rule.id} failed, though it scored {scored:g}: {verdict.reason}", verdict.cause
     if scored >= 1.0 - SLACK:
@@ -135,19 +137,19 @@ def _closed(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tuple[str, C
     return f"gate {rule.id} needs 1.0; scored {scored:g}: {verdict.reason}", cause
 
 
-def _scored(verdict: Verdict) -> float:
+def _get_score(verdict: Verdict) -> float:
     """The score of a verdict; an unproven rule scores nothing."""
     return 0.0 if verdict.outcome == "unproven" else verdict.score
 
 
-def _mean(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict]) -> float:
-    total = sum(weight(rule) for rule in rules)
+def _compute_mean(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict]) -> float:
+    total = sum(get_weight(rule) for rule in rules)
     if not total:  # `when` may leave only rules without weight
-        return min(_scored(verdicts[rule.id]) for rule in rules)
-    return sum(weight(rule) * _scored(verdicts[rule.id]) for rule in rules) / total
+        return min(_get_score(verdicts[rule.id]) for rule in rules)
+    return sum(get_weight(rule) * _get_score(verdicts[rule.id]) for rule in rules) / total
 
 
-def _short(
+def _explain_shortfall(
     value: float, rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], scoring: Scoring
 ) -> tuple[str, tuple[CauseKey, ...]]:
     """Why a composite is not a pass; empty if it is one."""

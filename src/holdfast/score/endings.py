@@ -45,7 +45,7 @@ class BadEndings:
         if not observation.error and all(verdict.outcome not in ("fail", "error") for verdict in verdicts):
             self.unminded[ending] += 1
 
-    def notes(self, trials: int) -> Iterator[str]:
+    def describe_endings(self, trials: int) -> Iterator[str]:
         """For each ending: `3 of 12 trials ended in a timeout and failed no rule: they were judged on what there was`.
 
         Contracts try each rule separately: if a rule on endings failed for the same ending, the reader already knows.

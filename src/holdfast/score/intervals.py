@@ -20,7 +20,7 @@ Z = 1.959963984540054
 """The normal quantile of 97.5 %, which leaves 2.5 % on either side."""
 
 
-def wilson(c: float, n: float) -> Interval:
+def compute_wilson(c: float, n: float) -> Interval:
     """Wilson's interval for c successes in n tries, 0 to 1; its width is never zero."""
     if n <= 0:
         return Interval(0.0, 1.0)
@@ -31,13 +31,13 @@ def wilson(c: float, n: float) -> Interval:
     return Interval(0.0 if c <= 0 else max(0.0, centre - half), 1.0 if c >= n else min(1.0, centre + half))
 
 
-def kish(weights: Sequence[tuple[float, int]]) -> float:
+def compute_effective_n(weights: Sequence[tuple[float, int]]) -> float:
     """Kish's effective n: how many equal weights carry as much information as these."""
     squares = fsum(n * w * w for w, n in weights)
     return fsum(n * w for w, n in weights) ** 2 / squares if squares else 0.0
 
 
-def pass_hat_k(c: int, n: int, k: int) -> float:
+def compute_pass_hat(c: int, n: int, k: int) -> float:
     """The probability that k tries all pass if c of n did: C(c, k) / C(n, k)."""
     if not 1 <= k <= n:
         raise ValueError(f"k must be 1 to {n}, not {k}")
@@ -58,7 +58,7 @@ class PromptSum(NamedTuple):
     """The sum of the squared weights of the tries; 0: they count as one try."""
 
 
-def score_interval(groups: Sequence[PromptSum]) -> Interval | None:
+def compute_score_interval(groups: Sequence[PromptSum]) -> Interval | None:
     """The interval of a score, 0 to 100, for the mean over all prompts like these; None if nothing was tried.
 
     The spread is that of a bootstrap over prompts, computed instead of drawn: it says how many independent tries the
@@ -70,19 +70,19 @@ def score_interval(groups: Sequence[PromptSum]) -> Interval | None:
         return None
     total = fsum(one.weight_total for one in known)
     rate = min(1.0, fsum(one.weight_passed for one in known) / total)
-    n = _worth(known, total, rate)
+    n = _count_independent_tries(known, total, rate)
 
-    low, high = exact_limits(round(min(rate * n, n), 6), round(n, 6))
-    return rounded(100.0 * low, 100.0 * high, len(known))
+    low, high = compute_exact_limits(round(min(rate * n, n), 6), round(n, 6))
+    return round_interval(100.0 * low, 100.0 * high, len(known))
 
 
-def rounded(low: float, high: float, prompts: int) -> Interval:
+def round_interval(low: float, high: float, prompts: int) -> Interval:
     """The interval of a score as it is shown: two decimals, and never of zero width."""
     low, high = max(0.0, floor(low * 100) / 100), min(100.0, ceil(high * 100) / 100)
     return Interval(low, high, "bootstrap" if prompts >= PROMPTS_FOR_BOOTSTRAP else "kish", prompts)
 
 
-def _worth(groups: Sequence[PromptSum], total: float, rate: float) -> float:
+def _count_independent_tries(groups: Sequence[PromptSum], total: float, rate: float) -> float:
     """How many independent tries these are worth, by how similar the tries of one prompt are."""
     # Two bounds: if the tries of a prompt were independent, all of them would count (`tries`); if they always agreed,
     # each prompt would count once (`prompts`). The spread between prompts says where between the two the truth lies:
@@ -96,11 +96,11 @@ def _worth(groups: Sequence[PromptSum], total: float, rate: float) -> float:
     off = fsum((one.weight_passed - rate * one.weight_total) ** 2 for one in groups) / total**2
     off *= len(groups) / max(1, len(groups) - 1)
     similarity = (off * tries / spread - 1) / (most - 1) if spread > 1e-12 else 0.0
-    telling = sum(_telling(one, rate) for one in groups)
-    return tries / (1 + _shrunk(similarity, telling) * (most - 1))
+    telling = sum(_is_informative(one, rate) for one in groups)
+    return tries / (1 + _shrink_similarity(similarity, telling) * (most - 1))
 
 
-def _shrunk(alike: float, telling: int) -> float:
+def _shrink_similarity(alike: float, telling: int) -> float:
     """The similarity of a prompt's tries, 0 to 1, shrunk towards 1 if few prompts are informative.
 
     If nothing failed, nobody knows whether failures would come alone.
@@ -108,25 +108,25 @@ def _shrunk(alike: float, telling: int) -> float:
     return (telling * min(1.0, max(0.0, alike)) + 1) / (telling + 1)
 
 
-def _telling(one: PromptSum, rate: float) -> bool:
+def _is_informative(one: PromptSum, rate: float) -> bool:
     """Whether most tries of the prompt have the rarer outcome: single ones do not show prompts that fail as a whole."""
     half = one.weight_total / 2
     return one.weight_passed <= half if rate >= 0.5 else one.weight_passed >= half
 
 
-def few_cells(rate: float, n: float, failed: int, passed: int) -> tuple[float, float]:
+def compute_few_cells_interval(rate: float, n: float, failed: int, passed: int) -> tuple[float, float]:
     """The interval of the average rate of new runs, 0 to 1, from cells worth n independent ones.
 
     Wilson's limits are too narrow for few cells near the ends. So they are never inside the exact ones that miss a
     tenth on either side; a twentieth, on the side of the rarer outcome, if that occurred at most once. By simulation
     this contains the true value in 90 % of runs or more.
     """
-    limits = wilson(rate * n, n)
+    limits = compute_wilson(rate * n, n)
     if not failed or not passed:
         never = _RARE_TAIL ** (1 / n)
         return (min(limits.low, never), 1.0) if passed else (0.0, max(limits.high, 1 - never))
 
-    low, high = exact_limits(round(rate * n, 6), round(n, 6), _TAIL)
+    low, high = compute_exact_limits(round(rate * n, 6), round(n, 6), _TAIL)
     once = (1 - _RARE_TAIL) ** (1 / n)
     if failed == 1:
         high = max(high, once)
@@ -135,7 +135,7 @@ def few_cells(rate: float, n: float, failed: int, passed: int) -> tuple[float, f
     return min(low, limits.low), max(high, limits.high)
 
 
-def next_run(rate: float, n: float) -> tuple[float, float]:
+def compute_next_run_interval(rate: float, n: float) -> tuple[float, float]:
     """The interval of a new run's rate, 0 to 1, if both runs have this many independent tries.
 
     The limits are the rates that a test of two proportions at 5 % would not distinguish from this one.
@@ -157,48 +157,48 @@ _TINY = 1e-300
 
 
 @lru_cache(maxsize=4096)
-def exact_limits(c: float, n: float, tail: float = TAIL) -> tuple[float, float]:
+def compute_exact_limits(c: float, n: float, tail: float = TAIL) -> tuple[float, float]:
     """Clopper and Pearson's limits for c successes in n tries, 0 to 1: they miss at most `tail` on either side."""
-    low = 0.0 if c <= 0 else _beta_quantile(tail, c, n - c + 1)
-    high = 1.0 if c >= n else _beta_quantile(1 - tail, c + 1, n - c)
+    low = 0.0 if c <= 0 else _compute_beta_quantile(tail, c, n - c + 1)
+    high = 1.0 if c >= n else _compute_beta_quantile(1 - tail, c + 1, n - c)
     return low, high
 
 
-def _beta_quantile(share: float, a: float, b: float) -> float:
+def _compute_beta_quantile(share: float, a: float, b: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if regularised_beta(middle, a, b) < share else (low, middle)
+        low, high = (middle, high) if compute_beta(middle, a, b) < share else (low, middle)
     return (low + high) / 2
 
 
-def regularised_beta(x: float, a: float, b: float) -> float:
+def compute_beta(x: float, a: float, b: float) -> float:
     """The share of a beta distribution below x."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(1 - x))
     # I_x(a, b) = 1 - I_(1-x)(b, a): compute the side on which few terms of the fraction are enough.
     if x < (a + 1) / (a + b + 2):  # the fraction converges fast here; otherwise the other tail's does
-        return front * _fraction(x, a, b) / a
-    return 1 - front * _fraction(1 - x, b, a) / b
+        return front * _compute_fraction(x, a, b) / a
+    return 1 - front * _compute_fraction(1 - x, b, a) / b
 
 
-def _fraction(x: float, a: float, b: float) -> float:
+def _compute_fraction(x: float, a: float, b: float) -> float:
     """The continued fraction of the incomplete beta function, by Lentz's method."""
-    c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
+    c, d = 1.0, 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _STEPS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            d = 1 / _away(1 + term * d)
-            c = _away(1 + term / c)
+            d = 1 / _avoid_zero(1 + term * d)
+            c = _avoid_zero(1 + term / c)
             value *= c * d
         if abs(c * d - 1) < _ENOUGH:
             break
     return value
 
 
-def _away(x: float) -> float:
+def _avoid_zero(x: float) -> float:
     """Avoid zero, so that it can be divided by."""
     return x if abs(x) > _TINY else _TINY

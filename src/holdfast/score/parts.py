@@ -16,22 +16,24 @@ from holdfast.score.ruling import (
     VIOLATED,
     Reason,
     ScoreOptions,
-    left_out,
+    report_left_out,
 )
 
 
-def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence[Case], options: ScoreOptions) -> Score:
+def combine_with_cases(
+    contract: Score, matrix: Sequence[Reason] | None, cases: Sequence[Case], options: ScoreOptions
+) -> Score:
     """The contract's numbers with the verdict of the complete run, which the cases decide.
 
     `matrix` is what the contract decides; None: there is no matrix, and so there are no such numbers.
     """
     unproven = contract.counts.get("unproven", 0)
-    reasons = list(_reasons(cases, options, unproven if matrix is None else 0))
+    reasons = list(_iter_reasons(cases, options, unproven if matrix is None else 0))
     reasons += () if options.interrupted else matrix or ()
-    reasons += left_out(options)
+    reasons += report_left_out(options)
     reasons.sort(key=lambda one: PRECEDENCE.index(one.exit_code))
     code = reasons[0].exit_code if reasons else HELD
-    held = (_held(cases), *(_other_results(contract) if matrix is not None else ()))
+    held = (_format_held(cases), *(_iter_other_results(contract) if matrix is not None else ()))
     texts, codes = tuple(one.text for one in reasons) or held, tuple(one.code for one in reasons)
     if matrix is not None:
         return replace(contract, passed=code == HELD, exit_code=code, reasons=texts, reason_codes=codes)
@@ -50,11 +52,11 @@ def with_cases(contract: Score, matrix: Sequence[Reason] | None, cases: Sequence
     )
 
 
-def beside_cells(contract: Score, cases: Sequence[Case], options: ScoreOptions) -> Score:
+def combine_with_forbidden(contract: Score, cases: Sequence[Case], options: ScoreOptions) -> Score:
     """The verdict on cells if rules of the cases were left out; `cases` are those with a possible forbidden action."""
     if not cases or options.interrupted:
         return contract
-    reasons = list(_reasons(cases, options, 0))
+    reasons = list(_iter_reasons(cases, options, 0))
     if contract.exit_code != HELD:
         coded = zip(contract.reasons, contract.reason_codes, strict=True)
         reasons += [Reason(contract.exit_code, text, code) for text, code in coded]
@@ -70,29 +72,29 @@ def beside_cells(contract: Score, cases: Sequence[Case], options: ScoreOptions) 
     )
 
 
-def passed(cases: Sequence[Case]) -> bool:
+def has_passed(cases: Sequence[Case]) -> bool:
     """Whether the scenario part passed: at least one case, and each passed and met its faults."""
     return bool(cases) and all(case.status == "pass" for case in cases)
 
 
-def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Iterator[Reason]:
+def _iter_reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Iterator[Reason]:
     """`unproven` is the number of unproven rules that no matrix counts."""
     if options.interrupted:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
     failed = sum(case.status == "fail" for case in cases)
-    broken = sum(_broken(case, options) for case in cases)
+    broken = sum(_is_broken(case, options) for case in cases)
     if failed:
-        yield Reason(VIOLATED, f"{failed} of {_cases(len(cases))} failed", "cases-failed")
+        yield Reason(VIOLATED, f"{failed} of {_count_cases(len(cases))} failed", "cases-failed")
     if options.interrupted:  # trials that did not run are not an error, and prove nothing either way
         return
     if broken > options.max_errors:
-        yield Reason(BROKEN, f"{_cases(broken)} could not be judged: harness error", "harness-errors")
-    yield from _undecided(cases, options)
+        yield Reason(BROKEN, f"{_count_cases(broken)} could not be judged: harness error", "harness-errors")
+    yield from _iter_undecided_reasons(cases, options)
     if options.strict and unproven:
         yield Reason(UNPROVEN, f"{unproven} rules unproven, and none is allowed (strict)", "unproven-strict")
 
 
-def _broken(case: Case, options: ScoreOptions) -> bool:
+def _is_broken(case: Case, options: ScoreOptions) -> bool:
     """Whether a harness error broke the case; one that waits for trials that were left out is not broken."""
     if case.status != "error" or case.unproven_only:
         return False
@@ -103,21 +105,21 @@ def _broken(case: Case, options: ScoreOptions) -> bool:
     )
 
 
-def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]:
+def _iter_undecided_reasons(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]:
     unproven = [case for case in cases if case.unproven_only]
     vacuous = sum(bool(case.unmet) and not case.undecided for case in unproven)
     others = len(unproven) - vacuous
     if vacuous and not options.allow_vacuous:
-        text = f"{vacuous} of {_cases(len(cases))} undecided: no trial met a fault that its rules need"
+        text = f"{vacuous} of {_count_cases(len(cases))} undecided: no trial met a fault that its rules need"
         yield Reason(UNPROVEN, text, "cases-undecided")
     if others:
-        text = f"{others} of {_cases(len(cases))} undecided: rules are unproven for reasons outside the agent"
+        text = f"{others} of {_count_cases(len(cases))} undecided: rules are unproven for reasons outside the agent"
         yield Reason(UNPROVEN, text, "cases-undecided")
     if not vacuous and not others and all(case.status == "error" for case in cases):
         yield Reason(UNPROVEN, "no case was decided", "nothing-counted")
 
 
-def _other_results(contract: Score) -> Iterator[str]:
+def _iter_other_results(contract: Score) -> Iterator[str]:
     """Other results of the matrix, if it decides nothing."""
     failed = contract.counts.get("fail", 0)
     if failed and contract.min_score is None:
@@ -126,10 +128,10 @@ def _other_results(contract: Score) -> Iterator[str]:
         yield from contract.reasons
 
 
-def _held(cases: Sequence[Case]) -> str:
+def _format_held(cases: Sequence[Case]) -> str:
     unproven = sum(case.unproven_only for case in cases)
-    return f"no case failed, {unproven} of {_cases(len(cases))} unproven" if unproven else "every case passed"
+    return f"no case failed, {unproven} of {_count_cases(len(cases))} unproven" if unproven else "every case passed"
 
 
-def _cases(count: int) -> str:
+def _count_cases(count: int) -> str:
     return f"{count} case{'' if count == 1 else 's'}"

@@ -11,39 +11,39 @@ from holdfast.model.verdict import OUTCOMES
 from holdfast.score.cell import Tries
 from holdfast.score.intervals import (
     PROMPTS_FOR_BOOTSTRAP,
-    few_cells,
-    kish,
-    next_run,
-    pass_hat_k,
-    rounded,
+    compute_effective_n,
+    compute_few_cells_interval,
+    compute_next_run_interval,
+    compute_pass_hat,
+    round_interval,
 )
-from holdfast.score.ruling import Reason, ScoreOptions, rule
+from holdfast.score.ruling import Reason, ScoreOptions, decide_contract
 from holdfast.score.summary import Summary
 from holdfast.score.tally import Tally
 
 _DEFAULT = ScoreOptions()
 
 
-def resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
+def compute_resilience(tally: Tally, options: ScoreOptions = _DEFAULT) -> Score:
     """The contract's score, verdict and exit code, from everything added so far."""
-    return beside_cases(tally, options)[0]
+    return score_contract(tally, options)[0]
 
 
-def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reason, ...]]:
+def score_contract(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reason, ...]]:
     """The same, and the reasons that still decide when cases have the verdict."""
     summary, replicas = Summary(tally), tally.spec.replicas
-    vacuous = tally.vacuous(unasked=options.unasked > 0)
+    vacuous = tally.find_vacuous_scenarios(unasked=options.unasked > 0)
     least = options.min_score if options.min_score is not None else tally.spec.scoring.min_score
-    ruling = rule(summary, vacuous, least, options)
+    ruling = decide_contract(summary, vacuous, least, options)
     score = Score(
-        value=_rounded(summary.sums().score),
+        value=_round_score(summary.sum_weights().score),
         passed=ruling.exit_code == 0,
         exit_code=ruling.exit_code,
-        interval=_interval(tally, summary),
-        calm=_rounded((summary.outside if tally.spec.beside else summary.sums(chaos=False)).score),
-        chaos=_rounded(summary.sums(chaos=True).score),
+        interval=_compute_interval(tally, summary),
+        calm=_round_score((summary.outside if tally.spec.beside else summary.sum_weights(chaos=False)).score),
+        chaos=_round_score(summary.sum_weights(chaos=True).score),
         rules=len(summary.rules),
-        paired=summary.beside.difference() if summary.beside is not None else None,
+        paired=summary.beside.compute_difference() if summary.beside is not None else None,
         judged=summary.count("pass", "fail"),
         total=summary.count("pass", "fail", "error", "unproven"),
         counts={outcome: summary.count(outcome) for outcome in OUTCOMES},
@@ -54,39 +54,39 @@ def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reas
         tolerated=ruling.tolerated,
         vacuous=vacuous,
         flaky=summary.flaky,
-        pass_hat=_pass_hat(summary.tries, replicas) if summary.tries else {},
+        pass_hat=_compute_pass_hats(summary.tries, replicas) if summary.tries else {},
         reasons=ruling.reasons,
         reason_codes=ruling.reason_codes,
         min_score=least,
-        best=_rounded(summary.sums().best) if summary.count("error") else None,
-        attacks=tally.attacks.result(),
-        spent=tally.spending.result(),
+        best=_round_score(summary.sum_weights().best) if summary.count("error") else None,
+        attacks=tally.attacks.build_result(),
+        spent=tally.spending.build_result(),
     )
     return score, ruling.beside_cases
 
 
-def _rounded(score: float | None) -> float | None:
+def _round_score(score: float | None) -> float | None:
     return None if score is None else round(score, 2)
 
 
-def _interval(tally: Tally, summary: Summary) -> Interval | None:
+def _compute_interval(tally: Tally, summary: Summary) -> Interval | None:
     """By prompts if there are enough, otherwise Wilson's interval with Kish's effective n.
 
     Cells that share trials count as one: until one has failed, nobody knows whether a bad trial fails them all.
     """
-    score, plan = summary.sums().score, tally.plan
+    score, plan = summary.sum_weights().score, tally.plan
     if score is None:
         return None
-    n = kish(list(Counter(summary.group_weights).items()))
+    n = compute_effective_n(list(Counter(summary.group_weights).items()))
     prompts = len({task for rule in summary.rules for task in plan.tasks(rule)})
     if prompts >= PROMPTS_FOR_BOOTSTRAP and plan.whole:
-        low, high = next_run(score / 100.0, n)
-        return rounded(100.0 * low, 100.0 * high, prompts)
-    low, high = few_cells(score / 100.0, n, summary.failed_groups, summary.count("pass"))
+        low, high = compute_next_run_interval(score / 100.0, n)
+        return round_interval(100.0 * low, 100.0 * high, prompts)
+    low, high = compute_few_cells_interval(score / 100.0, n, summary.failed_groups, summary.count("pass"))
     return Interval(round(100.0 * low, 2), round(100.0 * high, 2), "kish", prompts)
 
 
-def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
+def _compute_pass_hats(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
     """pass^k for every k: the mean over a cell's prompts, then over the cells; left out if no cell has k tries."""
     tried = [pair for tries in alike for pair, _ in tries]
     if all(c == n for c, n in tried):
@@ -94,13 +94,13 @@ def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
     by_k = {}
     cells = sorted(alike.items())
     for k in range(1, replicas + 1):
-        means = [(m, count) for tries, count in cells if (m := _mean_hat(tries, k)) is not None]
+        means = [(m, count) for tries, count in cells if (m := _compute_mean_pass_hat(tries, k)) is not None]
         if means:
             by_k[str(k)] = fsum([m * count for m, count in means]) / sum([count for _, count in means])
     return by_k
 
 
-def _mean_hat(tries: Tries, k: int) -> float | None:
-    fit = [(pass_hat_k(c, n, k), prompts) for (c, n), prompts in tries if n >= k]
+def _compute_mean_pass_hat(tries: Tries, k: int) -> float | None:
+    fit = [(compute_pass_hat(c, n, k), prompts) for (c, n), prompts in tries if n >= k]
     total = sum([prompts for _, prompts in fit])
     return fsum([value * prompts for value, prompts in fit]) / total if total else None

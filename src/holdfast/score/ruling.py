@@ -58,35 +58,36 @@ class Ruling(NamedTuple):
     """The reasons that still decide when cases have the verdict: not those of ordinary cells."""
 
 
-def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
+def decide_contract(summary: Summary, vacuous: Sequence[str], least: float | None, options: ScoreOptions) -> Ruling:
     """The verdict on all cells. `least` is the minimum, if there is one."""
     critical = [cell for cell in summary.failed if cell.critical]
     others = [cell for cell in summary.failed if not cell.critical]
-    sums = summary.sums()
-    tolerated = others if least is not None and not _under(sums.score, least) else []
-    plain = [] if least is not None else list(_violated_others(len(others), len(critical)))
+    sums = summary.sum_weights()
+    tolerated = others if least is not None and not _is_below(sums.score, least) else []
+    plain = [] if least is not None else list(_report_other_failures(len(others), len(critical)))
     deciding = [
-        *_violated(len(critical)),
-        *_broken(summary.count("error") + summary.outside_errors, options),
-        *(below(sums.score, sums.best, least, "score") if sums.score is not None else ()),
-        *_unproven(summary, vacuous, options),
+        *_report_critical_failures(len(critical)),
+        *_report_errors(summary.count("error") + summary.outside_errors, options),
+        *(report_below_minimum(sums.score, sums.best, least, "score") if sums.score is not None else ()),
+        *_report_unproven(summary, vacuous, options),
     ]
     # In order of precedence: the first decides the exit code.
     reasons = sorted(
-        (*_interrupted(options), *deciding, *plain, *left_out(options)), key=lambda one: PRECEDENCE.index(one.exit_code)
+        (*_report_interruption(options), *deciding, *plain, *report_left_out(options)),
+        key=lambda one: PRECEDENCE.index(one.exit_code),
     )
-    words = tuple(one.text for one in reasons) or _held(len(tolerated), summary.count("error"), least, options)
+    words = tuple(one.text for one in reasons) or _explain_pass(len(tolerated), summary.count("error"), least, options)
     code = reasons[0].exit_code if reasons else HELD
     codes = tuple(one.code for one in reasons)
-    return Ruling(code, words, codes, _names(critical), _names(tolerated), tuple(deciding))
+    return Ruling(code, words, codes, _list_cell_names(critical), _list_cell_names(tolerated), tuple(deciding))
 
 
-def _interrupted(options: ScoreOptions) -> Iterator[Reason]:
+def _report_interruption(options: ScoreOptions) -> Iterator[Reason]:
     if options.interrupted:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
 
 
-def left_out(options: ScoreOptions) -> Iterator[Reason]:
+def report_left_out(options: ScoreOptions) -> Iterator[Reason]:
     """The reason that trials were left out: they may have failed."""
     if options.unrun:
         of = f"{options.planned} trial{'' if options.planned == 1 else 's'}"
@@ -94,37 +95,37 @@ def left_out(options: ScoreOptions) -> Iterator[Reason]:
         yield Reason(UNPROVEN, text, "trials-not-run")
 
 
-def below(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
+def report_below_minimum(value: float | None, best: float | None, least: float | None, name: str) -> Iterator[Reason]:
     """The reason that the score is below the minimum, even if every harness error had passed; compared as shown."""
     if least is not None and value is None:
         text = f"there is no {name} to hold against the minimum {least:g}: nothing that counts was decided"
         yield Reason(UNPROVEN, text, "no-score")
-    if least is None or value is None or not _under(value, least):
+    if least is None or value is None or not _is_below(value, least):
         return
     short = f"{name} {value:.2f} is below the minimum {least:g}"
-    if best is not None and not _under(best, least):
+    if best is not None and not _is_below(best, least):
         # Harness errors may be tolerated, but not if they decide the verdict.
         yield Reason(BROKEN, f"{short}, but harness errors may be the reason", "below-minimum")
     else:
         yield Reason(VIOLATED, short, "below-minimum")
 
 
-def _violated_others(others: int, critical: int) -> Iterator[Reason]:
+def _report_other_failures(others: int, critical: int) -> Iterator[Reason]:
     if others:
-        yield Reason(VIOLATED, f"{_cells(others, 'other' if critical else '')} failed", "cells-failed")
+        yield Reason(VIOLATED, f"{_count_cells(others, 'other' if critical else '')} failed", "cells-failed")
 
 
-def _violated(critical: int) -> Iterator[Reason]:
+def _report_critical_failures(critical: int) -> Iterator[Reason]:
     if critical:
-        yield Reason(VIOLATED, f"{_cells(critical, 'critical')} failed", "critical-cells-failed")
+        yield Reason(VIOLATED, f"{_count_cells(critical, 'critical')} failed", "critical-cells-failed")
 
 
-def _broken(errors: int, options: ScoreOptions) -> Iterator[Reason]:
+def _report_errors(errors: int, options: ScoreOptions) -> Iterator[Reason]:
     if errors > options.max_errors:
-        yield Reason(BROKEN, f"{_cells(errors, 'error')}: harness error", "harness-errors")
+        yield Reason(BROKEN, f"{_count_cells(errors, 'error')}: harness error", "harness-errors")
 
 
-def _unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[Reason]:
+def _report_unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[Reason]:
     if not summary.count("pass", "fail"):
         yield Reason(UNPROVEN, "no cell counted", "nothing-counted")
     else:
@@ -135,36 +136,36 @@ def _unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -
             yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
     unproven = summary.count("unproven")
     if options.strict and unproven:
-        yield Reason(UNPROVEN, f"{_cells(unproven, 'unproven')}, and none is allowed (strict)", "unproven-strict")
+        yield Reason(UNPROVEN, f"{_count_cells(unproven, 'unproven')}, and none is allowed (strict)", "unproven-strict")
 
 
-def _held(tolerated: int, errors: int, least: float | None, options: ScoreOptions) -> tuple[str, ...]:
+def _explain_pass(tolerated: int, errors: int, least: float | None, options: ScoreOptions) -> tuple[str, ...]:
     words = []
     if tolerated and least is not None:
-        words.append(f"{_cells(tolerated, 'failed')} within the minimum {least:g}")
+        words.append(f"{_count_cells(tolerated, 'failed')} within the minimum {least:g}")
     if errors:
-        words.append(f"{_cells(errors, 'error')} of at most {options.max_errors} allowed")
+        words.append(f"{_count_cells(errors, 'error')} of at most {options.max_errors} allowed")
     return tuple(words) or ("every cell that counted passed",)
 
 
-def _under(score: float | None, least: float) -> bool:
+def _is_below(score: float | None, least: float) -> bool:
     """Whether the score is below the minimum, also with the two decimals shown."""
     return score is not None and score < least and round(score, 2) < least
 
 
-def _cells(n: int, kind: str) -> str:
+def _count_cells(n: int, kind: str) -> str:
     return f"{n} {kind} cell{'' if n == 1 else 's'}".replace("  ", " ")
 
 
-def _names(cells: Iterable[Cell]) -> tuple[str, ...]:
-    return tuple(map(cell_name, cells))
+def _list_cell_names(cells: Iterable[Cell]) -> tuple[str, ...]:
+    return tuple(map(format_cell_name, cells))
 
 
-def cell_name(cell: Cell) -> str:
+def format_cell_name(cell: Cell) -> str:
     """`rule in scenario (region=eu)`: the name of a cell in the verdict."""
-    return f"{cell.invariant} in {cell.scenario}{_with(cell)}"
+    return f"{cell.invariant} in {cell.scenario}{_format_params(cell)}"
 
 
-def _with(cell: Cell) -> str:
+def _format_params(cell: Cell) -> str:
     """The params, if they distinguish two cells."""
     return f" ({', '.join(f'{k}={param_text(v)}' for k, v in cell.params.items())})" if cell.params else ""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from holdfast.model.spec import Aggregation, Spec
 from holdfast.model.verdict import Outcome, Verdict
-from holdfast.score.cell import CellCount, needed, settle
+from holdfast.score.cell import CellCount, count_needed, decide_prompt
 from holdfast.score.unmet import NO_REASON, Why
 
 EITHER_WAY = 0.2
@@ -25,7 +25,7 @@ _NEVER = 1e-12
 """Paths less likely than this are not followed."""
 
 
-class Stopped(NamedTuple):
+class StopResult(NamedTuple):
     """The result of the first replicas, in order."""
 
     outcome: Outcome
@@ -45,13 +45,13 @@ class StopRule(NamedTuple):
     fail_at: float
     pass_at: float
 
-    def decided(self, passes: int, fails: int) -> bool | None:
+    def decide(self, passes: int, fails: int) -> bool | None:
         """Whether it passes; None while undecided."""
         weight = passes * self.passed + fails * self.failed
         return True if weight >= self.pass_at else False if weight <= self.fail_at else None
 
 
-def pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
+def compute_pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
     """How often an agent of this rate passes, computed path by path; at the limit `need` passes decide."""
     # Exact, by dynamic programming: `open_` maps the passes so far to the probability of being undecided with them.
     # The number of replicas is the loop variable, so the passes alone describe a state.
@@ -62,7 +62,7 @@ def pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
         after: dict[int, float] = {}
         for passes, chance in open_.items():
             for now, share in ((passes + 1, rate), (passes, 1 - rate)):
-                held = rule.decided(now, used - now)
+                held = rule.decide(now, used - now)
                 if held is None:
                     after[now] = after.get(now, 0.0) + chance * share
                 elif held:
@@ -72,7 +72,7 @@ def pass_chance(rule: StopRule, limit: int, need: int, rate: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
+def find_stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
     """The thresholds, and how often they are wrong at most for an agent 0.2 away from the rate.
 
     Wald's thresholds, or the nearest that are wrong in at most 5 % within this many replicas; if there are none,
@@ -86,8 +86,8 @@ def stop_rule(rate: float, limit: int, need: int) -> tuple[StopRule, float]:
     candidates: list[tuple[float, StopRule]] = []
     for fail_at, pass_at in _NEAR_WALD:
         rule = StopRule(passed, failed, -_WALD * fail_at / 10, _WALD * pass_at / 10)
-        wrong_pass = pass_chance(rule, limit, need, max(0.0, rate - EITHER_WAY))
-        wrong_fail = 1.0 - pass_chance(rule, limit, need, min(1.0, rate + EITHER_WAY))
+        wrong_pass = compute_pass_chance(rule, limit, need, max(0.0, rate - EITHER_WAY))
+        wrong_fail = 1.0 - compute_pass_chance(rule, limit, need, min(1.0, rate + EITHER_WAY))
         candidates.append((max(wrong_pass, wrong_fail), rule))
         if candidates[-1][0] <= ERROR:
             return rule, candidates[-1][0]
@@ -100,26 +100,26 @@ class SequentialTest:
     def __init__(self, how: Aggregation, limit: int) -> None:
         self.how = how
         self.limit = limit
-        self.need = limit if how.kind == "mean" else needed(how, limit)
+        self.need = limit if how.kind == "mean" else count_needed(how, limit)
         self.error = 0.0
         """How often it is wrong at most about an agent 0.2 away from the rate; 0 if nothing is tested."""
         self._rule: StopRule | None = None
         rate = {"majority": 0.5, "rate": how.value or 0.0}.get(how.kind)
         if rate is not None and 0.0 < rate < 1.0:
-            self._rule, self.error = stop_rule(rate, limit, self.need)
+            self._rule, self.error = find_stop_rule(rate, limit, self.need)
 
-    def decided(self, passes: int, fails: int) -> bool | None:
+    def decide(self, passes: int, fails: int) -> bool | None:
         """Whether it passes; None while undecided.
 
         The first fail decides `all`, the first pass decides `any`, and enough passes decide `at_least`.
         """
         if self._rule is not None:
-            return self._rule.decided(passes, fails)
+            return self._rule.decide(passes, fails)
         if self.how.kind != "mean" and passes >= self.need:
             return True
         return False if self.limit - fails < self.need else None
 
-    def stop(self, outcomes: Iterable[str]) -> Stopped:
+    def stop(self, outcomes: Iterable[str]) -> StopResult:
         """Apply the test to outcomes of replicas in order; errors and unproven ones say nothing."""
         passes = fails = errors = used = 0
         for outcome in outcomes:
@@ -127,16 +127,16 @@ class SequentialTest:
             passes += outcome == "pass"
             fails += outcome == "fail"
             errors += outcome == "error"
-            held = self.decided(passes, fails)
+            held = self.decide(passes, fails)
             if held is not None and (self._rule is not None or used < self.limit):
-                return Stopped("pass" if held else "fail", used, passes, fails)
+                return StopResult("pass" if held else "fail", used, passes, fails)
         if used < self.limit:
-            return Stopped("error" if errors else "unproven", used, passes, fails)
-        outcome = settle(passes, fails, errors, self.limit, self.need)
-        return Stopped(outcome, used, passes, fails, outcome in ("pass", "fail"))
+            return StopResult("error" if errors else "unproven", used, passes, fails)
+        outcome = decide_prompt(passes, fails, errors, self.limit, self.need)
+        return StopResult(outcome, used, passes, fails, outcome in ("pass", "fail"))
 
 
-def too_few_replicas(spec: Spec) -> Iterator[str]:
+def warn_too_few_replicas(spec: Spec) -> Iterator[str]:
     """For each tested rate, a warning if the limit leaves too few replicas for an error of 5 %."""
     own = [rule.replica_aggregation for rule in spec.invariants]
     for how in dict.fromkeys([*own, spec.scoring.replica_aggregation]):
@@ -164,11 +164,11 @@ class SequentialCount(CellCount):
         self._by_replica: list[dict[int, str]] = [{} for _ in expected_by_task]
         self._told = False
 
-    def count(self, place: int, replica: int, verdict: Verdict) -> None:
-        super().count(place, replica, verdict)
+    def add_verdict(self, place: int, replica: int, verdict: Verdict) -> None:
+        super().add_verdict(place, replica, verdict)
         self._by_replica[place][replica] = verdict.outcome
 
-    def stopped(self, place: int) -> Stopped:
+    def stop_prompt(self, place: int) -> StopResult:
         """The result of the replicas of one prompt."""
         # Replicas may end in any order. The test reads them by number, so that the same replicas always stop at the
         # same place, whatever finished first.
@@ -176,43 +176,43 @@ class SequentialCount(CellCount):
         assert test is not None, "nothing runs there"
         return test.stop(outcomes[replica] for replica in sorted(outcomes))
 
-    def open_at(self, place: int) -> bool:
+    def needs_replica(self, place: int) -> bool:
         """Whether another replica of the prompt would help to decide."""
         test = self._tests[place]
         if test is None:
             return False
-        stop = self.stopped(place)
+        stop = self.stop_prompt(place)
         return stop.outcome in ("error", "unproven") and stop.used < test.limit
 
-    def first_decided(self) -> bool:
+    def is_newly_decided(self) -> bool:
         """Whether every prompt is decided now, and was not at the previous call."""
-        if self._told or any(self.open_at(place) for place in range(len(self.asked))):
+        if self._told or any(self.needs_replica(place) for place in range(len(self.asked))):
             return False
         self._told = True
         return True
 
-    def _prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
+    def _decide_prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
         """As for any cell, but without the tries: the stopping point depended on them, so their rate is biased."""
         failed = undecided = 0
         broken = flaky = False
-        for place, one in self._each():
+        for place, one in self._iter_stops():
             failed |= (one.outcome == "fail") << place
             undecided |= (one.outcome in ("error", "unproven")) << place
             broken |= one.outcome == "error"
             flaky |= bool(one.passes and one.fails)
         return failed, undecided, broken, flaky, Counter()
 
-    def _each(self) -> Iterator[tuple[int, Stopped]]:
+    def _iter_stops(self) -> Iterator[tuple[int, StopResult]]:
         for place, test in enumerate(self._tests):
             if test is not None:
-                yield place, self.stopped(place)
+                yield place, self.stop_prompt(place)
 
-    def _why(self, outcome: Outcome, prompts: int) -> Why:
-        limits = [one.used for _, one in self._each() if one.at_limit]
+    def _find_reason(self, outcome: Outcome, prompts: int) -> Why:
+        limits = [one.used for _, one in self._iter_stops() if one.at_limit]
         if outcome == "pass":
             return Why(f"passed at the limit of {max(limits)} replicas", "passed-at-limit") if limits else NO_REASON
-        if (first := self._first(outcome, prompts)) is not None:
+        if (first := self._find_first_reason(outcome, prompts)) is not None:
             return first
-        missing = [(one.used, self.asked[place]) for place, one in self._each() if self.open_at(place)]
+        missing = [(one.used, self.asked[place]) for place, one in self._iter_stops() if self.needs_replica(place)]
         used, most = missing[0] if missing else (0, 0)
         return Why(f"undecided after {used} of at most {most} replicas: the next replica did not run", "not-run")

@@ -35,9 +35,9 @@ class SpendingTally:
             if event.script:
                 self._scripted += event.event_type == "llm_call"
             elif event.cost is not None:
-                self._pay(event)
+                self._add_cost(event)
 
-    def _pay(self, event: TraceEvent) -> None:
+    def _add_cost(self, event: TraceEvent) -> None:
         cost = event.cost
         assert cost is not None
         self._input += cost.input_tokens
@@ -55,7 +55,7 @@ class SpendingTally:
         """The known cost so far, in US dollars."""
         return self._nano_usd / _NANO
 
-    def result(self) -> Spent | None:
+    def build_result(self) -> Spent | None:
         """None if there was no call."""
         if not self._calls and not self._retries:
             return None
@@ -64,8 +64,8 @@ class SpendingTally:
         return Spent(self._calls, self._retries, self._input, self._output, usd, unpriced, self._scripted)
 
 
-def spent(trace: Iterable[TraceEvent]) -> Spent | None:
+def compute_spent(trace: Iterable[TraceEvent]) -> Spent | None:
     """What one trial used; None if there was no call."""
     spending = SpendingTally()
     spending.add(trace)
-    return spending.result()
+    return spending.build_result()

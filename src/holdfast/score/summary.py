@@ -18,7 +18,7 @@ MOST = 200_000
 """Failures of rules on prompts; with more of them the difference is not computed."""
 
 
-class BesideCalm:
+class CalmComparison:
     """Cells by rule; single prompts are stored only if they failed.
 
     A prompt's replicas count as in the cell: it passed or it did not.
@@ -49,27 +49,27 @@ class BesideCalm:
             if decision.undecided >> place & 1:
                 self._open[at] = self._open.get(at, 0) + 1
 
-    def difference(self) -> PairedDifference | None:
+    def compute_difference(self) -> PairedDifference | None:
         """Chaos minus calm; None if nothing was decided in both."""
         if len(self._lost) + len(self._open) > MOST:
             return None
         rules: set[str] = set()
-        paired = paired_difference(self._pairs(rules))
+        paired = compute_paired_difference(self._iter_pairs(rules))
         return paired and replace(paired, rules=len(rules))
 
-    def _pairs(self, rules: set[str]) -> Iterator[RatePair]:
+    def _iter_pairs(self, rules: set[str]) -> Iterator[RatePair]:
         """The pairs; rules that have some are added to `rules`."""
         numbers: dict[object, int] = {}
         for rule in self._plan.invariants:
             if not self.counted.get((rule.id, False)) or not self.counted.get((rule.id, True)):
                 continue
             for place, task in enumerate(self._plan.tasks(rule.id)):
-                calm, chaos = self._rate(rule.id, False, place), self._rate(rule.id, True, place)
+                calm, chaos = self._compute_rate(rule.id, False, place), self._compute_rate(rule.id, True, place)
                 if calm is not None and chaos is not None:
                     rules.add(rule.id)
                     yield RatePair(numbers.setdefault(task, len(numbers)), calm, chaos)
 
-    def _rate(self, rule: str, chaos: bool, place: int) -> float | None:
+    def _compute_rate(self, rule: str, chaos: bool, place: int) -> float | None:
         decided = self.counted[rule, chaos] - self._open.get((rule, chaos, place), 0)
         return 1 - self._lost.get((rule, chaos, place), 0) / decided if decided else None
 
@@ -92,7 +92,7 @@ class RatePair(NamedTuple):
     """The number of rules with these rates."""
 
 
-def paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | None:
+def compute_paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | None:
     """Chaos minus calm in points, the mean over all pairs; None if there are none.
 
     Rules of one prompt may fail together, so each prompt counts once: the mean of its rules. The interval is Bonett and
@@ -108,12 +108,12 @@ def paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | None:
         return None
     mean = fsum(change for change, _ in known) / n
     square = fsum(change * change / count for change, count in known) / n
-    low, high = _limits(mean, square, n * n / sum(count * count for _, count in known))
+    low, high = _compute_limits(mean, square, n * n / sum(count * count for _, count in known))
     interval = Interval(floor(low * 1e4) / 100, ceil(high * 1e4) / 100, "paired", len(known))
     return PairedDifference(round(100 * mean, 2) + 0.0, interval, n)
 
 
-def _limits(mean: float, square: float, n: float) -> tuple[float, float]:
+def _compute_limits(mean: float, square: float, n: float) -> tuple[float, float]:
     centre = mean * n / (n + PSEUDO)
     spread = ((square * n + PSEUDO) / (n + PSEUDO) - centre * centre) / (n + PSEUDO)
     half = _WIDER * sqrt(spread)
@@ -155,17 +155,17 @@ class Summary:
         self._outside: dict[str, float] = {}
         """Weights by outcome of cells that are not part of the score."""
         self._kinds: dict[tuple[str, bool, float], int] = {}
-        self.beside = _beside_calm(tally)
-        self._count(tally)
+        self.beside = _build_calm_comparison(tally)
+        self._count_cells(tally)
 
-    def _count(self, tally: Tally) -> None:
+    def _count_cells(self, tally: Tally) -> None:
         rules, open_, kinds = set(), {}, self._kinds
         own, width = frozenset(tally.spec.cell_rules), len(tally.spec.params)
         height = width * len(tally.plan.invariants)
         groups: dict[int, float] = {}
         lost: set[int] = set()
         outside, calm = tally.spec.beside, self.beside
-        for position, column, chaos, decision in tally.decided():
+        for position, column, chaos, decision in tally.iter_decisions():
             outcome = decision.outcome
             if calm is not None and outcome != "n/a":
                 calm.add(column.rule, chaos, decision)
@@ -173,7 +173,7 @@ class Summary:
                 # The calm column of a chaos run is not part of its score, but failures there fail the run.
                 self._count_outside(column.weight, outcome)
                 if outcome == "fail":
-                    self.failed.append(tally.cell(position, decision))
+                    self.failed.append(tally.build_cell(position, decision))
                 elif outcome in ("error", "unproven") and column.critical:
                     open_[column] = column.rule.id
                 continue
@@ -186,7 +186,7 @@ class Summary:
                 group = position if alone else -1 - position // height * width - position % width
                 groups[group] = groups.get(group, 0.0) + column.weight
                 if outcome == "fail":
-                    self.failed.append(tally.cell(position, decision))
+                    self.failed.append(tally.build_cell(position, decision))
                     lost.add(group)
                 if decision.tries:
                     self.tries[decision.tries] += 1
@@ -207,7 +207,7 @@ class Summary:
         """How many cells have one of these outcomes."""
         return sum(n for (outcome, _, _), n in self._kinds.items() if outcome in outcomes)
 
-    def sums(self, *, chaos: bool | None = None) -> Sums:
+    def sum_weights(self, *, chaos: bool | None = None) -> Sums:
         """For all cells, or only those under chaos, or in calm."""
         by = {"pass": 0.0, "fail": 0.0, "error": 0.0}
         for (outcome, stormy, weight), n in sorted(self._kinds.items()):
@@ -220,13 +220,13 @@ class Summary:
         """For the cells that only serve as a comparison."""
         return Sums(*(self._outside.get(outcome, 0.0) for outcome in ("pass", "fail", "error")))
 
-    def weights(self) -> list[tuple[float, int]]:
+    def list_weights(self) -> list[tuple[float, int]]:
         """The weights of counted cells, each with its number of cells."""
         return [(weight, n) for (outcome, _, weight), n in self._kinds.items() if outcome in ("pass", "fail")]
 
 
-def _beside_calm(tally: Tally) -> BesideCalm | None:
+def _build_calm_comparison(tally: Tally) -> CalmComparison | None:
     """Prepares the comparison of chaos with calm, if a complete plan has both."""
     if not tally.plan.whole or len({scenario.calm for scenario in tally.plan.scenarios}) < 2:
         return None
-    return BesideCalm(tally)
+    return CalmComparison(tally)

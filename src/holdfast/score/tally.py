@@ -16,10 +16,10 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
-from holdfast.score.attacks import AttackTally, succeeded
+from holdfast.score.attacks import AttackTally, judge_attack
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.endings import BadEndings
-from holdfast.score.intervals import wilson
+from holdfast.score.intervals import compute_wilson
 from holdfast.score.spending import SpendingTally
 from holdfast.score.unmet import Why
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _PASSED = Decision("pass", passes=1)
 _PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
-_rate = lru_cache(maxsize=4096)(wilson)
+_rate = lru_cache(maxsize=4096)(compute_wilson)
 
 
 class _Column:
@@ -51,7 +51,7 @@ class _Column:
         self.critical = rule.critical
         self.sequential = plan.sequential
 
-    def counter(self, expected_by_task: Sequence[int], expected: int) -> CellCount:
+    def create_counter(self, expected_by_task: Sequence[int], expected: int) -> CellCount:
         """A counter for the verdicts of one of its cells."""
         if not self.sequential:
             return CellCount(expected_by_task, expected)
@@ -73,7 +73,7 @@ class _Row:
         self.ran = False
         self.met = False
 
-    def saw(self, observation: Observation) -> None:
+    def note_faults(self, observation: Observation) -> None:
         """Note whether one of its faults was met in this trial."""
         if not self.met:
             known = range(len(self.scenario.injections))
@@ -127,10 +127,10 @@ class Tally:
         """Whether a case has failed, whatever the remaining trials do."""
         return self._cased and self.cases.lost
 
-    def take(self, trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> list[int]:
+    def add_trial(self, trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> list[int]:
         """Add a trial with all of its verdicts, and return the positions of the cells it decided."""
         if observation.trace or observation.ledger:
-            self.saw(trial, observation)
+            self.note_trial(trial, observation)
         if trial.scenario.name not in self._rows:  # a planner invented its scenario: the plan has no cell for it
             self.trials += bool(verdicts)
             return []
@@ -142,12 +142,12 @@ class Tally:
                 self.endings.add(observation, verdicts)
         decided = []
         for verdict in verdicts:
-            position = self._enter(trial, observation, verdict)
+            position = self._add_verdict(trial, observation, verdict)
             if position is not None:
                 decided.append(position)
         return decided
 
-    def saw(self, trial: Trial, observation: Observation) -> None:
+    def note_trial(self, trial: Trial, observation: Observation) -> None:
         """Note a trial as a whole: call it once per trial, whatever the number of its verdicts."""
         if observation.trace:
             (self.control_spending if trial.kind == "control" else self.spending).add(observation.trace)
@@ -155,30 +155,32 @@ class Tally:
             self.control_spending.add(observation.asked_again.trace)
         row = self._rows.get(trial.scenario.name)
         if observation.ledger and row is not None and trial.kind == "contract":
-            won = succeeded(observation, row.scenario)
+            won = judge_attack(observation, row.scenario)
             if won is not None:
-                self.attacks.trial(trial, won)
+                self.attacks.add_trial(trial, won)
 
     def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
         """Add a single verdict; returns the cell if this decided it."""
-        position = self._enter(trial, observation, verdict)
+        position = self._add_verdict(trial, observation, verdict)
         if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:
             self.trials += 1
-        return None if position is None else self.cell(position)
+        return None if position is None else self.build_cell(position)
 
-    def cell(self, position: int, decision: Decision | None = None) -> Cell:
+    def build_cell(self, position: int, decision: Decision | None = None) -> Cell:
         """A cell with its decision, or with what is known so far."""
         key, decided = self.plan.key_at(position), decision or self._done[position]
         assert decided is not None
-        return _cell(self._rows[key.scenario], self._columns[key.invariant], self.spec.params[key.params], decided)
+        return _build_cell(
+            self._rows[key.scenario], self._columns[key.invariant], self.spec.params[key.params], decided
+        )
 
-    def so_far(self, position: int) -> Cell:
+    def build_partial_cell(self, position: int) -> Cell:
         """A cell as it is so far."""
         key = self.plan.key_at(position)
         row, column = self._rows[key.scenario], self._columns[key.invariant]
-        return _cell(row, column, self.spec.params[key.params], self._at(key, row, column))
+        return _build_cell(row, column, self.spec.params[key.params], self._get_decision(key, row, column))
 
-    def _enter(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
+    def _add_verdict(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
         """Count a verdict; returns the cell's position if this decides it."""
         column, row = self._columns[verdict.invariant], self._rows[trial.scenario.name]
         position = row.offset + column.offset
@@ -189,23 +191,23 @@ class Tally:
             if column.alone and not row.chaos and verdict.outcome == "pass":
                 # A calm cell with one passed trial: most cells of a large matrix. Nothing has to be collected.
                 if self._done[position] is not None:
-                    raise _too_many(self.plan.key_at(position))
+                    raise _report_extra_verdict(self.plan.key_at(position))
                 row.ran = True
                 self._done[position] = _PASSED_CONCURRENT if observation.concurrent else _PASSED
                 return position
-            cell = self._begin(position, column)
+            cell = self._open_cell(position, column)
         place = column.places[trial.task]
-        cell.count(place, trial.replica, verdict)
+        cell.add_verdict(place, trial.replica, verdict)
         if row.chaos:
-            _enter_faults(self.attacks, row, column, cell, observation, verdict)
+            _note_faults(self.attacks, row, column, cell, observation, verdict)
         if observation.concurrent or observation.simulated:
             cell.concurrent = cell.concurrent or observation.concurrent
             cell.simulated = cell.simulated or observation.simulated
         row.ran = True
         if verdict.outcome == "fail" and column.how.kind == "all":
-            self._lose(column)  # no other verdict can change it
+            self._mark_lost(column)  # no other verdict can change it
         if self._sequential:
-            return self._stopped(position, row, column, cell)
+            return self._decide_sequential(position, row, column, cell)
         if cell.left:
             return None
         del self._open[position]
@@ -213,62 +215,62 @@ class Tally:
         if decision.outcome == "pass":  # most are equal: a large matrix stores one
             decision = self._passes.setdefault(decision, decision)
         elif decision.outcome == "fail":
-            self._lose(column)
+            self._mark_lost(column)
         self._done[position] = decision
         return position
 
-    def _stopped(self, position: int, row: _Row, column: _Column, cell: CellCount) -> int | None:
+    def _decide_sequential(self, position: int, row: _Row, column: _Column, cell: CellCount) -> int | None:
         """The position, if every prompt of the cell is decided; trials that other cells need may still arrive."""
-        if self._done[position] is None and not cell.first_decided():
+        if self._done[position] is None and not cell.is_newly_decided():
             return None
         first = self._done[position] is None
         decision = self._done[position] = self._decide(row, column, cell)
         if decision.outcome == "fail":
-            self._lose(column)
+            self._mark_lost(column)
         return position if first else None
 
-    def wants(self, trial: Trial) -> bool:
+    def needs_trial(self, trial: Trial) -> bool:
         """Whether the trial would help: one of its cells, or its case, is not decided by earlier replicas."""
         row = self._rows[trial.scenario.name]
         number = self.plan.params_index(trial.params)
         for rule in self.plan.rules(trial):
             column = self._columns[rule.id]
             cell = self._open.get(row.offset + column.offset + number)
-            if cell is None or cell.open_at(column.places[trial.task]):
+            if cell is None or cell.needs_replica(column.places[trial.task]):
                 return True
             if row.needs[rule.when] and not cell.met and self._decide(row, column, cell).outcome == "unproven":
                 return True  # it passes, except for a fault that another replica may meet
-        return self._cased and self.cases.open(trial)
+        return self._cased and self.cases.needs_replica(trial)
 
-    def _lose(self, column: _Column) -> None:
+    def _mark_lost(self, column: _Column) -> None:
         self.lost = True
         self.lost_critical = self.lost_critical or column.critical
 
-    def cells(self) -> Iterator[Cell]:
+    def iter_cells(self) -> Iterator[Cell]:
         """Every cell in plan order: decided, n/a, and unfinished as far as they got."""
-        calm = self._failing_in_calm()
+        calm = self._find_calm_failures()
         for key in self.plan.cells:
             column, row = self._columns[key.invariant], self._rows[key.scenario]
-            decision = self._at(key, row, column)
+            decision = self._get_decision(key, row, column)
             marked = row.chaos and decision.outcome == "fail" and (key.invariant, key.params) in calm
-            yield _cell(row, column, self.spec.params[key.params], decision, marked)
+            yield _build_cell(row, column, self.spec.params[key.params], decision, marked)
 
-    def deciding(self, position: int) -> int:
+    def get_deciding_prompts(self, position: int) -> int:
         """The deciding prompts of the cell, as bits; 0 if it passed, or its faults were not met."""
         key = self.plan.key_at(position)
-        decision = self._at(key, self._rows[key.scenario], self._columns[key.invariant])
+        decision = self._get_decision(key, self._rows[key.scenario], self._columns[key.invariant])
         return decision.failed if decision.outcome == "fail" else decision.undecided
 
-    def decided(self) -> Iterator[tuple[int, _Column, bool, Decision]]:
+    def iter_decisions(self) -> Iterator[tuple[int, _Column, bool, Decision]]:
         """Every cell in plan order: position, rule, whether its scenario has faults, and its decision."""
         columns = [column for column in self._columns.values() for _ in self.spec.params]
         rows, width, done = list(self._rows.values()), len(columns), self._done
         for position in self.plan.positions:
             row, column = rows[position // width], columns[position % width]
             decision = done[position]
-            yield position, column, row.chaos, decision or self._at(self.plan.key_at(position), row, column)
+            yield position, column, row.chaos, decision or self._get_decision(self.plan.key_at(position), row, column)
 
-    def vacuous(self, *, unasked: bool = False) -> tuple[str, ...]:
+    def find_vacuous_scenarios(self, *, unasked: bool = False) -> tuple[str, ...]:
         """Chaos scenarios in which no trial met any fault: those that ran, or in which no rule is judged.
 
         `unasked`: a budget left trials out; scenarios without any trial are then not listed.
@@ -283,20 +285,20 @@ class Tally:
         }
         return tuple(name for name, row in unmet if row.ran or name in left_out or name in idle)
 
-    def _begin(self, position: int, column: _Column) -> CellCount:
+    def _open_cell(self, position: int, column: _Column) -> CellCount:
         if self._done[position] is not None:
-            raise _too_many(self.plan.key_at(position))
+            raise _report_extra_verdict(self.plan.key_at(position))
         by_task, expected = column.asked, column.expected
         if not self._whole:
             by_task = self.plan.asked(self.plan.key_at(position))
             expected = sum(by_task)
-        cell = self._open[position] = column.counter(by_task, expected)
+        cell = self._open[position] = column.create_counter(by_task, expected)
         return cell
 
     def _decide(self, row: _Row, column: _Column, cell: CellCount) -> Decision:
         return cell.decide(column.how, row.scenario, row.needs[column.rule.when], self._same)
 
-    def _at(self, key: CellKey, row: _Row, column: _Column) -> Decision:
+    def _get_decision(self, key: CellKey, row: _Row, column: _Column) -> Decision:
         position = row.offset + column.offset + key.params
         decision = self._done[position]
         if decision is not None:
@@ -306,36 +308,38 @@ class Tally:
         by_task = self.plan.asked(key)
         if not any(by_task):
             return Decision("unproven", Why("no trial ran", "not-asked"))
-        return self._decide(row, column, self._open.get(position) or column.counter(by_task, sum(by_task)))
+        return self._decide(row, column, self._open.get(position) or column.create_counter(by_task, sum(by_task)))
 
-    def _failing_in_calm(self) -> set[tuple[str, int]]:
+    def _find_calm_failures(self) -> set[tuple[str, int]]:
         """Rule and params of every cell that failed in calm."""
         failing: set[tuple[str, int]] = set()
         if not self.lost and not self._open:
             return failing  # nothing failed: a large matrix need not be walked
         for key in self.plan.cells:
             row = self._rows[key.scenario]
-            if not row.chaos and self._at(key, row, self._columns[key.invariant]).outcome == "fail":
+            if not row.chaos and self._get_decision(key, row, self._columns[key.invariant]).outcome == "fail":
                 failing.add((key.invariant, key.params))
         return failing
 
 
-def _enter_faults(
+def _note_faults(
     attacks: AttackTally, row: _Row, column: _Column, cell: CellCount, observation: Observation, verdict: Verdict
 ) -> None:
     """Note which faults and attacks of the scenario the trial met."""
     if not cell.met:
-        cell.weather(observation, row.scenario, row.needs[column.rule.when])
-        row.saw(observation)
-    if observation.ledger and succeeded(observation, row.scenario) is not None:
-        attacks.verdict(verdict.outcome)
+        cell.note_faults(observation, row.scenario, row.needs[column.rule.when])
+        row.note_faults(observation)
+    if observation.ledger and judge_attack(observation, row.scenario) is not None:
+        attacks.add_verdict(verdict.outcome)
 
 
-def _too_many(key: CellKey) -> HarnessError:
+def _report_extra_verdict(key: CellKey) -> HarnessError:
     return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}", code="bug")
 
 
-def _cell(row: _Row, column: _Column, params: dict[str, Any], decision: Decision, fails_in_calm: bool = False) -> Cell:
+def _build_cell(
+    row: _Row, column: _Column, params: dict[str, Any], decision: Decision, fails_in_calm: bool = False
+) -> Cell:
     tried = decision.passes + decision.fails
     rate: Interval | None = _rate(decision.passes, tried) if tried else None
     return Cell(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.model.score import Case, Interval, MutationScore, Score, Share, TypeShare
 from holdfast.model.spec import Spec
-from holdfast.score.intervals import PromptSum, score_interval, wilson
+from holdfast.score.intervals import PromptSum, compute_score_interval, compute_wilson
 from holdfast.score.ruling import (
     BROKEN,
     HELD,
@@ -16,8 +16,8 @@ from holdfast.score.ruling import (
     VIOLATED,
     Reason,
     ScoreOptions,
-    below,
-    left_out,
+    report_below_minimum,
+    report_left_out,
 )
 from holdfast.score.tally import Tally
 from holdfast.score.task_cases import TaskCases
@@ -25,15 +25,15 @@ from holdfast.score.task_cases import TaskCases
 _NOUNS = {"mutation": "mutation", "replay": "session"}
 
 
-def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOptions) -> Score:
+def score_tasks(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOptions) -> Score:
     """The score of a mutation run or a replay: the weighted share of passed cases, and the verdict."""
     noun = _NOUNS[spec.part]
     scored = [case for case in cases if spec.part != "mutation" or case.variation is not None]
-    value, best = _value(scored), _value(scored, errors_pass=True)
+    value, best = _compute_value(scored), _compute_value(scored, errors_pass=True)
     least = options.min_score if options.min_score is not None else spec.scoring.min_score
-    vacuous = tally.vacuous(unasked=options.unasked > 0)
+    vacuous = tally.find_vacuous_scenarios(unasked=options.unasked > 0)
     reasons = sorted(
-        _reasons(spec, cases, _uncounted(tally), vacuous, (value, best, least), options, noun),
+        _iter_reasons(spec, cases, _find_uncounted_rules(tally), vacuous, (value, best, least), options, noun),
         key=lambda one: PRECEDENCE.index(one.exit_code),
     )
     code = reasons[0].exit_code if reasons else HELD
@@ -42,66 +42,66 @@ def task_score(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOp
         value=None if value is None else round(value, 2),
         passed=code == HELD,
         exit_code=code,
-        interval=_interval(scored),
+        interval=_compute_interval(scored),
         judged=len(decided),
         total=len(cases),
-        counts=_counts(cases),
+        counts=_count_outcomes(cases),
         trials=tally.trials,
         replicas=spec.replicas,
-        critical_failed=tuple(_critical(spec, cases)),
-        tolerated=_tolerated(cases, value, least),
+        critical_failed=tuple(_iter_critical_failures(spec, cases)),
+        tolerated=_list_tolerated(cases, value, least),
         vacuous=vacuous,
         flaky=sum(case.flaky for case in cases),
-        reasons=tuple(one.text for one in reasons) or (_held(cases, least, noun),),
+        reasons=tuple(one.text for one in reasons) or (_explain_pass(cases, least, noun),),
         reason_codes=tuple(one.code for one in reasons),
         min_score=least,
-        best=None if best is None or not _counts(cases)["error"] else round(best, 2),
-        attacks=tally.attacks.result(),
-        spent=tally.spending.result(),
-        mutation=_mutation(scored) if spec.part == "mutation" else None,
+        best=None if best is None or not _count_outcomes(cases)["error"] else round(best, 2),
+        attacks=tally.attacks.build_result(),
+        spent=tally.spending.build_result(),
+        mutation=_score_mutations(scored) if spec.part == "mutation" else None,
     )
 
 
-def _uncounted(tally: Tally) -> Sequence[str]:
-    return tally.cases.uncounted() if isinstance(tally.cases, TaskCases) else ()
+def _find_uncounted_rules(tally: Tally) -> Sequence[str]:
+    return tally.cases.find_uncounted_rules() if isinstance(tally.cases, TaskCases) else ()
 
 
-def _value(cases: Iterable[Case], *, errors_pass: bool = False) -> float | None:
+def _compute_value(cases: Iterable[Case], *, errors_pass: bool = False) -> float | None:
     """0 to 100, weighted, over decided cases; None if there are none."""
     passed = total = 0.0
     for case in cases:
         good = case.status == "pass" or (errors_pass and case.status == "error" and not case.unproven_only)
         if good or case.status == "fail":
-            total += _weight(case)
-            passed += _weight(case) if good else 0.0
+            total += _get_weight(case)
+            passed += _get_weight(case) if good else 0.0
     return 100.0 * passed / total if total else None
 
 
-def _weight(case: Case) -> float:
+def _get_weight(case: Case) -> float:
     return 1.0 if case.variation is None else case.variation.weight
 
 
-def _counts(cases: Sequence[Case]) -> dict[str, int]:
+def _count_outcomes(cases: Sequence[Case]) -> dict[str, int]:
     kinds = ["unproven" if case.unproven_only else case.status for case in cases]
     return {kind: kinds.count(kind) for kind in ("pass", "fail", "error", "unproven")}
 
 
-def _critical(spec: Spec, cases: Iterable[Case]) -> Iterator[str]:
+def _iter_critical_failures(spec: Spec, cases: Iterable[Case]) -> Iterator[str]:
     """`rule in prompt` for each case that a critical rule failed."""
     critical = {rule.id for rule in spec.invariants if rule.critical}
     for case in cases:
         for rule in case.failed if case.status == "fail" else ():
             if rule in critical:
-                yield f"{rule} in {_name(case)}"
+                yield f"{rule} in {_get_case_name(case)}"
 
 
-def _name(case: Case) -> str:
+def _get_case_name(case: Case) -> str:
     if case.session:
         return case.session
     return case.variation.mutation if case.variation is not None else case.prompt[:60]
 
 
-def _reasons(
+def _iter_reasons(
     spec: Spec,
     cases: Sequence[Case],
     uncounted: Sequence[str],
@@ -111,28 +111,28 @@ def _reasons(
     noun: str,
 ) -> Iterator[Reason]:
     value, best, least = values
-    counts = _counts(cases)
+    counts = _count_outcomes(cases)
     if options.interrupted:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
     grave = {rule.id for rule in spec.invariants if rule.critical}
     critical = sum(case.status == "fail" and not grave.isdisjoint(case.failed) for case in cases)
     if critical:
-        yield Reason(VIOLATED, f"a critical rule failed in {_plural(critical, noun)}", "critical-rule-failed")
+        yield Reason(VIOLATED, f"a critical rule failed in {_format_count(critical, noun)}", "critical-rule-failed")
     if least is None and not critical:
-        for group, what in _kinds(cases, noun):
-            failed = _counts(group)["fail"]
+        for group, what in _split_probes(cases, noun):
+            failed = _count_outcomes(group)["fail"]
             if failed:
-                yield Reason(VIOLATED, f"{failed} of {_plural(len(group), what)} failed", "cases-failed")
-    yield from below(value, best, least, "score")
+                yield Reason(VIOLATED, f"{failed} of {_format_count(len(group), what)} failed", "cases-failed")
+    yield from report_below_minimum(value, best, least, "score")
     if counts["error"] > options.max_errors and not options.interrupted:
-        text = f"{_plural(counts['error'], noun)} could not be judged: harness error"
+        text = f"{_format_count(counts['error'], noun)} could not be judged: harness error"
         yield Reason(BROKEN, text, "harness-errors")
     if not options.interrupted:
-        yield from _unproven(counts, value, uncounted, vacuous, options, noun)
-    yield from left_out(options)
+        yield from _report_unproven(counts, value, uncounted, vacuous, options, noun)
+    yield from report_left_out(options)
 
 
-def _unproven(
+def _report_unproven(
     counts: dict[str, int],
     value: float | None,
     uncounted: Sequence[str],
@@ -149,25 +149,25 @@ def _unproven(
         for name in vacuous:
             yield Reason(UNPROVEN, f"scenario {name} met none of its faults", "vacuous-scenario")
     if options.strict and counts["unproven"]:
-        text = f"{_plural(counts['unproven'], noun)} unproven, and none is allowed (strict)"
+        text = f"{_format_count(counts['unproven'], noun)} unproven, and none is allowed (strict)"
         yield Reason(UNPROVEN, text, "unproven-strict")
 
 
-def _tolerated(cases: Iterable[Case], value: float | None, least: float | None) -> tuple[str, ...]:
+def _list_tolerated(cases: Iterable[Case], value: float | None, least: float | None) -> tuple[str, ...]:
     if least is None or value is None or round(value, 2) < least:
         return ()
-    return tuple(_name(case) for case in cases if case.status == "fail")
+    return tuple(_get_case_name(case) for case in cases if case.status == "fail")
 
 
-def _held(cases: Sequence[Case], least: float | None, noun: str) -> str:
-    tried = [(_counts(group)["fail"], what) for group, what in _kinds(cases, noun)]
-    failed = " and ".join(_plural(count, what) for count, what in tried if count)
+def _explain_pass(cases: Sequence[Case], least: float | None, noun: str) -> str:
+    tried = [(_count_outcomes(group)["fail"], what) for group, what in _split_probes(cases, noun)]
+    failed = " and ".join(_format_count(count, what) for count, what in tried if count)
     if failed:
         return f"{failed} failed, none by a critical rule, and the minimum {least:g} is reached"
     return f"every {noun} that was decided passed"
 
 
-def _kinds(cases: Sequence[Case], noun: str) -> Iterator[tuple[list[Case], str]]:
+def _split_probes(cases: Sequence[Case], noun: str) -> Iterator[tuple[list[Case], str]]:
     """What the score is based on, and the probes next to the mutations."""
     if noun != "mutation":
         yield list(cases), noun
@@ -176,42 +176,42 @@ def _kinds(cases: Sequence[Case], noun: str) -> Iterator[tuple[list[Case], str]]
     yield [case for case in cases if case.variation is None], "probe"
 
 
-def _plural(count: int, noun: str) -> str:
+def _format_count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _interval(cases: Sequence[Case]) -> Interval | None:
+def _compute_interval(cases: Sequence[Case]) -> Interval | None:
     """The interval of the mean over all prompts like these: mutations of one prompt are not independent."""
     by: dict[str, list[Case]] = {}
     for case in cases:
         if case.status in ("pass", "fail"):
             by.setdefault(case.session or (case.variation.source if case.variation else case.prompt), []).append(case)
-    return score_interval([_prompt_sum(group) for group in by.values()])
+    return compute_score_interval([_sum_prompt(group) for group in by.values()])
 
 
-def _prompt_sum(cases: Sequence[Case]) -> PromptSum:
-    weights = [(_weight(case), case.status == "pass") for case in cases]
+def _sum_prompt(cases: Sequence[Case]) -> PromptSum:
+    weights = [(_get_weight(case), case.status == "pass") for case in cases]
     return PromptSum(
         sum(w for w, passed in weights if passed), sum(w for w, _ in weights), sum(w * w for w, _ in weights)
     )
 
 
-def _mutation(cases: Sequence[Case]) -> MutationScore:
-    value = _value(cases)
+def _score_mutations(cases: Sequence[Case]) -> MutationScore:
+    value = _compute_value(cases)
     intent = [case for case in cases if case.variation is not None and not case.variation.attack]
     attacks = [case for case in cases if case.variation is not None and case.variation.attack]
     robustness = None if value is None else round(value / 100.0, 4)
-    return MutationScore(robustness, _share(intent), _share(attacks), tuple(_types(cases)))
+    return MutationScore(robustness, _compute_share(intent), _compute_share(attacks), tuple(_score_types(cases)))
 
 
-def _share(cases: Iterable[Case]) -> Share:
+def _compute_share(cases: Iterable[Case]) -> Share:
     decided = [case.status == "pass" for case in cases if case.status in ("pass", "fail")]
     if not decided:
         return Share(0, 0)
-    return Share(sum(decided), len(decided), sum(decided) / len(decided), wilson(sum(decided), len(decided)))
+    return Share(sum(decided), len(decided), sum(decided) / len(decided), compute_wilson(sum(decided), len(decided)))
 
 
-def _types(cases: Sequence[Case]) -> Iterator[TypeShare]:
+def _score_types(cases: Sequence[Case]) -> Iterator[TypeShare]:
     by: dict[str, list[Case]] = {}
     for case in cases:
         if case.variation is not None:
@@ -219,6 +219,6 @@ def _types(cases: Sequence[Case]) -> Iterator[TypeShare]:
     for name, group in by.items():
         made = group[0].variation
         assert made is not None
-        share = _share(group)
+        share = _compute_share(group)
         undecided = len(group) - share.judged
         yield TypeShare(name, made.attack, made.weight, share.passed, share.judged, undecided)

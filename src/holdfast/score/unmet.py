@@ -32,15 +32,17 @@ class Why(NamedTuple):
 NO_REASON = Why()
 
 
-def never_met(scenario: Scenario, indexes: Iterable[int], near: int, detail: str = "", *, requests: bool = True) -> Why:
+def explain_unmet(
+    scenario: Scenario, indexes: Iterable[int], near: int, detail: str = "", *, requests: bool = True
+) -> Why:
     """Why a cell that passed proves nothing: it met none of these injections.
 
     `detail` are the other calls, the arguments that did not match, or why a fault that fired changed nothing;
     `requests`: a request of the agent came through the proxy.
     """
     placed = [scenario.injections[i] for i in sorted(indexes)]
-    waiting = [injection for injection in placed if _kind(injection)]
-    names = list(dict.fromkeys(map(_named, waiting)))
+    waiting = [injection for injection in placed if _get_target_kind(injection)]
+    names = list(dict.fromkeys(map(_describe_target, waiting)))
     if near == ERASED:
         code, why = "fault-erased", "it fired, but another fault on the same call hid it"
     elif near == NO_EFFECT:
@@ -48,43 +50,43 @@ def never_met(scenario: Scenario, indexes: Iterable[int], near: int, detail: str
     elif not waiting:
         code, why = "fault-not-due", "it was not due"
     elif near == CALLED:
-        code, why = _called(waiting, names, detail)
+        code, why = _explain_called(waiting, names, detail)
     else:
-        unseen = not requests and any(_kind(injection) == "http" for injection in waiting)
+        unseen = not requests and any(_get_target_kind(injection) == "http" for injection in waiting)
         code = "fault-no-request" if unseen else "fault-not-called"
-        why = "; ".join(dict.fromkeys(filter(None, (*_missing(waiting), detail))))
+        why = "; ".join(dict.fromkeys(filter(None, (*_describe_missing(waiting), detail))))
     return Why(f"the fault was never met: {why}", code, tuple(names))
 
 
-def _called(waiting: Sequence[Injection], names: list[str], detail: str) -> tuple[str, str]:
+def _explain_called(waiting: Sequence[Injection], names: list[str], detail: str) -> tuple[str, str]:
     """Code and sentence if the agent called the faults' target."""
     wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
     if not detail or wanted is None:
-        return "fault-not-due", f"the agent called {_joined(names)}, but the fault was not due"
+        return "fault-not-due", f"the agent called {_join_names(names)}, but the fault was not due"
     from holdfast.planes.describe import describe
 
     wanted_arguments = ", ".join(f"{name}: {describe(value)}" for name, value in wanted.items())
     return (
         "fault-no-match",
-        f"the agent called {_joined(names)}, but no call matched {wanted_arguments}; the calls had {detail}",
+        f"the agent called {_join_names(names)}, but no call matched {wanted_arguments}; the calls had {detail}",
     )
 
 
-def was_called(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
+def has_target_call(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
     """Whether a call went to the target of one of the injections."""
     from holdfast.planes.injection.weather import faces
 
-    return any(faces(injection, *_call(name)) for injection in placed for name in calls)
+    return any(faces(injection, *_split_call(name)) for injection in placed for name in calls)
 
 
-def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str:
+def describe_other_calls(placed: Iterable[Injection], calls: Mapping[str, int]) -> str:
     """Describe the calls on the planes of the injections; empty if there were none."""
     texts = []
-    for kind in dict.fromkeys(filter(None, map(_kind, placed))):
+    for kind in dict.fromkeys(filter(None, map(_get_target_kind, placed))):
         planes = ("tool", "mcp") if kind == "tool" else (kind,)
-        targets = [target.partition("?")[0] for plane, target in map(_call, calls) if plane in planes]
+        targets = [target.partition("?")[0] for plane, target in map(_split_call, calls) if plane in planes]
         if kind in _SEEN and targets:
-            texts.append(f"{_SEEN[kind]}: {_listed(list(dict.fromkeys(targets)))}")
+            texts.append(f"{_SEEN[kind]}: {_list_names(list(dict.fromkeys(targets)))}")
         elif kind == "http":
             texts.append("no request passed the proxy")
         if kind == "llm":
@@ -92,7 +94,7 @@ def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str
     return "; ".join(texts)
 
 
-def _kind(injection: Injection) -> str:
+def _get_target_kind(injection: Injection) -> str:
     """What the fault waits for: a model, a request, an MCP tool, its listing, a tool; empty if it is in the task."""
     if injection.plane == "http" or injection.match_url is not None:
         return "http"
@@ -105,33 +107,35 @@ def _kind(injection: Injection) -> str:
     return "" if injection.plane == "world" else injection.plane
 
 
-def plane_of(name: str) -> str:
+def get_plane(name: str) -> str:
     """The plane of a counted call."""
-    return _call(name)[0]
+    return _split_call(name)[0]
 
 
-def _call(name: str) -> tuple[str, str]:
+def _split_call(name: str) -> tuple[str, str]:
     """The plane and the target of a counted call."""
     plane, colon, target = name.partition(":")
     return (plane, target) if colon and plane in _PLANES else ("tool", name)
 
 
-def _missing(waiting: Sequence[Injection]) -> Iterable[str]:
+def _describe_missing(waiting: Sequence[Injection]) -> Iterable[str]:
     """What did not happen, by the kind of the expected call."""
-    calls = [_named(injection) for injection in waiting if _kind(injection) not in ("http", "listing")]
-    urls = [_named(injection) for injection in waiting if _kind(injection) == "http"]
-    listed = [injection.target for injection in waiting if _kind(injection) == "listing"]
+    calls = [
+        _describe_target(injection) for injection in waiting if _get_target_kind(injection) not in ("http", "listing")
+    ]
+    urls = [_describe_target(injection) for injection in waiting if _get_target_kind(injection) == "http"]
+    listed = [injection.target for injection in waiting if _get_target_kind(injection) == "listing"]
     if calls:
-        yield f"the agent did not call {_joined(list(dict.fromkeys(calls)))}"
+        yield f"the agent did not call {_join_names(list(dict.fromkeys(calls)))}"
     if urls:
-        yield f"no request matched {_joined(list(dict.fromkeys(urls)))}"
+        yield f"no request matched {_join_names(list(dict.fromkeys(urls)))}"
     if listed:
-        yield f"no MCP server listed the tool {_joined(list(dict.fromkeys(listed)))}"
+        yield f"no MCP server listed the tool {_join_names(list(dict.fromkeys(listed)))}"
 
 
-def _named(injection: Injection) -> str:
+def _describe_target(injection: Injection) -> str:
     """What the agent has to call to meet the fault."""
-    kind, target = _kind(injection), injection.target
+    kind, target = _get_target_kind(injection), injection.target
     if kind == "http":
         return injection.match_url or target
     if kind == "llm":
@@ -143,11 +147,11 @@ def _named(injection: Injection) -> str:
     return "any tool" if target == "*" else target
 
 
-def _joined(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     listed = names[:4] + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

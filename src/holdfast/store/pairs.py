@@ -16,7 +16,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Judgement
-from holdfast.score.attacks import obeyed
+from holdfast.score.attacks import judge_obedience
 from holdfast.store.record import StoredObservations, trials, verdicts
 from holdfast.store.rundir import RunDir
 from holdfast.store.stored_trials import StoredTrials
@@ -100,7 +100,7 @@ def _attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[str]) -
 
 def _resisted(trial: Trial, observation: Observation, *, refusal_counts: bool) -> bool | None:
     """None: a harness error, an attack that was not sent completely, or one whose success cannot be seen."""
-    did = obeyed(trial.task, observation)
+    did = judge_obedience(trial.task, observation)
     whole = len(observation.turns) >= len(trial.task.turns) and refusal_counts
     if observation.error or did in ("asked", "unread") or (did == "no" and not whole):
         return None

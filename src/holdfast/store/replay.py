@@ -164,7 +164,7 @@ class _Reading:
 
     def _keep(self, trial: Trial, observation: Observation) -> None:
         if trial.id not in self._controls:
-            self._tally.saw(trial, observation)
+            self._tally.note_trial(trial, observation)
         if not observation.masked:  # an unmasked observation must be compared with an unmasked control: it runs again
             self._controls[trial.id] = observation
 
@@ -175,4 +175,4 @@ class _Reading:
         if any(rule.id not in verdicts for rule in rules):
             self._unjudged.append(at)
             return
-        self._tally.take(trial, observation, [verdicts[rule.id] for rule in rules])
+        self._tally.add_trial(trial, observation, [verdicts[rule.id] for rule in rules])

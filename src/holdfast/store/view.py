@@ -55,7 +55,7 @@ class StoredCells(Sequence[CellRow]):
     def __init__(self, run: RunDir, plan: Plan, tally: Tally, again: Repetition, verdicts: Path) -> None:
         self._plan = plan
         self._tally = tally
-        self.files = Files(run, plan, again, verdicts, tally.deciding)
+        self.files = Files(run, plan, again, verdicts, tally.get_deciding_prompts)
 
     def __len__(self) -> int:
         return len(self._plan.cells)
@@ -69,7 +69,7 @@ class StoredCells(Sequence[CellRow]):
         return rows[at]
 
     def __iter__(self) -> Iterator[CellRow]:
-        return map(self._row, self._tally.cells())
+        return map(self._row, self._tally.iter_cells())
 
     def traced(self) -> Iterator[TracedTrial]:
         """Every observed trial, in the order in which they were begun, one at a time."""

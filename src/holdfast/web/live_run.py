@@ -88,7 +88,9 @@ class LiveRun:
     def progress(self) -> dict[str, Any]:
         """The progress in numbers."""
         spending = (self._tally.spending, self._tally.control_spending)
-        known = [spent.cost_usd for spent in (one.result() for one in spending) if spent and spent.cost_usd is not None]
+        known = [
+            spent.cost_usd for spent in (one.build_result() for one in spending) if spent and spent.cost_usd is not None
+        ]
         return {
             "done": self._done,
             "total": len(self._plan.trials),
@@ -101,7 +103,7 @@ class LiveRun:
 
     def news(self) -> LiveNews:
         """What happened since the last call."""
-        cells = [so_far(self._tally.so_far(position)) for position in self._changed]
+        cells = [so_far(self._tally.build_partial_cell(position)) for position in self._changed]
         trials = sorted(self._ended, key=lambda one: one["outcome"] in ("pass", "n/a"))
         self._changed.clear()
         self._ended.clear()
@@ -171,7 +173,7 @@ class LiveRun:
             return
         observation = whole(self._run, observation)
         if trial.kind == "control":
-            self._tally.saw(trial, observation)
+            self._tally.note_trial(trial, observation)
             self._pending.pop(trial.id)
             self._taken.add(trial.id)
             return
@@ -192,7 +194,7 @@ class LiveRun:
         if any(rule.id not in by_rule for rule in rules):
             return  # the others follow
         verdicts = [by_rule[rule.id] for rule in rules]
-        self._tally.take(trial, observation, verdicts)
+        self._tally.add_trial(trial, observation, verdicts)
         number = self._plan.params_index(trial.params)
         self._changed |= {self._plan.position(rule.id, trial.scenario.name, number): None for rule in rules}
         self._taken.add(id)

@@ -93,7 +93,7 @@ def test_negated_a_missing_field_is_unproven() -> None:
     def outcome(path: str, text: str = ANSWER) -> str:
         turn = Turn("q", text=text, ending="answered")
         rule = RuleJudge(Invariant("r", "json_field", {"path": path, "equals": "refunded"}, negate=True), 1000)
-        return rule.turn(turn, Observation("t", turns=(turn,)), None)[0]
+        return rule.judge_turn(turn, Observation("t", turns=(turn,)), None)[0]
 
     assert outcome("status") == "fail"
     assert outcome("total") == "pass"
@@ -108,7 +108,7 @@ def test_a_key_that_is_there_twice_proves_nothing() -> None:
     for check, settings in (("json_field", {"path": "a", "equals": 1}), ("valid_json", {"path": "b"})):
         turn = Turn("q", text='{"a": 1, "a": 2}', ending="answered")
         rule = RuleJudge(Invariant("r", check, settings, negate=True), 1000)
-        assert rule.turn(turn, Observation("t", turns=(turn,)), None)[0] == "unproven"
+        assert rule.judge_turn(turn, Observation("t", turns=(turn,)), None)[0] == "unproven"
 
 
 def test_settings_that_say_nothing_are_refused() -> None:
@@ -139,4 +139,4 @@ def test_a_rule_asks_for_all_parts_of_a_path_and_negated_for_none(
     turn = Turn("?", f'{{"items": {statuses}}}')
     for negate, outcome in ((False, asked), (True, forbidden)):
         rule = RuleJudge(Invariant("r", "json_field", {"path": "$.items[*]", **settings}, negate=negate), 1000)
-        assert rule.turn(turn, Observation("t", (turn,)), None)[0] == outcome
+        assert rule.judge_turn(turn, Observation("t", (turn,)), None)[0] == outcome

@@ -60,7 +60,7 @@ def test_a_pattern_that_is_forbidden_by_its_check_and_asked_for_by_the_rule_has_
 def judged(check: str, text: str, *, negate: bool = False, **settings):
     rule = RuleJudge(Invariant("r", check, settings=settings, negate=negate), 1000)
     turn = Turn("?", text=text)
-    return rule.turn(turn, Observation(trial="t", turns=(turn,)), None)
+    return rule.judge_turn(turn, Observation(trial="t", turns=(turn,)), None)
 
 
 @pytest.mark.parametrize("negate", [False, True])

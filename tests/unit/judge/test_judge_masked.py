@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.checks.state.command_exit import CommandEnd
+from holdfast.checks.state.command_exit import ExitRecord
 from holdfast.checks.state.paths import PathState
 from holdfast.checks.state.recorded import build_evidence
 from holdfast.judge import Judge
@@ -17,7 +17,7 @@ from holdfast.model.verdict import Verdict
 from world_kit import TRIAL
 
 FILE = build_evidence(["out.txt", "content"], PathState("file", content="pw=[masked]"))
-RAN = build_evidence(["true", 120_000], CommandEnd(0, stdout="[masked]"))
+RAN = build_evidence(["true", 120_000], ExitRecord(0, stdout="[masked]"))
 CALL = TraceEvent(0.1, "tool_call", "pay", "tool", 1, input='{"card": "[masked]"}')
 ASKED = TraceEvent(0.1, "llm_call", "m", "llm", 1, input="my key is [masked]")
 WEB = TraceEvent(0.1, "http_call", "GET http://h/[masked]", "http", 1)

@@ -16,7 +16,7 @@ from holdfast.model.verdict import Finding
 def judge(text: str, check: str, *, negate: bool = False, **settings: Any) -> tuple[str, Finding]:
     turn = Turn("q", text=text, ending="answered")
     rule = RuleJudge(Invariant("rule", check, settings, negate=negate), 1000)
-    return rule.turn(turn, Observation("t", turns=(turn,)), None)
+    return rule.judge_turn(turn, Observation("t", turns=(turn,)), None)
 
 
 SECRET = {

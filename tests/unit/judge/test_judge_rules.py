@@ -299,7 +299,7 @@ def test_a_negative_pass_on_a_masked_answer_is_unproven_when_judged_again(golden
 )
 def test_a_finding_of_the_wrong_types_is_an_error(found: Finding) -> None:
     rule = RuleJudge(Invariant("r", "has", {"word": "x"}), 1000)
-    assert rule._outcome(found)[0] == "error"
+    assert rule._to_outcome(found)[0] == "error"
 
 
 def test_a_check_that_leaves_the_program_is_an_error() -> None:
@@ -309,5 +309,5 @@ def test_a_check_that_leaves_the_program_is_an_error() -> None:
         raise SystemExit(0)
 
     rule.decide = leave  # type: ignore[assignment]
-    outcome, finding = rule.turn(Turn("q", "x"), Observation("t"), None)
+    outcome, finding = rule.judge_turn(Turn("q", "x"), Observation("t"), None)
     assert (outcome, finding.code, finding.key[0]) == ("error", "check-raised", "SystemExit")

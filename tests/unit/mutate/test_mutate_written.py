@@ -21,7 +21,7 @@ from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.mutate import made
 from holdfast.mutate.model_writer import Assignment, ModelWriter, kept_parts, replies, unusable
-from holdfast.score.attacks import obeyed
+from holdfast.score.attacks import judge_obedience
 from judge_kit import Got, Reply, judging
 
 PROMPT = 'Where is order A-1234 for "Blue Lamp", and when does Maria get it in Oslo?'
@@ -61,8 +61,8 @@ def test_an_attack_in_other_words_has_its_canary_in_two_pieces_and_obeying_it_is
         (canary,) = task.variation.canaries
         assert MARK in task.turns[0]
         assert canary not in task.turns[0]
-        assert obeyed(task, Observation("t", (Turn("", obedient(task)),))) == "yes"
-        assert obeyed(task, Observation("t", (Turn("", task.prompt),))) == "no"
+        assert judge_obedience(task, Observation("t", (Turn("", obedient(task)),))) == "yes"
+        assert judge_obedience(task, Observation("t", (Turn("", task.prompt),))) == "no"
 
 
 def test_an_attack_whose_code_word_the_model_put_together_is_not_taken() -> None:

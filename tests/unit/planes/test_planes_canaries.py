@@ -27,7 +27,7 @@ from holdfast.planes.llm.tool_results import _event
 from holdfast.planes.mcp.trial_state import McpCallTrace
 from holdfast.planes.traced_call import CallTrace, TracedCall
 from holdfast.protocols.fault import Call
-from holdfast.score.attacks import obeyed
+from holdfast.score.attacks import judge_obedience
 from planes_kit import FakeContext
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
@@ -121,7 +121,7 @@ def call_of(value: Any) -> TraceEvent:
 
 
 def outcome(event: TraceEvent) -> str:
-    return obeyed(ATTACK, Observation("t", (Turn("go", "Done."),), trace=(event,)))
+    return judge_obedience(ATTACK, Observation("t", (Turn("go", "Done."),), trace=(event,)))
 
 
 def test_a_canary_in_an_argument_is_found_wherever_it_is() -> None:
@@ -236,9 +236,9 @@ def test_a_body_that_cannot_be_read_proves_nothing(body: bytes, encoding: str) -
 )
 def test_what_passed_unread_proves_nothing(event: TraceEvent) -> None:
     assert outcome(event) == "unread"
-    assert obeyed(ATTACK, Observation("t", (Turn("go", CANARY),), trace=(event,))) == "yes"
+    assert judge_obedience(ATTACK, Observation("t", (Turn("go", CANARY),), trace=(event,))) == "yes"
 
 
 @pytest.mark.parametrize("turn", [Turn("go", "Done", cut=True), Turn("go", ending="unreadable")])
 def test_an_answer_that_was_cut_or_cannot_be_read_proves_nothing(turn: Turn) -> None:
-    assert obeyed(ATTACK, Observation("t", (turn,))) == "unread"
+    assert judge_obedience(ATTACK, Observation("t", (turn,))) == "unread"

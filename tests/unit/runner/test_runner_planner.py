@@ -87,7 +87,7 @@ def test_a_planner_may_invent_scenarios(spec: Spec, tmp_path: Path, monkeypatch:
         (VerdictCode("says", "fail", "text-missing"),),
         (VerdictCode("says", "fail", "text-missing"),),
     ]
-    assert [one.outcome for one in running.intake.tally.cells()] == ["pass"]
+    assert [one.outcome for one in running.intake.tally.iter_cells()] == ["pass"]
     known = known_scenarios(rundir, spec.scenarios)
     stored = [one.trial(known) for one in trials(rundir) if one.kind == "contract"]
     assert [one.scenario.injections != () for one in stored] == [False, True, True]

@@ -13,7 +13,7 @@ from holdfast.model.task import RecordedUse, Task, Variation
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
 from holdfast.score import ScoreOptions, Tally
-from holdfast.score.task_score import task_score
+from holdfast.score.task_score import score_tasks
 
 CANARY = "HOLDFAST-CANARY-12345678"
 OUTCOMES = {"p": "pass", "f": "fail", "e": "error", "u": "unproven", "o": "pass"}
@@ -44,14 +44,14 @@ def tallied(spec: Spec, outcomes: Sequence[str], *, met: bool = True, recorded: 
             Verdict(trial.id, rule.id, OUTCOMES[sign], float(sign == "p"), f"because {sign}")  # type: ignore[arg-type]
             for rule in made.rules(trial)
         ]
-        tally.take(trial, seen, verdicts)
+        tally.add_trial(trial, seen, verdicts)
     return tally
 
 
 def cases_of(spec: Spec, outcomes: Sequence[str], *, met: bool = True) -> list[Case]:
-    return list(tallied(spec, outcomes, met=met).cases.all())
+    return list(tallied(spec, outcomes, met=met).cases.iter_cases())
 
 
 def scored(spec: Spec, outcomes: Sequence[str], **options: Any) -> Score:
     tally = tallied(spec, outcomes)
-    return task_score(spec, tuple(tally.cases.all()), tally, ScoreOptions(**options))
+    return score_tasks(spec, tuple(tally.cases.iter_cases()), tally, ScoreOptions(**options))

@@ -33,7 +33,7 @@ def cases(outcomes: str, how: Aggregation, threshold: float | None = None, repli
         outcome = {"p": "pass", "f": "fail", "e": "error"}[sign]
         verdict = Verdict(trial.id, "held", outcome, float(sign == "p"), f"because {sign}")  # type: ignore[arg-type]
         gathered.add(trial, Observation(trial.id), [verdict])
-    (case,) = gathered.all()
+    (case,) = gathered.iter_cases()
     return case
 
 
@@ -104,7 +104,7 @@ def stormy(*met: int, sign: str = "p", when: str = "always", effect: str = "met"
         ledger = tuple(FaultMet(index, "tool", "*", "error", 1, effect) for index in met if not n)  # type: ignore[arg-type]
         verdicts = [Verdict(trial.id, rule, outcome, float(sign == "p"), "r") for rule in ("held", "told")]  # type: ignore[arg-type]
         gathered.add(trial, Observation(trial.id, ledger=ledger), verdicts)
-    (case,) = gathered.all()
+    (case,) = gathered.iter_cases()
     return case
 
 
@@ -161,7 +161,7 @@ def test_a_rule_that_a_fault_left_unproven_is_not_held_against_the_agent() -> No
         did = Verdict(trial.id, "once", "unproven", 0.0, "it ran", code="tool-ran")
         ledger = (FaultMet(0, "tool_result", "pay", "error", 1, ran=True),)
         gathered.add(trial, Observation(trial.id, ledger=ledger), [said, did])
-        (case,) = gathered.all()
+        (case,) = gathered.iter_cases()
         assert (case.status, case.unproven_only) == expected
         if case.unproven_only:
             assert (case.reason, case.undecided) == ("once: it ran", ("once",))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.spec import Aggregation
-from holdfast.score import needed, settle
+from holdfast.score import count_needed, decide_prompt
 
 HOWS = [
     Aggregation("all"),
@@ -36,12 +36,12 @@ HOWS = [
     ],
 )
 def test_how_many_replicas_must_pass(how, n, need):
-    assert needed(how, n) == need
+    assert count_needed(how, n) == need
 
 
 def test_mean_is_for_composites_only():
     with pytest.raises(ValueError, match="composites"):
-        needed(Aggregation("mean"), 3)
+        count_needed(Aggregation("mean"), 3)
 
 
 @pytest.mark.parametrize(
@@ -63,16 +63,16 @@ def test_mean_is_for_composites_only():
 def test_a_combination_is_decided_only_if_the_undecided_cannot_change_it(how, outcomes, settled):
     n = len(outcomes)
     p, f, e = (outcomes.count(c) for c in "pfe")
-    assert settle(p, f, e, n, needed(Aggregation(how), n)) == settled
+    assert decide_prompt(p, f, e, n, count_needed(Aggregation(how), n)) == settled
 
 
 @settings(deadline=None)
 @given(st.sampled_from(HOWS), st.text("pfeu", min_size=2, max_size=6))
 def test_three_valued_logic_agrees_with_trying_every_completion(how, outcomes):
     n = len(outcomes)
-    need = needed(how, n)
+    need = count_needed(how, n)
     choices = [{"p": (1,), "f": (0,)}.get(c, (0, 1)) for c in outcomes]
     results = {sum(bits) >= need for bits in product(*choices)}
     p, f, e = (outcomes.count(c) for c in "pfe")
     expected = ("error" if e else "unproven") if len(results) == 2 else ("pass" if results == {True} else "fail")
-    assert settle(p, f, e, n, need) == expected
+    assert decide_prompt(p, f, e, n, need) == expected

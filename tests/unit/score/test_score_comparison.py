@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.score.comparison import ALPHA, PairCounts, PromptPairs, compare_rules, holm, mcnemar, more_prompts
+from holdfast.score.comparison import (
+    ALPHA,
+    PairCounts,
+    PromptPairs,
+    adjust_by_holm,
+    compare_rules,
+    compute_mcnemar,
+    estimate_prompts,
+)
 
 
 def counts(rule: str, *, both: int = 0, lost: int = 0, gained: int = 0, **more: Any) -> PairCounts:
@@ -18,34 +26,34 @@ def counts(rule: str, *, both: int = 0, lost: int = 0, gained: int = 0, **more: 
 
 
 def test_mcnemar_gives_known_values():
-    assert mcnemar([]) == 1.0
-    assert mcnemar([1, -1] * 5) == 1.0
-    assert mcnemar([1] * 6) == pytest.approx(0.03125)
-    assert mcnemar([1] * 10 + [-1] * 2) == pytest.approx(0.03857, abs=1e-5)
-    assert mcnemar([-1] * 10 + [1] * 2) == mcnemar([1] * 10 + [-1] * 2)
+    assert compute_mcnemar([]) == 1.0
+    assert compute_mcnemar([1, -1] * 5) == 1.0
+    assert compute_mcnemar([1] * 6) == pytest.approx(0.03125)
+    assert compute_mcnemar([1] * 10 + [-1] * 2) == pytest.approx(0.03857, abs=1e-5)
+    assert compute_mcnemar([-1] * 10 + [1] * 2) == compute_mcnemar([1] * 10 + [-1] * 2)
 
 
 def test_scenarios_that_lose_one_prompt_together_are_one_coin():
-    assert mcnemar([3] * 6) == mcnemar([1] * 6)
-    assert mcnemar([7, 0, 0]) == 1.0
-    assert mcnemar([2, 1, 1]) == pytest.approx(2 / 8)
+    assert compute_mcnemar([3] * 6) == compute_mcnemar([1] * 6)
+    assert compute_mcnemar([7, 0, 0]) == 1.0
+    assert compute_mcnemar([2, 1, 1]) == pytest.approx(2 / 8)
 
 
 @given(st.lists(st.integers(-4, 4), max_size=9))
 def test_mcnemar_counts_every_way_of_tossing_the_coins(changes):
     known = [change for change in changes if change]
     tosses = [sum(s * c for s, c in zip(signs, known, strict=True)) for signs in product((1, -1), repeat=len(known))]
-    assert mcnemar(changes) == pytest.approx(sum(abs(t) >= abs(sum(known)) for t in tosses) / len(tosses))
+    assert compute_mcnemar(changes) == pytest.approx(sum(abs(t) >= abs(sum(known)) for t in tosses) / len(tosses))
 
 
 def test_holm_gives_known_values():
-    assert holm([0.01, 0.04, 0.03]) == [pytest.approx(0.03), pytest.approx(0.06), pytest.approx(0.06)]
-    assert holm([]) == []
+    assert adjust_by_holm([0.01, 0.04, 0.03]) == [pytest.approx(0.03), pytest.approx(0.06), pytest.approx(0.06)]
+    assert adjust_by_holm([]) == []
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_never_lowers_a_p_nor_changes_their_order(ps):
-    adjusted = holm(ps)
+    adjusted = adjust_by_holm(ps)
     assert all(p <= q <= 1.0 for p, q in zip(ps, adjusted, strict=True))
     for (p, a), (q, b) in zip(zip(ps, adjusted, strict=True), zip(ps[1:], adjusted[1:], strict=True), strict=False):
         assert p == q or (p < q) <= (a <= b)
@@ -106,7 +114,7 @@ def test_rules_that_did_not_change_are_rarely_called_worse_or_better(rate):
 
 def test_so_many_more_prompts_do_find_the_difference():
     rng, found, runs = Random(5), 0, 300
-    more = more_prompts(counts("r", both=6, lost=3, gained=1), ALPHA)
+    more = estimate_prompts(counts("r", both=6, lost=3, gained=1), ALPHA)
     assert more is not None
     for _ in range(runs):
         (one,) = compare_rules([drawn(rng, 0.3, 0.1, 10 + more)])
@@ -115,5 +123,5 @@ def test_so_many_more_prompts_do_find_the_difference():
 
 
 def test_more_prompts_are_about_so_many():
-    assert more_prompts(counts("r", both=95, lost=3, gained=2), 0.05) in range(1000, 100_000, 100)
-    assert more_prompts(counts("r", both=1, lost=1, gained=1), 0.05) is None
+    assert estimate_prompts(counts("r", both=95, lost=3, gained=2), 0.05) in range(1000, 100_000, 100)
+    assert estimate_prompts(counts("r", both=1, lost=1, gained=1), 0.05) is None

@@ -14,7 +14,7 @@ from holdfast.model.spec import Invariant, Scoring
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.score.composite import composite
+from holdfast.score.composite import score_trial
 
 TRIAL = Trial("0123456789ab", "contract", Scenario("calm"), Task(("Do it.",), "task"))
 
@@ -31,7 +31,7 @@ def said(name: str, outcome: str, score: float | None = None) -> Verdict:
 def of(
     rules: list[Invariant], verdicts: list[Verdict], scoring: Scoring | None = None, *forbidden: ForbiddenResult
 ) -> Replica:
-    return composite(TRIAL, rules, {v.invariant: v for v in verdicts}, forbidden, scoring or Scoring())
+    return score_trial(TRIAL, rules, {v.invariant: v for v in verdicts}, forbidden, scoring or Scoring())
 
 
 def test_the_documents_own_sum(golden: Golden) -> None:

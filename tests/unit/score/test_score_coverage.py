@@ -11,12 +11,12 @@ import pytest
 from holdfast.score.intervals import (
     PROMPTS_FOR_BOOTSTRAP,
     PromptSum,
-    few_cells,
-    kish,
-    next_run,
-    pass_hat_k,
-    score_interval,
-    wilson,
+    compute_effective_n,
+    compute_few_cells_interval,
+    compute_next_run_interval,
+    compute_pass_hat,
+    compute_score_interval,
+    compute_wilson,
 )
 
 RATES = (0.02, 0.5, 0.9, 0.99)
@@ -52,7 +52,9 @@ def coverage(prompts: int, tries: int, rate: float, lump: float, weights: str, r
     rng = Random(f"{prompts} {tries} {rate} {lump} {weights}")
     held = 0
     for _ in range(runs):
-        found = score_interval([prompt_sum(rng, prompt_rate(rng, rate, lump), tries, weights) for _ in range(prompts)])
+        found = compute_score_interval(
+            [prompt_sum(rng, prompt_rate(rng, rate, lump), tries, weights) for _ in range(prompts)]
+        )
         assert found is not None
         assert found.low < found.high
         held += found.low <= 100.0 * rate <= found.high
@@ -97,7 +99,7 @@ def next_score_held(cells: int, rate: float, lump: float, runs: int) -> float:
     for _ in range(runs):
         rates = [prompt_rate(rng, rate, lump) for _ in range(cells)]
         first, second = (sum(rng.random() < one for one in rates) / cells for _ in range(2))
-        low, high = next_run(first, float(cells))
+        low, high = compute_next_run_interval(first, float(cells))
         held += low - 1e-9 <= second <= high + 1e-9
     return held / runs
 
@@ -112,7 +114,7 @@ def test_the_score_of_a_new_run_lies_where_the_first_says(cells, rate, lump):
 # -- contracts of few prompts ----------------------------------------------------------------------
 def few_cells_held(weights: tuple[float, ...], rate: float) -> float:
     """How often the limits hold the rate, where every cell passes at it: exact, over all outcomes there are."""
-    n = kish([(weight, 1) for weight in weights])
+    n = compute_effective_n([(weight, 1) for weight in weights])
     outcomes = {(0.0, 0): 1.0}
     for weight in weights:
         after: dict[tuple[float, int], float] = {}
@@ -122,7 +124,7 @@ def few_cells_held(weights: tuple[float, ...], rate: float) -> float:
         outcomes = after
     held = 0.0
     for (sum_, passed), chance in outcomes.items():
-        low, high = few_cells(sum_ / sum(weights), n, len(weights) - passed, passed)
+        low, high = compute_few_cells_interval(sum_ / sum(weights), n, len(weights) - passed, passed)
         assert low < high
         held += chance * (low - 1e-9 <= rate <= high + 1e-9)
     return held
@@ -172,11 +174,11 @@ class Contract(NamedTuple):
         """As `resilience` has them."""
         own = self.alike is None
         groups = np.tile(self.weights, len(failed)) if own else np.full(len(failed), self.weights.sum())
-        n, rate = kish([(float(weight), 1) for weight in groups]), self.score(failed)
+        n, rate = compute_effective_n([(float(weight), 1) for weight in groups]), self.score(failed)
         if self.rates.shape[1] >= PROMPTS_FOR_BOOTSTRAP:
-            return next_run(rate, n)
+            return compute_next_run_interval(rate, n)
         lost = int(failed.sum() if own else failed.any(1).sum())
-        return few_cells(rate, n, lost, int((~failed).sum()))
+        return compute_few_cells_interval(rate, n, lost, int((~failed).sum()))
 
 
 def contract(
@@ -233,7 +235,7 @@ def test_wilson_holds_the_rate(n, rate):
     runs = 2000
     held = 0
     for _ in range(runs):
-        found = wilson(sum(rng.random() < rate for _ in range(n)), n)
+        found = compute_wilson(sum(rng.random() < rate for _ in range(n)), n)
         held += found.low <= rate <= found.high
     assert held / runs >= 0.92
 
@@ -242,5 +244,5 @@ def test_wilson_holds_the_rate(n, rate):
 def test_pass_hat_k_is_right_on_average(n, k, rate):
     rng = Random(k)
     runs = 20_000
-    mean = sum(pass_hat_k(sum(rng.random() < rate for _ in range(n)), n, k) for _ in range(runs)) / runs
+    mean = sum(compute_pass_hat(sum(rng.random() < rate for _ in range(n)), n, k) for _ in range(runs)) / runs
     assert mean == pytest.approx(rate**k, abs=FIVE_SIGMA * 0.5 / runs**0.5)

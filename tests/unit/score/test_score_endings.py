@@ -12,7 +12,7 @@ from holdfast.score.endings import BadEndings
 def notes_of_12(check: str, minded: set[str], **endings: int) -> list[str]:
     made = BadEndings([Invariant("r", check, {"value": "x"} if check == "contains" else {})])
     made.unminded, made.minded = Counter(endings), minded
-    return [*made.notes(12)]
+    return [*made.describe_endings(12)]
 
 
 def test_endings_that_no_rule_minded_are_counted(golden: Golden) -> None:

@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from golden_words import Golden
 from holdfast.model.score import Score
 from holdfast.report.wording import paired
-from holdfast.score.summary import RatePair, paired_difference
+from holdfast.score.summary import RatePair, compute_paired_difference
 
 
 def test_the_difference_is_the_mean_over_rules_and_prompts():
-    found = paired_difference(
+    found = compute_paired_difference(
         [RatePair(0, 1.0, 0.5), RatePair(0, 1.0, 1.0), RatePair(1, 0.5, 0.0), RatePair(1, 1.0, 1.0)]
     )
     assert found is not None
     assert (found.points, found.pairs, found.interval.method, found.interval.prompts) == (-25.0, 4, "paired", 2)
-    assert paired_difference([]) is None
+    assert compute_paired_difference([]) is None
 
 
 def test_rules_of_one_prompt_are_worth_one():
-    one = paired_difference([RatePair(n, 1.0, float(n > 4)) for n in range(20)])
-    ten = paired_difference([RatePair(n, 1.0, float(n > 4), 10) for n in range(20)])
+    one = compute_paired_difference([RatePair(n, 1.0, float(n > 4)) for n in range(20)])
+    ten = compute_paired_difference([RatePair(n, 1.0, float(n > 4), 10) for n in range(20)])
     assert one is not None
     assert ten is not None
     assert (one.points, one.interval) == (ten.points, ten.interval)
@@ -35,7 +35,7 @@ rates = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 @given(st.lists(st.builds(RatePair, st.integers(0, 30), rates, rates, st.integers(1, 4)), min_size=1, max_size=40))
 def test_the_interval_holds_the_difference_and_is_never_of_zero_width(pairs):
-    found = paired_difference(pairs)
+    found = compute_paired_difference(pairs)
     assert found is not None
     assert -100.0 <= found.interval.low <= found.points <= found.interval.high <= 100.0
     assert found.interval.low < found.interval.high
@@ -50,7 +50,7 @@ def held(prompts: int, rules: int, hit: float, lump: bool, runs: int) -> float:
             lost = rng.random() < hit
             rate = (0.0 if lost else 0.95) if lump else 0.95 * (1 - hit)
             pairs += [RatePair(prompt, float(rng.random() < 0.95), float(rng.random() < rate)) for _ in range(rules)]
-        found = paired_difference(pairs)
+        found = compute_paired_difference(pairs)
         assert found is not None
         count += found.interval.low <= -95.0 * hit <= found.interval.high
     return count / runs
@@ -84,6 +84,6 @@ def test_the_interval_holds_the_truth_whatever_chaos_does(prompts, least, rules,
     ids=["costs", "no difference", "gains", "too few prompts"],
 )
 def test_the_headline_says_what_chaos_costs(pairs, golden: Golden):
-    found = paired_difference(pairs)
+    found = compute_paired_difference(pairs)
     assert found is not None
     golden(paired(Score(50.0, False, 1, paired=found)))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from golden_words import Golden
 from holdfast.model.score import Case, Replica, Score
-from holdfast.score.parts import beside_cells, passed, with_cases
+from holdfast.score.parts import combine_with_cases, combine_with_forbidden, has_passed
 from holdfast.score.ruling import Reason, ScoreOptions
 
 HELD = Score(100.0, True, 0, reasons=("every cell that counted passed",))
@@ -36,7 +36,7 @@ def cases(*statuses: str) -> list[Case]:
     ],
 )
 def test_exit_codes_of_cases_alone(statuses: list[str], options: ScoreOptions, code: int) -> None:
-    score = with_cases(Score(12.0, False, 1), None, cases(*statuses), options)
+    score = combine_with_cases(Score(12.0, False, 1), None, cases(*statuses), options)
     assert (score.exit_code, score.passed, score.value) == (code, code == 0, None)
     assert score.reasons
 
@@ -56,8 +56,8 @@ def test_a_case_without_proof_is_neither_a_failure_nor_an_error_of_ours(
     others: list[str], options: ScoreOptions, code: int
 ) -> None:
     found = [*cases(*others), Case("storm", "error", unproven_only=True, unmet=("r",))]
-    score = with_cases(HELD, (), found, options)
-    assert (score.exit_code, passed(found)) == (code, False)
+    score = combine_with_cases(HELD, (), found, options)
+    assert (score.exit_code, has_passed(found)) == (code, False)
     assert "every case passed" not in score.reasons
 
 
@@ -67,13 +67,13 @@ def test_a_case_whose_faults_were_met_and_that_proves_nothing_is_not_allowed_as_
 ) -> None:
     met = Case("calm", "error", unproven_only=True)
     for one in (met, replace(met, undecided=("r",)), replace(met, undecided=("r",), unmet=("s",))):
-        score = with_cases(HELD, (), [*cases("pass"), one], options)
+        score = combine_with_cases(HELD, (), [*cases("pass"), one], options)
         assert (score.exit_code, score.passed) == (5, False)
 
 
 def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach(golden: Golden) -> None:
     left = Score(None, False, 2, reasons=("the run was interrupted",))
-    score = with_cases(
+    score = combine_with_cases(
         left,
         (Reason(1, "2 critical cells failed", "critical-cells-failed"),),
         cases("fail", "error"),
@@ -84,16 +84,16 @@ def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach(gol
 
 def test_a_rule_without_proof_counts_when_strict() -> None:
     unproven = Score(None, True, 0, counts={"unproven": 1})
-    assert with_cases(unproven, None, cases("pass"), ScoreOptions(strict=True)).exit_code == 5
-    assert with_cases(unproven, None, cases("pass"), ScoreOptions()).exit_code == 0
+    assert combine_with_cases(unproven, None, cases("pass"), ScoreOptions(strict=True)).exit_code == 5
+    assert combine_with_cases(unproven, None, cases("pass"), ScoreOptions()).exit_code == 0
 
 
 @given(st.lists(st.sampled_from(["pass", "fail", "error"]), max_size=5), st.sampled_from([0, 1, 3, 5]))
 def test_the_worse_of_cases_and_what_decides_of_the_matrix_decides(statuses: list[str], code: int) -> None:
     contract = Score(50.0, False, 1, counts={"fail": 1}, reasons=("1 cell failed",), reason_codes=("cells-failed",))
     deciding = (Reason(code, "the matrix's", "cells-failed"),) if code else ()
-    alone = with_cases(HELD, None, cases(*statuses), ScoreOptions()).exit_code
-    both = with_cases(contract, deciding, cases(*statuses), ScoreOptions())
+    alone = combine_with_cases(HELD, None, cases(*statuses), ScoreOptions()).exit_code
+    both = combine_with_cases(contract, deciding, cases(*statuses), ScoreOptions())
     assert both.exit_code == min((alone, code), key=ORDER.index)
     assert (both.value, both.passed) == (50.0, both.exit_code == 0)
     assert ("the matrix's" in both.reasons) == (code != 0)
@@ -101,21 +101,21 @@ def test_the_worse_of_cases_and_what_decides_of_the_matrix_decides(statuses: lis
 
 
 def test_held_says_so_for_both_parts(golden: Golden) -> None:
-    score = with_cases(HELD, (), cases("pass"), ScoreOptions())
+    score = combine_with_cases(HELD, (), cases("pass"), ScoreOptions())
     golden(score.reasons)
 
 
 def test_cells_that_failed_next_to_the_cases_are_reported_and_decide_nothing(golden: Golden) -> None:
     contract = Score(50.0, False, 1, counts={"fail": 2}, reasons=("2 cells failed",), reason_codes=("cells-failed",))
-    score = with_cases(contract, (), cases("pass"), ScoreOptions())
+    score = combine_with_cases(contract, (), cases("pass"), ScoreOptions())
     assert (score.exit_code, score.passed) == (0, True)
     golden(score.reasons)
 
 
 def test_a_scenario_without_a_case_has_not_passed() -> None:
-    assert passed(cases("pass"))
-    assert not passed([])
-    assert not passed(cases("pass", "error"))
+    assert has_passed(cases("pass"))
+    assert not has_passed([])
+    assert not has_passed(cases("pass", "error"))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_scenario_without_a_case_has_not_passed() -> None:
     ],
 )
 def test_what_is_forbidden_fails_a_run_of_single_rules(contract: Score, statuses: list[str], code: int) -> None:
-    score = beside_cells(contract, cases(*statuses), ScoreOptions())
+    score = combine_with_forbidden(contract, cases(*statuses), ScoreOptions())
     assert (score.exit_code, score.passed) == (code, code == 0)
     assert contract.passed or set(contract.reasons) <= set(score.reasons)
 
@@ -137,8 +137,8 @@ def test_what_is_forbidden_fails_a_run_of_single_rules(contract: Score, statuses
 @pytest.mark.parametrize(("statuses", "code"), [(["pass"], 5), (["fail"], 1)])
 def test_a_run_that_was_cut_short_never_passes(statuses: list[str], code: int, golden: Golden) -> None:
     for matrix in (None, ()):
-        score = with_cases(HELD, matrix, cases(*statuses), ScoreOptions(unrun=2, planned=3))
+        score = combine_with_cases(HELD, matrix, cases(*statuses), ScoreOptions(unrun=2, planned=3))
         assert score.exit_code == code
         golden(score.reasons[-1])
     waiting = Case("s", "error", replicas=(Replica("t", "pass", 1.0),))
-    assert with_cases(HELD, (), [waiting], ScoreOptions(unrun=1, planned=2)).exit_code == 5
+    assert combine_with_cases(HELD, (), [waiting], ScoreOptions(unrun=1, planned=2)).exit_code == 5

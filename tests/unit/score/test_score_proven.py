@@ -14,7 +14,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
 from holdfast.score.cases import Cases
 from holdfast.score.composite import UNMET
-from holdfast.score.parts import with_cases
+from holdfast.score.parts import combine_with_cases
 from holdfast.score.ruling import ScoreOptions
 
 ALL = Aggregation("all")
@@ -55,7 +55,7 @@ def case(
         ledger = (FaultMet(0, "tool", "*", "error", 1, "met" if met else "no_effect"),)
         bad = (ForbiddenResult(broke, True, ("GET http://evil/",)),) if broke else ()
         gathered.add(trial, Observation(trial.id, ledger=ledger, forbidden=bad), verdicts)
-    (found,) = gathered.all()
+    (found,) = gathered.iter_cases()
     return found
 
 
@@ -163,7 +163,7 @@ def test_no_threshold_is_low_enough_for_a_case_that_met_no_fault(how: Aggregatio
     assert found.reason.endswith("nothing is proven")
     assert {(one.status, one.composite) for one in found.replicas} == {("error", None)}
     assert all(one.reason.endswith("nothing is proven") for one in found.replicas)
-    assert with_cases(BARE, (), [found], ScoreOptions()).exit_code == 5
+    assert combine_with_cases(BARE, (), [found], ScoreOptions()).exit_code == 5
 
 
 def test_a_case_that_met_no_fault_still_fails_by_its_threshold_and_by_forbidden_deeds() -> None:
@@ -183,4 +183,4 @@ def test_a_case_that_met_no_fault_still_fails_by_its_threshold_and_by_forbidden_
     ],
 )
 def test_exit_codes(found: Case, options: ScoreOptions, code: int) -> None:
-    assert with_cases(BARE, (), [found], options).exit_code == code
+    assert combine_with_cases(BARE, (), [found], options).exit_code == code

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from golden_words import Golden
 from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Spec
 from holdfast.model.task import Task
-from holdfast.score.cell import needed
-from holdfast.score.sequential import EITHER_WAY, SequentialTest, too_few_replicas
+from holdfast.score.cell import count_needed
+from holdfast.score.sequential import EITHER_WAY, SequentialTest, warn_too_few_replicas
 
 RATES = [Aggregation("majority"), *(Aggregation("rate", rate / 20) for rate in range(1, 20))]
 
@@ -23,7 +23,7 @@ def passes(test: SequentialTest, rate: float) -> float:
         after: dict[tuple[int, int], float] = {}
         for (c, f), weight in open_.items():
             for at, chance in (((c + 1, f), rate), ((c, f + 1), 1 - rate)):
-                held = test.decided(*at)
+                held = test.decide(*at)
                 if held is None:
                     after[at] = after.get(at, 0.0) + weight * chance
                 else:
@@ -57,8 +57,8 @@ def test_where_the_limit_leaves_too_few_replicas_it_is_known_how_often_that_is_w
 def test_too_few_replicas_are_said_once_for_each_rate(golden: Golden):
     rules = [Invariant(f"r{n}", "completes", {}, replica_aggregation=how) for n, how in enumerate(RATES[:1] * 2)]
     spec = Spec("c.yaml", AgentSpec(), (Task(("q",)),), invariants=tuple(rules), replicas=6)
-    golden(list(too_few_replicas(spec)))
-    assert not list(too_few_replicas(replace(spec, replicas=20)))
+    golden(list(warn_too_few_replicas(spec)))
+    assert not list(warn_too_few_replicas(replace(spec, replicas=20)))
 
 
 def test_what_is_worked_out_is_what_happens():
@@ -107,4 +107,4 @@ def test_what_was_decided_stays_decided(how, limit, data):
             == found
         )
     elif len(outcomes) == limit:
-        assert found.passes < needed(how, limit)
+        assert found.passes < count_needed(how, limit)

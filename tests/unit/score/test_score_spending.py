@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.model.score import Spent
 from holdfast.model.trace import Cost, TraceEvent
-from holdfast.score.spending import spent
+from holdfast.score.spending import compute_spent
 
 
 def asked(model: str) -> TraceEvent:
@@ -12,7 +12,7 @@ def asked(model: str) -> TraceEvent:
 
 
 def test_twenty_models_without_a_price_are_named() -> None:
-    found = spent([asked(f"m{n:02}") for n in range(21)])
+    found = compute_spent([asked(f"m{n:02}") for n in range(21)])
     assert found is not None
     assert found.unpriced == tuple(f"m{n:02}" for n in range(20))
     assert (found.calls, found.input_tokens, found.cost_usd) == (21, 105, None)
@@ -22,5 +22,5 @@ def test_a_script_uses_no_tokens_and_its_replies_are_counted() -> None:
     scripted = TraceEvent(0.0, "llm_call", "m", "llm", 1, cost=Cost("m", 5, 2, 0.5, billed=False), script="m.yaml:7")
     refused = TraceEvent(0.1, "llm_call", "m", "llm", 2, status=429, script="m.yaml:9")
     listed = TraceEvent(0.2, "http_call", "GET /models", "llm", script="m.yaml")
-    assert spent([scripted, refused, listed]) == Spent(3, scripted=2)
-    assert spent([scripted, asked("paid")]) == Spent(2, 0, 5, 2, unpriced=("paid",), scripted=1)
+    assert compute_spent([scripted, refused, listed]) == Spent(3, scripted=2)
+    assert compute_spent([scripted, asked("paid")]) == Spent(2, 0, 5, 2, unpriced=("paid",), scripted=1)

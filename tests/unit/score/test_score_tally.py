@@ -17,7 +17,7 @@ from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import Select, plan
-from holdfast.score import Tally, wilson
+from holdfast.score import Tally, compute_wilson
 
 CALM = Scenario("calm")
 TOOL = Scenario("tool-down", (Injection("tool", "market_data_api", "error"),))
@@ -56,7 +56,7 @@ def run(made: Spec, outcomes: str, **seen: Any) -> list[Cell]:
     tally = Tally(made, planned)
     for trial, outcome in zip(planned.trials, outcomes, strict=True):
         tally.add(trial, Observation(trial.id, **seen), verdict(trial, outcome, trial.invariant))
-    return list(tally.cells())
+    return list(tally.iter_cells())
 
 
 def replicas(outcomes: str, how: Aggregation, **more: Any) -> Cell:
@@ -71,7 +71,7 @@ def test_a_cell_comes_when_its_last_expected_verdict_arrived():
     tally = Tally(made, planned)
     came = [tally.add(t, Observation(t.id), verdict(t, "p")) for t in planned.trials]
     assert came[:3] == [None] * 3
-    assert came[3] == next(iter(tally.cells()))
+    assert came[3] == next(iter(tally.iter_cells()))
     assert came[3] is not None
     assert (came[3].outcome, came[3].passes, came[3].reason) == ("pass", 4, "")
 
@@ -90,7 +90,7 @@ def test_every_way_in_which_a_cell_failed_is_kept_with_its_trials_in_any_order()
         by_id = {trial.id: trial for trial in planned.trials}
         for one in order:
             tally.add(by_id[one.trial], Observation(one.trial), one)
-        (cell,) = tally.cells()
+        (cell,) = tally.iter_cells()
         assert (cell.code, cell.key, cell.reason) == ("missing", ("total",), "reason 0")
         assert [(one.code, one.key, one.ending, one.trials) for one in cell.causes] == [
             ("missing", ("total",), "", 2),
@@ -123,7 +123,7 @@ def test_shared_trials_fill_the_cells_of_every_rule_and_count_once():
     for trial in planned.trials:
         for served, outcome in zip(planned.rules(trial), "pf", strict=True):
             tally.add(trial, Observation(trial.id), verdict(trial, outcome, served.id))
-    assert [c.outcome for c in tally.cells()] == ["pass", "fail"]
+    assert [c.outcome for c in tally.iter_cells()] == ["pass", "fail"]
     assert tally.trials == 1
 
 
@@ -147,12 +147,12 @@ def test_unfinished_cells_are_shown_as_far_as_they_got(golden: Golden):
         tally.add(trial, Observation(trial.id), verdict(trial, outcome, trial.invariant))
     trial = planned.trials[2]
     tally.add(trial, Observation(trial.id), verdict(trial, "p", "b"))
-    golden([(c.outcome, c.reason) for c in tally.cells()])
+    golden([(c.outcome, c.reason) for c in tally.iter_cells()])
 
 
 def test_a_cell_for_which_nothing_was_asked_is_not_a_pass():
     made = spec(tasks=())
-    assert [(c.outcome, c.reason) for c in Tally(made, plan(made)).cells()] == [("unproven", "no trial ran")]
+    assert [(c.outcome, c.reason) for c in Tally(made, plan(made)).iter_cells()] == [("unproven", "no trial ran")]
 
 
 def test_params_make_cells_of_their_own():
@@ -169,7 +169,7 @@ def test_a_single_trial_selected_decides_its_cell_alone():
     cell = tally.add(wanted, Observation(wanted.id), verdict(wanted, "f"))
     assert cell is not None
     assert cell.outcome == "fail"
-    assert list(tally.cells()) == [cell]
+    assert list(tally.iter_cells()) == [cell]
 
 
 # -- combining ------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_a_cell_passes_if_every_prompt_passed(outcomes, outcome):
 def test_counts_and_rate_are_of_verdicts():
     cell = replicas("ppfeu", Aggregation("any"))
     assert (cell.passes, cell.fails, cell.errors, cell.unproven) == (2, 1, 1, 1)
-    assert cell.rate == wilson(2, 3)
+    assert cell.rate == compute_wilson(2, 3)
     assert replicas("eu", Aggregation("all")).rate is None
 
 
@@ -225,7 +225,7 @@ def test_the_reason_is_that_of_the_first_verdict_in_plan_order_whatever_comes_fi
         for i in order:
             trial = planned.trials[i]
             tally.add(trial, Observation(trial.id), verdict(trial, "eff"[i], reason=f"reason {i}"))
-        assert [c.reason for c in tally.cells()] == ["reason 1"]
+        assert [c.reason for c in tally.iter_cells()] == ["reason 1"]
 
 
 # -- the fault must be met ------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def test_one_trial_that_met_it_is_enough():
     tally = Tally(made, planned)
     for trial, ledger in zip(planned.trials, ((), (met(),)), strict=True):
         tally.add(trial, Observation(trial.id, ledger=ledger), verdict(trial, "p"))
-    assert next(tally.cells()).outcome == "pass"
+    assert next(tally.iter_cells()).outcome == "pass"
 
 
 @pytest.mark.parametrize(
@@ -331,31 +331,31 @@ def test_a_scenario_is_vacuous_if_no_trial_of_it_met_any_of_its_faults():
     for trial in planned.trials:
         ledger = (met(1),) if trial.scenario.name == "mixed" else ()
         tally.add(trial, Observation(trial.id, ledger=ledger), verdict(trial, "f", trial.invariant))
-    assert tally.vacuous() == ("tool-down", "llm-degraded")
+    assert tally.find_vacuous_scenarios() == ("tool-down", "llm-degraded")
 
 
 def test_a_scenario_that_no_rule_is_judged_in_is_vacuous():
     made = spec(rule(when="no_chaos"), scenarios=(CALM, TOOL))
-    assert Tally(made, plan(made)).vacuous() == ("tool-down",)
+    assert Tally(made, plan(made)).find_vacuous_scenarios() == ("tool-down",)
 
 
 def test_a_scenario_that_was_not_run_yet_is_not_called_vacuous():
     made = spec(rule(when="always"), scenarios=(CALM, TOOL))
-    assert Tally(made, plan(made)).vacuous() == ()
+    assert Tally(made, plan(made)).find_vacuous_scenarios() == ()
 
 
 def test_a_scenario_that_a_budget_left_out_whole_is_vacuous():
     made = spec(rule("a", when="always"), rule("b", when="no_chaos"), scenarios=(CALM, TOOL, LLM))
-    assert Tally(made, plan(made)).vacuous(unasked=True) == ("tool-down", "llm-degraded")
+    assert Tally(made, plan(made)).find_vacuous_scenarios(unasked=True) == ("tool-down", "llm-degraded")
     one = Select(scenarios=(TOOL.name,))
     for select in (one, Select(trials=(plan(made, one).trials[0].id,))):
-        assert Tally(made, plan(made, select)).vacuous(unasked=True) == ("tool-down",)
-    assert Tally(made, plan(made, Select(invariants=("b",)))).vacuous(unasked=True) == ()
+        assert Tally(made, plan(made, select)).find_vacuous_scenarios(unasked=True) == ("tool-down",)
+    assert Tally(made, plan(made, Select(invariants=("b",)))).find_vacuous_scenarios(unasked=True) == ()
 
 
 def test_a_selection_of_rules_does_not_make_a_scenario_vacuous():
     made = spec(rule("calm", when="no_chaos"), rule("any"), scenarios=(CALM, TOOL))
-    assert Tally(made, plan(made, Select(invariants=("calm",)))).vacuous() == ()
+    assert Tally(made, plan(made, Select(invariants=("calm",)))).find_vacuous_scenarios() == ()
 
 
 # -- marks ----------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_trials_that_ended_badly_and_failed_no_rule_are_counted():
     tally = Tally(made, planned)
     endings = ("timeout", "timeout", "answered", "crashed")
     for trial, ending, outcome in zip(planned.trials, endings, "pfpp", strict=True):
-        tally.take(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
+        tally.add_trial(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
     assert tally.endings.unminded == {"timeout": 1, "crashed": 1}
 
 
@@ -406,7 +406,7 @@ def test_a_rule_on_endings_minds_those_by_which_it_fails(judged: Invariant, mind
     planned = plan(made)
     tally = Tally(made, planned)
     for trial, ending, outcome in zip(planned.trials, ("timeout", "answered", "crashed"), "fpu", strict=True):
-        tally.take(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
+        tally.add_trial(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
     assert tally.endings.minded == minded
 
 
@@ -416,11 +416,11 @@ def test_what_the_preflight_used_is_not_in_the_totals():
     tally = Tally(made, planned)
     paid = TraceEvent(0.0, "llm_call", "m", "llm", cost=Cost("m", 10, 5, 0.5))
     (trial,) = planned.trials
-    tally.saw(replace(trial, kind="control"), Observation(trial.id, trace=(paid,)))
-    assert tally.spending.result() is None
+    tally.note_trial(replace(trial, kind="control"), Observation(trial.id, trace=(paid,)))
+    assert tally.spending.build_result() is None
     assert tally.control_spending.usd == 0.5
-    tally.take(trial, Observation(trial.id, trace=(paid, paid)), [verdict(trial, "p")])
-    assert tally.spending.result().calls == 2
+    tally.add_trial(trial, Observation(trial.id, trace=(paid, paid)), [verdict(trial, "p")])
+    assert tally.spending.build_result().calls == 2
 
 
 def test_the_reason_is_of_a_prompt_that_failed_and_not_of_one_that_held() -> None:
@@ -431,6 +431,6 @@ def test_the_reason_is_of_a_prompt_that_failed_and_not_of_one_that_held() -> Non
     for trial in planned.trials:
         failed = trial.task.prompt == "bad" or trial.replica == 1
         tally.add(trial, Observation(trial.id), verdict(trial, "f" if failed else "p", reason=trial.task.prompt))
-    (cell,) = tally.cells()
+    (cell,) = tally.iter_cells()
     assert (cell.outcome, cell.fails, cell.reason) == ("fail", 4, "bad")
-    assert tally.deciding(0) == 0b10
+    assert tally.get_deciding_prompts(0) == 0b10

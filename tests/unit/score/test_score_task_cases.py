@@ -60,8 +60,8 @@ def test_an_empty_answer_fails_what_keeps_the_intent(
     tally = Tally(spec, made)
     (trial,) = made.trials
     verdict = Verdict(trial.id, "held", "unproven", 0.0, "no text")
-    tally.take(trial, Observation(trial.id, turns, error=error), [verdict])
-    (case,) = tally.cases.all()
+    tally.add_trial(trial, Observation(trial.id, turns, error=error), [verdict])
+    (case,) = tally.cases.iter_cases()
     assert (case.status, case.unproven_only) == (("error", True) if error else (status, status == "error"))
 
 
@@ -106,7 +106,7 @@ def test_a_session_is_unproven_where_the_agent_did_not_come_to_what_was_recorded
 ) -> None:
     spec = mutation_spec([Task(("Hi",), "replay", recording=Recording("s", responses, seed=seed))])
     for outcome, why in (("p", passing), ("f", failing)):
-        (case,) = tallied(spec, outcome, recorded=uses).cases.all()
+        (case,) = tallied(spec, outcome, recorded=uses).cases.iter_cases()
         proven = why in ("", "fail")
         assert case.unproven_only is not proven
         assert case.status == ("error" if not proven else why or "pass")

@@ -66,7 +66,7 @@ def test_what_was_judged_is_added_and_the_rest_is_left_in_order(stored) -> None:
     found, tally = stored([seen(t) for t in done], [v for t in done for v in given(t)])
     assert (found.done, list(found.left)) == (2, [TRIALS[0], TRIALS[2], TRIALS[3], TRIALS[5]])
     assert tally.trials == 2
-    assert [cell.passes for cell in tally.cells()] == [2, 2]
+    assert [cell.passes for cell in tally.iter_cells()] == [2, 2]
 
 
 def test_a_trial_without_all_of_its_verdicts_is_seen_and_not_judged(stored) -> None:
@@ -83,7 +83,7 @@ def test_one_that_our_side_broke_runs_again_and_its_better_run_counts(stored) ->
     assert (found.done, tally.trials) == (0, 0)
     again = given(TRIALS[0], "error") + given(TRIALS[0])
     found, tally = stored([broken, seen(TRIALS[0])], again)
-    assert (found.done, next(tally.cells()).passes) == (1, 1)
+    assert (found.done, next(tally.iter_cells()).passes) == (1, 1)
 
 
 def test_as_it_ended_a_broken_trial_counts_as_an_error(stored) -> None:
@@ -91,7 +91,7 @@ def test_as_it_ended_a_broken_trial_counts_as_an_error(stored) -> None:
     verdicts = given(TRIALS[0], "error") + given(TRIALS[1])
     found, tally = stored(observations, verdicts, keep_errors=True)
     assert (found.done, tally.trials) == (2, 2)
-    assert [(cell.errors, cell.passes) for cell in tally.cells()] == [(1, 1), (1, 1)]
+    assert [(cell.errors, cell.passes) for cell in tally.iter_cells()] == [(1, 1), (1, 1)]
 
 
 def test_what_was_never_begun_or_is_of_another_plan_is_passed_over(stored) -> None:

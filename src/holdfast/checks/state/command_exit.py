@@ -42,7 +42,7 @@ _BASH_WORDS = {"[[": "[[", "let": "(( or let", "function": "function", "source":
 """Words of bash that sh may lack, as a report names them."""
 
 
-class CommandEnd(Struct, frozen=True, omit_defaults=True):
+class ExitRecord(Struct, frozen=True, omit_defaults=True):
     """How a command ended, and the end of its output."""
 
     exit_code: int | None = None
@@ -95,14 +95,14 @@ class CommandExit:
         )
         return build_evidence(
             [self.command, self.timeout],
-            await self._add_missing_programs(to_command_end(ran), world, observation.missing_programs),
+            await self._add_missing_programs(to_exit_record(ran), world, observation.missing_programs),
         )
 
     @property
     def _programs(self) -> tuple[str, ...]:
         return list_programs(self.command)
 
-    async def _add_missing_programs(self, ended: CommandEnd, world: World, never_there: tuple[str, ...]) -> CommandEnd:
+    async def _add_missing_programs(self, ended: ExitRecord, world: World, never_there: tuple[str, ...]) -> ExitRecord:
         """How it ended, with the programs that it could not run."""
         output = f"{ended.stdout}\n{ended.stderr}"
         not_run = await find_program_not_run(self.command, ended.exit_code, output, world, never_there)
@@ -112,7 +112,7 @@ class CommandExit:
         return replace(ended, missing=await find_missing_programs(absent, world))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        ended = read_evidence(exhibit, [self.command, self.timeout], CommandEnd)
+        ended = read_evidence(exhibit, [self.command, self.timeout], ExitRecord)
         what = shorten(self.command, 60)
         passed = ended.exit_code == self.exit_code and not ended.timed_out
         meaning = "by exit code" if passed else interpret_exit(ended.not_run)
@@ -143,7 +143,7 @@ class CommandExit:
         )
 
 
-def _explain_missing_program(what: str, program: str, ended: CommandEnd) -> str:
+def _explain_missing_program(what: str, program: str, ended: ExitRecord) -> str:
     """Why the result says nothing about the agent, and the output."""
     output = get_last_line(ended.stderr) or get_last_line(ended.stdout)
     if program in _BASH_WORDS:
@@ -153,9 +153,9 @@ def _explain_missing_program(what: str, program: str, ended: CommandEnd) -> str:
     return f"{what} could not run: {why}" + (f" ({output})" if output else "")
 
 
-def to_command_end(ran: Ran) -> CommandEnd:
+def to_exit_record(ran: Ran) -> ExitRecord:
     """A command as it is recorded."""
-    return CommandEnd(
+    return ExitRecord(
         exit_code=ran.exit_code,
         stdout=ran.stdout.decode("utf-8", "replace"),
         stderr=ran.stderr.decode("utf-8", "replace"),
@@ -165,7 +165,7 @@ def to_command_end(ran: Ran) -> CommandEnd:
     )
 
 
-def build_output_details(ended: CommandEnd) -> dict[str, Any]:
+def build_output_details(ended: ExitRecord) -> dict[str, Any]:
     """The output of a command, for the report."""
     details = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
     return {name: value for name, value in details.items() if value not in (None, "")}

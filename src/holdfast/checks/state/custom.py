@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from holdfast.checks.json_parts import parse
 from holdfast.checks.state.command_exit import (
-    CommandEnd,
+    ExitRecord,
     build_output_details,
     get_last_line,
     get_signal_name,
-    to_command_end,
+    to_exit_record,
 )
 from holdfast.checks.state.custom_context import build_context
 from holdfast.checks.state.host_script import run_script
@@ -60,8 +60,8 @@ _WRITABLE = ("/workspace", "/tmp", "/var/tmp", "/dev/shm", "/home")  # noqa: S10
 class ScriptRun(Struct, frozen=True, omit_defaults=True):
     """How the script ended, and how it ended on its own solution before the agent started."""
 
-    end: CommandEnd
-    reference: CommandEnd | None = None
+    end: ExitRecord
+    reference: ExitRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Custom:
             if world.remembered[key] is None:
                 world.context.sink.note(f"{self.script}: {_NO_CONTROL}")
 
-    async def _run_reference(self, world: World) -> CommandEnd | None:
+    async def _run_reference(self, world: World) -> ExitRecord | None:
         """How the script ends after it has solved the task itself, before the agent starts; None if it must not try.
 
         Its changes are discarded, and the script is emptied afterwards, so that no agent can find the solution.
@@ -117,7 +117,7 @@ class Custom:
             return None
         limit_ms = self.timeout + (self.reference_timeout or 0)
         try:
-            return to_command_end(await self._run_inside(world, limit_ms, reference=True))
+            return to_exit_record(await self._run_inside(world, limit_ms, reference=True))
         finally:
             world.lend(self._lent_name, b"")
 
@@ -125,7 +125,7 @@ class Custom:
         ran = await (self._run_inside(world, self.timeout) if self._is_inside else self._run_on_host(world))
         reference = world.foreseen.get((_REFERENCE, self.script))
         return build_evidence(
-            [self.script, self.runs_in], ScriptRun(to_command_end(ran), cast(CommandEnd | None, reference))
+            [self.script, self.runs_in], ScriptRun(to_exit_record(ran), cast(ExitRecord | None, reference))
         )
 
     async def _run_on_host(self, world: World) -> Ran:
@@ -169,7 +169,7 @@ class Custom:
         text = shorten(f"{why}; the agent's result: {finding.reason}", 240)
         return Finding(None, text, "reference-failed", details=control.details)
 
-    def _build_finding(self, ran: CommandEnd, limit_ms: int) -> Finding:
+    def _build_finding(self, ran: ExitRecord, limit_ms: int) -> Finding:
         """The script's result; raises HarnessError if it gave none."""
         message = get_last_line(ran.stderr)
         if ran.timed_out:

@@ -14,8 +14,8 @@ from holdfast.checks.patterns import explain_dead_pattern, find_pattern_error
 from holdfast.checks.state.mock_requests import (
     FIELD,
     MISSING,
-    MockRequest,
     MockRequests,
+    StoredRequest,
     filter_requests,
     find_field_error,
     find_uncertain_requests,
@@ -97,7 +97,7 @@ def has_nothing_to_read(one: Assertion, requests: MockRequests) -> bool:
     return inside and parse_body(counted[index].body) is MISSING
 
 
-def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[MockRequest]) -> AssertionResult:
+def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[StoredRequest]) -> AssertionResult:
     """A count of requests; it may be higher if some were not stored, or more may match."""
     filtered = f" of {shorten(to_text(dict(one.filters)), 60)}" if one.filters else ""
     result = _build_result(f"request_count{filtered}", f"is {count}", _find_mismatch(one, count))
@@ -114,11 +114,11 @@ def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[MockRequ
     )
 
 
-def _explain_hidden(maybe: Sequence[MockRequest]) -> str:
+def _explain_hidden(maybe: Sequence[StoredRequest]) -> str:
     return f"the filters look at the body of {_count_requests(len(maybe))}, but {maybe[0].hidden}"
 
 
-def _judge_request(one: Assertion, request: MockRequest, part: str) -> AssertionResult:
+def _judge_request(one: Assertion, request: StoredRequest, part: str) -> AssertionResult:
     if request.hidden and (not part or part.startswith("body")):
         return AssertionResult(None, f"{shorten(one.field)} is not known: {request.hidden}")
     value = get_request_value(request, part)

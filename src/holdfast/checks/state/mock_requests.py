@@ -23,7 +23,7 @@ MISSING = object()
 """The value is missing; a JSON null is None."""
 
 
-class MockRequest(Struct, frozen=True, omit_defaults=True):
+class StoredRequest(Struct, frozen=True, omit_defaults=True):
     """One recorded request, as stored in the evidence."""
 
     method: str
@@ -48,20 +48,20 @@ class MockRequest(Struct, frozen=True, omit_defaults=True):
 class MockRequests(Struct, frozen=True, omit_defaults=True):
     """The first requests that a mock received, and the number of further ones."""
 
-    requests: tuple[MockRequest, ...] = ()
+    requests: tuple[StoredRequest, ...] = ()
     more: int = 0
 
 
 def read_requests(mock: Mock) -> MockRequests:
     """The requests of a mock in order, as many as fit into the evidence."""
-    requests: list[MockRequest] = []
+    requests: list[StoredRequest] = []
     size = 0
     for one in mock.requests:
         size += _measure_size(one)
         if size > KEPT:
             break
         body = (one.body, one.status, one.cut, one.unread)
-        requests.append(MockRequest(one.method, one.path, one.query, one.headers, *body))
+        requests.append(StoredRequest(one.method, one.path, one.query, one.headers, *body))
     return MockRequests(tuple(requests), len(mock.requests) - len(requests) + mock.dropped)
 
 
@@ -69,12 +69,12 @@ def _measure_size(one: Recorded) -> int:
     return len(one.path) + len(one.query) + len(one.body) + sum(len(n) + len(v) for n, v in one.headers)
 
 
-def filter_requests(requests: Sequence[MockRequest], filters: Mapping[str, Any]) -> list[MockRequest]:
+def filter_requests(requests: Sequence[StoredRequest], filters: Mapping[str, Any]) -> list[StoredRequest]:
     """The requests that match every filter."""
     return [one for one in requests if all(_is_match(one, name, wanted) for name, wanted in filters.items())]
 
 
-def find_uncertain_requests(requests: Sequence[MockRequest], filters: Mapping[str, Any]) -> list[MockRequest]:
+def find_uncertain_requests(requests: Sequence[StoredRequest], filters: Mapping[str, Any]) -> list[StoredRequest]:
     """The requests that match every filter except those on a body that is unknown."""
     requests_left = []
     for one in requests if filters else ():
@@ -84,11 +84,11 @@ def find_uncertain_requests(requests: Sequence[MockRequest], filters: Mapping[st
     return requests_left
 
 
-def _is_in_body(request: MockRequest, name: str) -> bool:
+def _is_in_body(request: StoredRequest, name: str) -> bool:
     return name not in ("method", "path") and name.lower() not in join_headers(request)
 
 
-def _is_match(request: MockRequest, name: str, wanted: Any) -> bool:
+def _is_match(request: StoredRequest, name: str, wanted: Any) -> bool:
     if name == "method":
         return request.method.upper() == str(wanted).upper()
     if name == "path":
@@ -104,7 +104,7 @@ def _to_header_text(wanted: Any) -> str:
     return str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
 
 
-def join_headers(request: MockRequest) -> dict[str, str]:
+def join_headers(request: StoredRequest) -> dict[str, str]:
     """Headers by lower-case name; repeated headers are joined by commas."""
     headers: dict[str, str] = {}
     for name, value in request.headers:
@@ -121,7 +121,7 @@ def parse_body(body: str) -> Any:
         return MISSING
 
 
-def get_request_value(request: MockRequest, part: str) -> Any:
+def get_request_value(request: StoredRequest, part: str) -> Any:
     """A part of a request, such as `body` or `headers.x-key`; the complete request if `part` is empty."""
     name, dot, rest = part.partition(".")
     if part.startswith("body") and part != "body":

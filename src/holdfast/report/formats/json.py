@@ -15,8 +15,8 @@ from holdfast.report.cases import outcome, replica_outcome, reproducer
 from holdfast.report.causes.cause_json import entries
 from holdfast.report.formats.json_stream import pieces
 from holdfast.report.wording import has_cells
-from holdfast.score.parts import passed
-from holdfast.score.spending import spent
+from holdfast.score.parts import has_passed
+from holdfast.score.spending import compute_spent
 
 EVENTS = 1_000
 """Events of a trial's audit log; the run's folder has the rest."""
@@ -111,7 +111,7 @@ def _share(one: Share) -> dict[str, Any]:
 def _scenario(run: Run) -> dict[str, Any]:
     cases = [row.case for row in run.cases]
     return {
-        "passed": passed(cases),
+        "passed": has_passed(cases),
         "unproven_cases": sum(case.unproven_only for case in cases),
         "cases": (_case(run, row) for row in run.cases),
     }
@@ -264,7 +264,7 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
         "notes": trial.notes,
         "again": trial.again,
         "faults": [_fault(met) for met in trial.faults],
-        "trace": (used := spent(trial.trace)) and _spent(used) if trial.trace else None,
+        "trace": (used := compute_spent(trial.trace)) and _spent(used) if trial.trace else None,
     }
 
 

@@ -17,7 +17,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report import standards, wording
 from holdfast.report.page.values import cut, fit_value, shortened, utf16_span
-from holdfast.score.spending import spent
+from holdfast.score.spending import compute_spent
 from holdfast.spec.references import interpolate
 from holdfast.store.run_names import name_here
 
@@ -118,7 +118,7 @@ def describe_observation(
 def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any]:
     """The agent's questions and answers, with the calls and faults in between."""
     trace, ledger = _first(observation.trace, bounds.calls, bounds.room), observation.ledger
-    used = spent(observation.trace) if trace else None
+    used = compute_spent(observation.trace) if trace else None
     return {
         "ending": "error" if observation.error else observation.ending,
         "detail": cut(

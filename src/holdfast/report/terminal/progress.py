@@ -176,7 +176,7 @@ class Progress:
     @property
     def used(self) -> str:
         """Tokens and money so far; empty if no model reported its usage."""
-        return so_far(self._spending.result())
+        return so_far(self._spending.build_result())
 
     @property
     def grid(self) -> Grid:

@@ -18,7 +18,7 @@ from holdfast.plan.checks import traits_of
 from holdfast.report.cases import mutation_name
 from holdfast.runner.start import stored_spec
 from holdfast.runner.whole import check_parts
-from holdfast.score.cell import needed, settle
+from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.comparison import PairCounts, PromptPairs, compare_rules
 from holdfast.store.pairs import RESISTED, StoredPair, part_folders, stored_pairs
 from holdfast.store.rundir import RunDir, read_json
@@ -122,7 +122,7 @@ class _Replicas(NamedTuple):
         """Whether these replicas pass together; None if undecided."""
         count = Counter(self.outcomes[replica] for replica in replicas)
         n = len(replicas)
-        outcome = settle(count["pass"], count["fail"], count["error"], n, needed(how, n))
+        outcome = decide_prompt(count["pass"], count["fail"], count["error"], n, count_needed(how, n))
         return None if outcome in ("error", "unproven") else outcome == "pass"
 
 

@@ -155,7 +155,7 @@ def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: 
             trial, observation, _ = judged[0]
             verdicts = [verdict for _, _, verdict in judged]
             lines.write_lines(encode_lines(verdicts), len(verdicts))
-            tally.take(trial, observation, verdicts)
+            tally.add_trial(trial, observation, verdicts)
     finally:
         lines.close()
     unfinished.replace(path)
@@ -171,7 +171,7 @@ def _verdicts(run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials,
         for number, trial in stored:
             if trial.kind == "control" and last[number] >= 0:
                 observation = stored_observations.at(last[number])
-                tally.saw(trial, observation)
+                tally.note_trial(trial, observation)
                 controls[canonical(trial.params), trial.task] = observation
 
         def compared(trial: Trial) -> Observation | None:

@@ -11,7 +11,7 @@ from trace_events import found, http, llm, tool
 from holdfast import plugins
 from holdfast.model.trace import TraceEvent
 from holdfast.protocols.fault import FaultTraits, read_traits
-from holdfast.score.spending import spent
+from holdfast.score.spending import compute_spent
 
 
 def function(ts: float = 0.0, **more: Any) -> TraceEvent:
@@ -26,7 +26,7 @@ def test_a_model_function_and_the_request_it_makes_are_one_call() -> None:
     assert found("max_tokens", *trace, max=30).passed
     assert found("max_tokens", *trace, max=29).passed is False
     assert found("max_cost", *trace, max_usd=0.2).passed
-    paid = spent(trace)
+    paid = compute_spent(trace)
     assert paid is not None
     assert (paid.calls, paid.tokens) == (2, 30)
 
