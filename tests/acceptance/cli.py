@@ -219,7 +219,7 @@ def unseal(made: Project, run: str = "0001") -> None:
     from holdfast.store.rundir import RunDir
 
     path = RunDir(rundir(made, run))
-    ended = path.ended()
+    ended = path.read_end()
     assert ended is not None
     path.end(replace(ended, complete=False, sealed={}))
 

@@ -17,15 +17,15 @@ ASKED = AGENT.replace("def ask(prompt):\n", 'def ask(prompt):\n    open("/ASKED"
 @pytest.fixture(scope="module")
 def installed() -> list[str]:
     """What is installed, read once: it stays as it is while these tests run."""
-    return cached._installed()
+    return cached._list_packages()
 
 
 @pytest.fixture(autouse=True)
 def _little_to_read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, installed: list[str]) -> None:
     """Not this whole repository, which is installed as it lies there; one test reads it all."""
     if request.function is not test_the_very_same_is_shown_and_nothing_is_asked:
-        monkeypatch.setattr(cached, "_installed", lambda: installed)
-        monkeypatch.setattr(cached, "_editable", list)
+        monkeypatch.setattr(cached, "_list_packages", lambda: installed)
+        monkeypatch.setattr(cached, "_find_editable", list)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_change_is_asked(made: Project, what: str) -> None:
 
 def test_another_package_is_asked(made: Project, monkeypatch: pytest.MonkeyPatch, installed: list[str]) -> None:
     made.run("--cached")
-    monkeypatch.setattr(cached, "_installed", lambda: [*installed, "another 1.0"])
+    monkeypatch.setattr(cached, "_list_packages", lambda: [*installed, "another 1.0"])
     assert made.run("--cached").json["run_id"] == "0002"
 
 

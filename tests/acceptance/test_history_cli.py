@@ -13,7 +13,7 @@ import pytest
 from cli import CALM, DOWN, MakeProject, Project, contract, forget_end, rule, rundir, unseal, verdict_line
 
 from holdfast.model.overall import Overall
-from holdfast.runner.past.history import history, regressed
+from holdfast.runner.past.history import find_regressions, open_history
 from holdfast.runner.whole import store_overall
 from holdfast.store.rundir import RunDir
 
@@ -229,9 +229,9 @@ def test_a_task_is_listed_by_its_cases(project: MakeProject) -> None:
 
 def test_what_got_worse_since_the_last_good_run_is_known(two: Project) -> None:
     two.run()
-    with chdir(two.folder), history(Path(".holdfast/runs"), print) as found:
-        good, worse = regressed(found, "0003")
-        assert regressed(found, "0001") == (None, ())
+    with chdir(two.folder), open_history(Path(".holdfast/runs"), print) as found:
+        good, worse = find_regressions(found, "0003")
+        assert find_regressions(found, "0001") == (None, ())
     assert good == "0001"
     assert [(one.rule, one.scenario, one.run) for one in worse] == [("cites", "down", "0002")]
     assert worse[0].commit == git(two.folder, "rev-parse", "HEAD")
@@ -248,8 +248,8 @@ def test_a_rule_that_fails_with_uncommitted_changes_does_not_blame_the_commit(pr
     (broken,) = [one for one in part["rules"] if one.get("failed_in")]
     assert (broken.get("passed_dirty", False), broken["failed_dirty"]) == (False, True)
     assert [line.split()[-1] for line in made.cli("runs").out.splitlines()[1:]] == [good[:8] + "+", good[:8]]
-    with chdir(made.folder), history(Path(".holdfast/runs"), print) as found:
-        _, (worse,) = regressed(found, "0002")
+    with chdir(made.folder), open_history(Path(".holdfast/runs"), print) as found:
+        _, (worse,) = find_regressions(found, "0002")
     assert (worse.commit, worse.dirty, worse.run) == (good, True, "0002")
 
 
@@ -274,8 +274,8 @@ def test_a_part_that_passed_has_passed_though_its_run_failed(project: MakeProjec
     assert (rows.pop("0001"), rows.pop("0001/contract"), any(rows.values())) == (False, True, False)
     (row,) = made.viewed("runs")["runs"]
     assert {part["id"]: (part["passed"], part["verdict"]) for part in row["parts"]}["0001/contract"] == (True, "PASS")
-    with chdir(made.folder), history(Path(".holdfast/runs"), print) as found:
-        by_id = {run.id: run.good for run in found.runs()}
+    with chdir(made.folder), open_history(Path(".holdfast/runs"), print) as found:
+        by_id = {run.id: run.good for run in found.read_runs()}
     assert by_id["0001/contract"] is False, "the last good run is one that held"
 
 

@@ -76,7 +76,7 @@ def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:
     with chdir(made.folder), closing(look(RunDir.find(runs_folder(), "latest"), environ=os.environ)) as found:
         (cause,) = causes_document(found.run)["causes"]
         assert "; ".join(cause["standards"]) == NAMES
-        trials = [trial_document(found.run, one, "again") for one in found.cells.traced()]
+        trials = [trial_document(found.run, one, "again") for one in found.cells.read_traced()]
     assert {"; ".join(one["standards"]) for one in trials} == {"", NAMES}
     assert {(one["kind"], one["again"], CONTROL in one["notes"]) for one in trials} == {
         ("contract", "again", False),

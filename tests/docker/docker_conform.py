@@ -21,7 +21,7 @@ from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import LoadOptions, load
-from holdfast.store.record import observations
+from holdfast.store.record import read_observations
 from holdfast.testing.sandbox_steps import ENV
 from holdfast.testing.sandboxes import CHECKS
 from holdfast.world.sandbox.docker import DockerBackend
@@ -253,7 +253,7 @@ def ran(folder, image, command, **sections):
     job = Job(loaded, RunOptions(backend="docker", preflight=False, part="scenario"), dict(os.environ))
     rundir = begin(job, folder / "runs")
     run(job, rundir, lambda event: None)
-    (seen,) = observations(rundir)
+    (seen,) = read_observations(rundir)
     return seen
 
 

@@ -34,13 +34,13 @@ from holdfast.spec.catalogue.editors import sections
 from holdfast.spec.sections.file import VERSIONS, File
 from holdfast.store.part_file import PartFile
 from holdfast.store.past_run import PastRun
-from holdfast.store.record import Consulted, TrialRecord
+from holdfast.store.record import StoredAnswer, TrialRecord
 from holdfast.store.rundir import Manifest, RunEnd
 
 KEPT = Path(__file__).parent / "formats.json"
 REPORTS = sorted((Path(__file__).parent / "report").glob("*.json"))
 STORED = (
-    Manifest, RunEnd, Trial, TrialRecord, Observation, Verdict, TraceEvent, AuditEvent, Consulted, PartFile, Score,
+    Manifest, RunEnd, Trial, TrialRecord, Observation, Verdict, TraceEvent, AuditEvent, StoredAnswer, PartFile, Score,
     Overall,
 )  # fmt: skip
 FREE = {"details", "params", "counts", "types", "pass_hat"}

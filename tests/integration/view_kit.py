@@ -174,15 +174,15 @@ def contract_run(folder: Path, *words: str) -> int:
 def many_runs(folder: Path, count: int, after: int = 0) -> None:
     """Runs that the history knows and that hold nothing else: enough for a list. `after` so many that are there."""
     from holdfast.store import history_table
-    from holdfast.store.history import _stamp
-    from holdfast.store.history_table import FILE, connected, transaction
+    from holdfast.store.history import _build_stamp
+    from holdfast.store.history_table import FILE, begin_transaction, open_database
     from holdfast.store.past_run import PastRun
 
     runs = folder / ".holdfast" / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     dice, score, began = Random(7), 70.0, datetime(2026, 3, 1, 8, tzinfo=UTC)
-    db = connected(runs.parent / FILE)
-    with transaction(db):
+    db = open_database(runs.parent / FILE)
+    with begin_transaction(db):
         for number in range(after + 1, after + count + 1):
             path = runs / f"{number:04d}"
             path.mkdir()
@@ -212,7 +212,7 @@ def many_runs(folder: Path, count: int, after: int = 0) -> None:
                 calls=120,
                 cost_usd=dice.uniform(0.01, 0.4),
             )
-            history_table.put(db, row, _stamp(path))
+            history_table.put(db, row, _build_stamp(path))
     db.close()
 
 

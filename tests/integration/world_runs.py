@@ -14,7 +14,7 @@ from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import LoadOptions, load
-from holdfast.store.record import observations, verdicts
+from holdfast.store.record import read_observations, read_verdicts
 
 BACKENDS = pytest.mark.parametrize("backend", ["bubblewrap", "process"])
 HOLDS = {"it_ends": {"description": "it ends well", "check": {"type": "completes"}}}
@@ -46,7 +46,7 @@ class Ran:
 
     @property
     def verdicts(self):
-        return [*verdicts(self.folder / "verdicts-1.jsonl")]
+        return [*read_verdicts(self.folder / "verdicts-1.jsonl")]
 
     @property
     def lines(self):
@@ -85,4 +85,4 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, tasks=(
             pytest.skip(f"no sandbox can be made here: {refused}")
         raise
     notes = tuple(note.text for note in (*running.log.notes, *running.log.background))
-    return Ran(rundir.path, [*running.intake.tally.cases.iter_cases()], [*observations(rundir)], notes)
+    return Ran(rundir.path, [*running.intake.tally.cases.iter_cases()], [*read_observations(rundir)], notes)

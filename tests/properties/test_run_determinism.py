@@ -76,7 +76,7 @@ def result(folder: Path, concurrency: int, shuffle: Shuffle = lambda trials: tri
     job.plan.trials = shuffle(list(job.plan.trials))
     rundir = begin(job, folder / "runs")
     running = run(job, rundir, lambda event: None)
-    ended = rundir.ended() or RunEnd(False, 0.0)
+    ended = rundir.read_end() or RunEnd(False, 0.0)
     outcome = conclude(rundir, spec, job.plan, running.intake.tally, job.options, ended=ended)
     rundir.unlock()
     try:

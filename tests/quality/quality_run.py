@@ -77,7 +77,7 @@ def run_spec(path: Path, tasks: tuple[Task, ...] = ()) -> Result:
     rundir = begin(job, path.parent / "runs")
     try:
         running = run(job, rundir, lambda event: None)
-        ended = rundir.ended() or RunEnd(False, 0.0)
+        ended = rundir.read_end() or RunEnd(False, 0.0)
         outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended)
     finally:
         rundir.unlock()
@@ -98,7 +98,7 @@ def hunt_spec(path: Path, order: int, max_trials: int) -> HuntResult:
     rundir = begin(job, path.parent / "runs")
     try:
         running = run(job, rundir, lambda event: None)
-        ended = rundir.ended() or RunEnd(False, 0.0)
+        ended = rundir.read_end() or RunEnd(False, 0.0)
         outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended)
     finally:
         rundir.unlock()

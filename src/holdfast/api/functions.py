@@ -117,7 +117,7 @@ def rejudge(
 
     def work(interrupts: Interrupts) -> RunResult:
         from holdfast.runner.past.rejudge import judge_again
-        from holdfast.runner.whole import single_part
+        from holdfast.runner.whole import get_single_part
 
         if not isinstance(run, str | RunResult):
             raise UsageError(
@@ -127,8 +127,8 @@ def rejudge(
             )
         name = str(run.path) if isinstance(run, RunResult) else run
         with runs_in(_to_path(runs)):
-            stored = single_part(RunDir.find(runs_folder().absolute(), name))
-        options = RunOptions(min_score=min_score, strict=strict, part=stored.manifest().options.part)
+            stored = get_single_part(RunDir.find(runs_folder().absolute(), name))
+        options = RunOptions(min_score=min_score, strict=strict, part=stored.read_manifest().options.part)
         other_rules = None if rules is None else load_source(rules, options, where, options.part).spec
         config = None if other_rules is None else Path(other_rules.path)
         built = None if other_rules is None else other_rules.built

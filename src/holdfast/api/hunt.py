@@ -18,12 +18,12 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions, KnownFaults
-from holdfast.runner.job import Job, spec_warnings
+from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.outcome import RunOutcome, store_score, with_hunt
 from holdfast.runner.past.hunted import look_at_hunt
-from holdfast.runner.start import stored_spec
-from holdfast.store.known_causes import KnownCause, keep_causes, known_causes
-from holdfast.store.record import known_scenarios, observations, trials, verdicts
+from holdfast.runner.start import load_stored_spec
+from holdfast.store.known_causes import KnownCause, keep_causes, read_known_causes
+from holdfast.store.record import read_observations, read_scenarios, read_trials, read_verdicts
 from holdfast.store.rundir import RunDir, write_json
 
 CALM_REPLICAS = 3
@@ -57,16 +57,16 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> Prepare
     spec, problems = load_part(path, options)
     if not spec.invariants:
         raise UserError("a hunt needs rules, and this file has none that it can judge", code="hunt-no-rules")
-    return prepare_job(spec, options, spec_warnings(spec, problems))
+    return prepare_job(spec, options, format_spec_warnings(spec, problems))
 
 
 def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | None) -> PreparedJob:
     """The hunt that reduces a failed trial to its cause; UserError if it did not fail, or met no fault."""
-    manifest = run.manifest()
-    spec, _ = stored_spec(run, manifest, None, os.environ)
-    begun = next(one for one in trials(run) if one.id == trial).trial(known_scenarios(run, spec.scenarios))
+    manifest = run.read_manifest()
+    spec, _ = load_stored_spec(run, manifest, None, os.environ)
+    begun = next(one for one in read_trials(run) if one.id == trial).build_trial(read_scenarios(run, spec.scenarios))
     severity = {rule.id: SEVERITIES.index(rule.severity) for rule in spec.invariants}
-    failed = [one for one in verdicts(run.verdicts()) if one.trial == trial and one.outcome == "fail"]
+    failed = [one for one in read_verdicts(run.get_verdict_file()) if one.trial == trial and one.outcome == "fail"]
     if not failed or begun.scenario.calm:
         why = "had no faults" if failed else "did not fail"
         hint = "holdfast show lists the trials of a run"
@@ -87,7 +87,7 @@ def prepare_confirmation(job: Job, found: HuntResult) -> PreparedJob:
     known = tuple(one for one in load_known_causes(job.spec, ()) if one.scenario.name in ids)
     hunt = replace(job.options.hunt, known=known, only_known=True)
     spec, problems = load_part(Path(job.spec.path), replace(job.options, replay=None, hunt=hunt))
-    return prepare_job(spec, replace(job.options, replay=None, hunt=hunt), spec_warnings(spec, problems))
+    return prepare_job(spec, replace(job.options, replay=None, hunt=hunt), format_spec_warnings(spec, problems))
 
 
 def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
@@ -117,7 +117,7 @@ def _store_hunt(hunted: EndedHunt) -> EndedHunt:
 def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[KnownFaults]:
     """The causes of earlier hunts, without repeats; UserError if the named one is unknown."""
     wanted = set(rules)
-    every = [one for rule, causes in known_causes(spec).items() if not wanted or rule in wanted for one in causes]
+    every = [one for rule, causes in read_known_causes(spec).items() if not wanted or rule in wanted for one in causes]
     found = {one.id: KnownFaults(one.scenario, one.prompt) for one in every if not cause or one.id.startswith(cause)}
     if cause and not found:
         hint = "holdfast hunt lists them" if not every else f"known: {', '.join(sorted({one.id for one in every})[:8])}"
@@ -133,7 +133,7 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
     """
     run = RunDir(Path(outcome.run.path))
     planner = look_at_hunt(run, job.plan, job.options)
-    count = len({observation.trial for observation in observations(run, traces=False)})
+    count = len({observation.trial for observation in read_observations(run, traces=False)})
     found = result(planner, job.spec, count, _get_stop(job, planner, run, outcome, count))
     if found.stopped != "interrupted":
         _refuse_calm(planner, run, outcome, show_calm)
@@ -158,7 +158,7 @@ def _find_scenario(planner: HuntPlanner, id: str) -> Scenario:
 
 
 def _get_stop(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, count: int) -> HuntStop:
-    ended, options = run.ended(), job.options
+    ended, options = run.read_end(), job.options
     if ended is None or not ended.complete:
         return "interrupted"
     if _is_broken(planner):
@@ -191,7 +191,7 @@ def _refuse_calm(
         raise NothingProven(
             "every rule applies only under faults, so no calm trial shows where to place them", code="hunt-no-rules"
         )
-    ended = run.ended()
+    ended = run.read_end()
     if planner.broken_in_calm and ended is not None and ended.stopped_by:
         raise NothingProven(
             f"{ended.stopped_by} ended the hunt in its calm trials: it asks every prompt without faults first",

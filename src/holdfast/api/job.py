@@ -105,9 +105,9 @@ def run_prepared(
         running = run(job, rundir, listen, beat=beat, each_trial=each_trial, interrupts=interrupts)
     except BaseException as broken:
         if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
-            from holdfast.runner.outcome import unrun
+            from holdfast.runner.outcome import list_unrun_cases
 
-            broken.cases = tuple(unrun(job.spec, job.plan, str(broken)))
+            broken.cases = tuple(list_unrun_cases(job.spec, job.plan, str(broken)))
         if prepared.rundir is None:
             rundir.discard_if_empty()
         raise
@@ -115,7 +115,7 @@ def run_prepared(
         os.chdir(here)  # an inline agent may have changed the working folder
     from holdfast.runner.outcome import conclude, store_score
 
-    ended = rundir.ended() or RunEnd(False, 0.0)
+    ended = rundir.read_end() or RunEnd(False, 0.0)
     page = rundir.path / "report.html" if report else None
     outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)
     store_score(rundir, outcome.score)

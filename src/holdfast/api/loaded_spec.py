@@ -22,7 +22,7 @@ from holdfast.model.spec import PART_COMMANDS, BuiltText, PartAsked, Problem, Sp
 from holdfast.plan import RunOptions
 from holdfast.reading.node import join
 from holdfast.reading.words import near
-from holdfast.runner.job import spec_warnings
+from holdfast.runner.job import format_spec_warnings
 from holdfast.spec.rules.fault_entry import FAMILIES
 
 _DEEPEST = 100
@@ -197,7 +197,9 @@ def load_source(source: SpecSource, options: RunOptions, where: Caller, part: Pa
     spec, problems = load_part(path, replace(options, part=part), text)
     spec, made = build_part(spec, os.environ)
     functions = {} if builder is None else builder.functions
-    return LoadedSpec(spec, (*spec_warnings(spec, problems), *made), part, functions, options.seed, options.replicas)
+    return LoadedSpec(
+        spec, (*format_spec_warnings(spec, problems), *made), part, functions, options.seed, options.replicas
+    )
 
 
 def _check_given(options: RunOptions, part: PartAsked | None) -> None:
@@ -240,7 +242,7 @@ def _reload(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> 
     if spec.digest != before.digest:
         raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again", code="spec-changed")
     spec, made = build_part(spec, os.environ)
-    warnings = (*spec_warnings(spec, problems), *made)
+    warnings = (*format_spec_warnings(spec, problems), *made)
     return LoadedSpec(spec, warnings, wanted.part, source.functions, wanted.seed, wanted.replicas)
 
 

@@ -76,7 +76,7 @@ class RunResult:
     @property
     def trials(self) -> Iterator[TracedTrial]:
         """Every trial with its observation and every verdict on it, in the order in which they were begun."""
-        return self._outcome.cells.traced()
+        return self._outcome.cells.read_traced()
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:

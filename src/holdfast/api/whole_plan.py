@@ -20,11 +20,11 @@ from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions
-from holdfast.runner.job import spec_warnings
-from holdfast.runner.past.whole_history import baseline_run
+from holdfast.runner.job import format_spec_warnings
+from holdfast.runner.past.whole_history import find_baseline
 from holdfast.runner.start import take_up
-from holdfast.runner.whole import NOT_DECLARED, ORDER, check_parts, missing_for
-from holdfast.store.known_causes import known_causes
+from holdfast.runner.whole import NOT_DECLARED, ORDER, check_parts, describe_missing
+from holdfast.store.known_causes import read_known_causes
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
@@ -72,29 +72,29 @@ def plan_whole(
         hint = "merge the shards, and compare the result: holdfast compare BEFORE AFTER"
         raise UsageError("--baseline and --shard cannot be combined", hint=hint, code="options-conflict")
     whole = RunDir.find(runs_folder(config).absolute(), resume) if resume is not None else None
-    if whole is not None and not whole.manifest().parts:
-        command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
+    if whole is not None and not whole.read_manifest().parts:
+        command = "holdfast contract run" if whole.read_manifest().options.part == "contract" else "holdfast run"
         hint = f"continue it: {command} --resume {quote(name_here(whole.path))}"
         raise UsageError(f"run {whole.id} has only one part", hint=hint, code="run-unusable")
     if whole is not None:
         if not force:
             check_parts(whole)
         config = config or _find_spec_file(whole)
-        other = whole.manifest().options.other(options)
+        other = whole.read_manifest().options.other(options)
         if other:
             raise UsageError(
                 f"{other} cannot be changed when a run is resumed", hint="leave it out", code="options-conflict"
             )
-        options = whole.manifest().options.taken_up(options)
+        options = whole.read_manifest().options.taken_up(options)
     spec, _ = load_part(find_config(config), options)
-    wanted = whole.manifest().parts if whole is not None else _choose_parts(spec, options)
+    wanted = whole.read_manifest().parts if whole is not None else _choose_parts(spec, options)
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
         raise UsageError(f"{spec.path} declares nothing to run", hint=hint, code="nothing-to-run")
     jobs: dict[Part, PreparedJob] = {}
     failed: dict[Part, str] = {}
     code = ""
-    left = {part: missing_for(part, spec) for part in NOT_DECLARED if part not in spec.declares}
+    left = {part: describe_missing(part, spec) for part in NOT_DECLARED if part not in spec.declares}
     for part in wanted:
         try:
             jobs[part] = _prepare_part(part, spec, options, whole, force, None if jobs else warn)
@@ -105,7 +105,7 @@ def plan_whole(
             code = code or broken.code
     if not jobs and failed:
         raise HarnessError(next(iter(failed.values())), code=code)
-    before = baseline_run(runs_folder(spec.file).absolute(), baseline, spec, whole) if baseline is not None else None
+    before = find_baseline(runs_folder(spec.file).absolute(), baseline, spec, whole) if baseline is not None else None
     unfound = ""
     if baseline is not None and before is None:
         unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"
@@ -114,7 +114,7 @@ def plan_whole(
 
 def _find_spec_file(whole: RunDir) -> Path:
     """The spec file of a run, as the user wrote it if it is still the same file."""
-    manifest = whole.manifest()
+    manifest = whole.read_manifest()
     named = Path(manifest.spec_path)
     return named if named.resolve() == manifest.original else manifest.original
 
@@ -125,7 +125,7 @@ def _choose_parts(spec: Spec, options: RunOptions) -> tuple[Part, ...]:
     Known causes are tried first; shards do not divide them.
     """
     declared = spec.declares
-    if declared and options.select.shard is None and (spec.hunt_trials or any(known_causes(spec).values())):
+    if declared and options.select.shard is None and (spec.hunt_trials or any(read_known_causes(spec).values())):
         declared = ("hunt", *declared)
     both = "scenario" in declared and not spec.has_golden
     return tuple(part for part in ORDER if part in declared and not (part == "contract" and both))
@@ -136,8 +136,8 @@ def _prepare_part(
 ) -> PreparedJob:
     """Prepare one part: resume it if it was begun, otherwise start it. With `warn`, return warnings about the file."""
     options = build_part_options(part, spec, run_options)
-    if whole is not None and os.path.lexists(whole.part(part).path):
-        rundir = whole.part(part)
+    if whole is not None and os.path.lexists(whole.get_part(part).path):
+        rundir = whole.get_part(part)
         config = Path(spec.path)
         return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
     if part == "hunt":
@@ -145,7 +145,7 @@ def _prepare_part(
         return prepare_hunt(Path(spec.path), replace(asked, hunt=HuntOptions(only_known=not spec.hunt_trials)))
     own, problems = load_part(Path(spec.path), options)
     own, made = build_part(own, os.environ)
-    warnings = made if warn is None else [*spec_warnings(own, problems), *made, *warn(own, options)]
+    warnings = made if warn is None else [*format_spec_warnings(own, problems), *made, *warn(own, options)]
     return prepare_job(own, options, warnings)
 
 

@@ -21,10 +21,17 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
-from holdfast.runner.outcome import RunOutcome, shown_path
-from holdfast.runner.past.whole_history import compared, regressions_named
+from holdfast.runner.outcome import RunOutcome, shorten_path
+from holdfast.runner.past.whole_history import compare_baseline, describe_regressions
 from holdfast.runner.start import begin_whole
-from holdfast.runner.whole import forget_overall, overall, part_results, skipped, store_overall, stored_overall
+from holdfast.runner.whole import (
+    build_part_results,
+    build_skipped,
+    conclude_whole,
+    forget_overall,
+    read_overall,
+    store_overall,
+)
 from holdfast.score.overall import is_interrupted
 from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, Reason
 from holdfast.store.run_locks import is_written
@@ -57,7 +64,7 @@ class WholeOutcome(Struct, frozen=True):
     @property
     def shown_page(self) -> str:
         """The path of the overall page, as the user would type it."""
-        return shown_path(self.whole.path / "report.html")
+        return shorten_path(self.whole.path / "report.html")
 
     def close(self) -> None:
         """Close the files of every part."""
@@ -74,33 +81,33 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
         forget_overall(whole)
     stack = ExitStack()
     outcomes: dict[Part, RunOutcome] = {}
-    results: list[PartResult] = [skipped(part, why, plan.spec.weights) for part, why in plan.skipped.items()]
-    results += [skipped(part, why, plan.spec.weights, BROKEN) for part, why in plan.failed.items()]
+    results: list[PartResult] = [build_skipped(part, why, plan.spec.weights) for part, why in plan.skipped.items()]
+    results += [build_skipped(part, why, plan.spec.weights, BROKEN) for part, why in plan.failed.items()]
     try:
         for part, prepared in plan.jobs.items():
             if is_interrupted(results):
-                results.append(skipped(part, "the run was interrupted before it", plan.spec.weights))
+                results.append(build_skipped(part, "the run was interrupted before it", plan.spec.weights))
                 continue
             settled, used_up = _apply_budgets(prepared, outcomes, plan.options, time.monotonic() - began)
             if used_up:
-                results.append(skipped(part, f"{used_up} is used up", plan.spec.weights, UNPROVEN))
+                results.append(build_skipped(part, f"{used_up} is used up", plan.spec.weights, UNPROVEN))
                 continue
             runner.start_part(part)
-            outcome = stack.enter_context(closing(runner.run(settled, whole.part(part))))
+            outcome = stack.enter_context(closing(runner.run(settled, whole.get_part(part))))
             if part == "hunt":
                 outcome, why, code = _conclude_hunt(settled, outcome)
                 if why:
-                    results.append(skipped(part, why, plan.spec.weights, code))
+                    results.append(build_skipped(part, why, plan.spec.weights, code))
                     continue
             outcomes[part] = outcome
-            results += part_results(outcome, whole, plan.spec.weights)
+            results += build_part_results(outcome, whole, plan.spec.weights)
             runner.end_part(outcome)
     except BaseException:
         stack.close()
         _discard(whole, plan.whole is None)
         raise
     reasons, notes = ([], []) if is_interrupted(results) else _compare_runs(plan, whole, outcomes)
-    result = overall(
+    result = conclude_whole(
         whole,
         plan.spec,
         results,
@@ -159,10 +166,10 @@ def _compare_runs(
     if plan.options.select.shard is not None:
         return [], []  # a single shard decides nothing yet
     if plan.baseline is not None:
-        return compared(plan.baseline, whole, os.environ)
+        return compare_baseline(plan.baseline, whole, os.environ)
     ids = [outcome.run.id for outcome in outcomes.values()]
     notes = [plan.unfound] if plan.unfound else []
-    return [], [*notes, *regressions_named(whole.path.parent, ids)]
+    return [], [*notes, *describe_regressions(whole.path.parent, ids)]
 
 
 def _list_stops(outcomes: dict[Part, RunOutcome]) -> list[str]:
@@ -184,22 +191,22 @@ def _discard(whole: RunDir, new: bool) -> None:
 def look_whole(whole: RunDir) -> WholeOutcome:
     """A stored run of several parts, each as far as it got."""
     from holdfast.runner.past.stored import look
-    from holdfast.runner.start import stored_spec
+    from holdfast.runner.start import load_stored_spec
 
-    manifest = whole.manifest()
-    spec, _ = stored_spec(whole, manifest, None, os.environ)
+    manifest = whole.read_manifest()
+    spec, _ = load_stored_spec(whole, manifest, None, os.environ)
     stack, outcomes = ExitStack(), {}
     running = is_written(whole.path)
-    stored = None if running else stored_overall(whole)
+    stored = None if running else read_overall(whole)
     results: list[PartResult] = []
     for part in manifest.parts:
-        if not (whole.part(part).path / "run.json").is_file():
-            results.append(skipped(part, "to come" if running else "the run ended before it", spec.weights))
+        if not (whole.get_part(part).path / "run.json").is_file():
+            results.append(build_skipped(part, "to come" if running else "the run ended before it", spec.weights))
             continue
-        outcomes[part] = stack.enter_context(closing(look(whole.part(part), environ=os.environ)))
-        results += part_results(outcomes[part], whole, spec.weights)
+        outcomes[part] = stack.enter_context(closing(look(whole.get_part(part), environ=os.environ)))
+        results += build_part_results(outcomes[part], whole, spec.weights)
     why = "the run is under way" if running else "the run was interrupted"
-    result = stored or overall(
+    result = stored or conclude_whole(
         whole,
         spec,
         results,
@@ -224,13 +231,13 @@ def conclude_merged(
         *(part for part in merged.overall.parts if part.part not in merged.outcomes and not part.ran),
     ]
     for part, outcome in merged.outcomes.items():
-        store_score(whole.part(part), outcome.score)
-        page = shown_path(whole.part(part).path / "report.html")
+        store_score(whole.get_part(part), outcome.score)
+        page = shorten_path(whole.get_part(part).path / "report.html")
         merged.outcomes[part] = write_page(replace(outcome, run=replace(outcome.run, page=page)))
-        results += part_results(merged.outcomes[part], whole, spec.weights)
-    least = get_min_score(whole.manifest().options, spec)
+        results += build_part_results(merged.outcomes[part], whole, spec.weights)
+    least = get_min_score(whole.read_manifest().options, spec)
     took_s = sum(outcome.run.duration_s for outcome in merged.outcomes.values())
-    concluded = overall(
+    concluded = conclude_whole(
         whole,
         spec,
         results,

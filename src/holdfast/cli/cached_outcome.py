@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.folders import runs_folder
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome
-from holdfast.store.run_names import stored_files
+from holdfast.store.run_names import list_stored_files
 
 
 def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
@@ -22,19 +22,25 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
     cannot be told.
     """
     from holdfast.model.run_warning import RunNote
-    from holdfast.runner.past.cached import cached_run, changed_variables, files_digest, refuse_uncacheable, variables
+    from holdfast.runner.past.cached import (
+        digest_files,
+        find_cached_run,
+        find_changed_variables,
+        list_variables,
+        refuse_uncacheable,
+    )
     from holdfast.runner.past.stored import look
 
     refuse_uncacheable(job.spec, job.options)
-    named = ", ".join(dict.fromkeys(variables(job)))
+    named = ", ".join(dict.fromkeys(list_variables(job)))
     if named:
         print(f"--cached: every trial runs, because {named} may have another value today", file=sys.stderr)
         return None, ""
     runs = runs_folder(job.spec.file)
-    files = files_digest(job, [*outputs, *stored_files(runs)])
-    run = cached_run(runs, job, files)
+    files = digest_files(job, [*outputs, *list_stored_files(runs)])
+    run = find_cached_run(runs, job, files)
     if run is None:
-        changed = ", ".join(changed_variables(runs, job))
+        changed = ", ".join(find_changed_variables(runs, job))
         if changed:
             print(f"--cached: every trial runs, because these variables changed: {changed}", file=sys.stderr)
         return None, files

@@ -135,9 +135,9 @@ def _print_table(found: list[tuple[str, Overall]]) -> None:
 
 def _shorten_path(path: Path) -> Path:
     """As the user would name it."""
-    from holdfast.runner.outcome import shown_path
+    from holdfast.runner.outcome import shorten_path
 
-    return Path(shown_path(path))
+    return Path(shorten_path(path))
 
 
 def _format_path_hint() -> str:

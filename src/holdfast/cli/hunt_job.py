@@ -33,9 +33,9 @@ from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions
 from holdfast.report.safe import one_line
 from holdfast.report.terminal.hunt import hunt_lines, map_lines, scenario_yaml
-from holdfast.runner.outcome import RunOutcome, shown_path
-from holdfast.runner.past.hunted import tried_faults
-from holdfast.runner.past.last_failed import runs_of
+from holdfast.runner.outcome import RunOutcome, shorten_path
+from holdfast.runner.past.hunted import read_tried_faults
+from holdfast.runner.past.last_failed import list_runs
 
 MAX_TRIALS = 300
 BUDGETS = ("max_trials", "max_cost", "max_time_s")
@@ -97,7 +97,7 @@ def _prepare_resumed(config: Path | None, resume: str, force: bool, asked: RunOp
     prepared = prepare(config, resume, force, asked, ())
     run, job = prepared.rundir, prepared.job
     assert run is not None
-    manifest = run.manifest()
+    manifest = run.read_manifest()
     budgets = {name: getattr(job.options, name) or getattr(manifest.options, name) for name in BUDGETS}
     job.options = replace(job.options, **budgets)
     run.describe(replace(manifest, options=replace(manifest.options, **budgets)))
@@ -128,7 +128,7 @@ def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: An
     prepared = prepare_hunt(find_config(config), asked)
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=True), as_json=as_json)
     spec = prepared.job.spec
-    found = fault_map(hunted.planner, tried_faults(runs_of(runs_folder(spec.file), spec, every_part=True)))
+    found = fault_map(hunted.planner, read_tried_faults(list_runs(runs_folder(spec.file), spec, every_part=True)))
     if as_json:
         print_document({**to_builtins(found), "percent": round(found.coverage.percent, 2)})
     else:
@@ -159,7 +159,7 @@ def show_hunt(hunted: EndedHunt, prepared: PreparedJob, *, as_json: bool) -> Non
     if as_json:
         print_document({**to_builtins(hunted.found), "run": hunted.run.id, "exit_code": hunted.found.exit_code})
         return
-    show_lines(hunt_lines(hunted.found, prepared.job.spec.path, shown_path(hunted.run.path)))
+    show_lines(hunt_lines(hunted.found, prepared.job.spec.path, shorten_path(hunted.run.path)))
 
 
 def write_causes(path: Path, found: HuntResult) -> None:

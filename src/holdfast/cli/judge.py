@@ -32,12 +32,12 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     from holdfast.folders import runs_folder
     from holdfast.report.formats.files import reporter
     from holdfast.runner.past.rejudge import judge_again
-    from holdfast.runner.whole import single_part
+    from holdfast.runner.whole import get_single_part
     from holdfast.store.rundir import RunDir
 
     for path in outputs:
         reporter(path)
-    found = single_part(RunDir.find(runs_folder(), run))
+    found = get_single_part(RunDir.find(runs_folder(), run))
     with closing(
         judge_again(found, config=config, options=shared.build_run_options(**given), environ=os.environ)
     ) as outcome:

@@ -60,12 +60,12 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
 
     from holdfast.cli.run_job import report_unwritten, with_reports
     from holdfast.cli.screen_output import Screen
-    from holdfast.runner.outcome import shown_path, store_score
+    from holdfast.runner.outcome import shorten_path, store_score
     from holdfast.runner.past.stored import look
 
     with closing(look(run, environ=os.environ)) as outcome:
         store_score(run, outcome.score)
-        page = shown_path(run.path / "report.html")
+        page = shorten_path(run.path / "report.html")
         shown = with_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
         Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(shown)
     return report_unwritten(shown)

@@ -60,7 +60,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     from holdfast.errors import UsageError
     from holdfast.folders import runs_folder
     from holdfast.replay.session_file import write_sessions
-    from holdfast.runner.outcome import shown_path
+    from holdfast.runner.outcome import shorten_path
     from holdfast.store.rundir import RunDir
 
     if trial.startswith(CAUSE):
@@ -81,11 +81,11 @@ def command(trial: str, run: str | None, force: bool) -> int:
         raise UsageError(
             f"trial {session.id} was not promoted: {refused.why}", hint=refused.hint, code="session-unusable"
         )
-    spec = found.manifest().original
+    spec = found.read_manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
-    print(f"{shown_path(files.all[0])} replays trial {session.id}: replayed once, it failed again")
-    _add(spec, files.all[0], by_hand=bool(found.manifest().built))
+    print(f"{shorten_path(files.all[0])} replays trial {session.id}: replayed once, it failed again")
+    _add(spec, files.all[0], by_hand=bool(found.read_manifest().built))
     return 0
 
 
@@ -132,7 +132,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | No
     from holdfast.replay.session_list import ListedSessions, sessions_in
     from holdfast.replay.stored_run import stored_trial
 
-    manifest = run.manifest()
+    manifest = run.read_manifest()
     asked = manifest.options
     options = RunOptions(part="replay", replicas=1, replay=asked.replay, backend=asked.backend, preflight=False)
     built = BuiltText((run.path / "spec.yaml").read_text(), manifest.built) if manifest.built else None
@@ -154,7 +154,7 @@ def _compare_failures(
     """How the replay of a trial failed in another way, or did not fail; None if it failed as the trial did."""
     from holdfast.replay.trial_session import failed_rules
 
-    now = next(one for one in outcome.cells.traced() if one.trial.kind == "contract")
+    now = next(one for one in outcome.cells.read_traced() if one.trial.kind == "contract")
     again, case = failed_rules(now), outcome.run.cases[0].case
     if now.seen.error:
         return PromotionRefusal(f"it could not be replayed: {now.seen.error}")
@@ -255,17 +255,17 @@ def _build_hint(rules: Collection[str], on_state: frozenset[str], session: Recor
 def _add(spec: Path, session: Path, *, by_hand: bool) -> None:
     """Adds the session to the spec; where that takes more than new lines, or it is Python code, says what to write."""
     from holdfast.replay.session_file import with_session
-    from holdfast.runner.outcome import shown_path
+    from holdfast.runner.outcome import shorten_path
 
     name = Path(os.path.relpath(session, spec.parent)).as_posix()
     text = spec.read_bytes().decode("utf-8", "replace") if spec.is_file() and not by_hand else ""
     made = with_session(text, name) if text else None
     if made is None:
-        print(f"Add it to {shown_path(spec)} by hand:\n\nreplays:\n  sessions:\n    - file: {name}")
+        print(f"Add it to {shorten_path(spec)} by hand:\n\nreplays:\n  sessions:\n    - file: {name}")
     elif made == text:
-        print(f"{shown_path(spec)} names it already")
+        print(f"{shorten_path(spec)} names it already")
     else:
         temporary = spec.with_name(spec.name + ".new")
         temporary.write_bytes(made.encode())
         temporary.replace(spec)
-        print(f"{shown_path(spec)}: added to replays.sessions")
+        print(f"{shorten_path(spec)}: added to replays.sessions")

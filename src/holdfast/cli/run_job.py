@@ -24,7 +24,7 @@ from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.formats.files import left_out, named, reporter, suffix_of, write
-from holdfast.runner.job import Job, spec_warnings
+from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.start import take_up
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
@@ -60,10 +60,10 @@ def prepare(
         )
     if resume is not None:
         rundir = RunDir.find(runs_folder(config).absolute(), resume)
-        if rundir.manifest().parts:
+        if rundir.read_manifest().parts:
             hint = f"continue it: holdfast ci --resume {quote(name_here(rundir.path))}"
             raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
-        rundir = rundir.single()
+        rundir = rundir.get_single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     path = find_config(config)
     spec, problems = load_part(path, given)
@@ -72,7 +72,7 @@ def prepare(
         spec, problems = load_part(path, given)
     spec, made = make(spec, os.environ)
     warnings = [
-        *spec_warnings(spec, problems),
+        *format_spec_warnings(spec, problems),
         *made,
         *check_options(spec, given),
         *filter(None, map(left_out, outputs)),
@@ -84,17 +84,17 @@ def prepare(
 
 def _read_last_seed(spec: Spec) -> int | None:
     """The --seed of the last run of this file: another one would make other mutations and fire other faults."""
-    from holdfast.runner.past.last_failed import runs_of
+    from holdfast.runner.past.last_failed import list_runs
 
-    last = next(iter(runs_of(runs_folder(spec.file), spec)), None)
-    return last.manifest().options.seed if last else None
+    last = next(iter(list_runs(runs_folder(spec.file), spec)), None)
+    return last.read_manifest().options.seed if last else None
 
 
 def _select_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) -> RunOptions:
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
-    from holdfast.runner.past.last_failed import failed_before
+    from holdfast.runner.past.last_failed import find_failed
 
-    run, failed = failed_before(runs_folder(spec.file), spec, os.environ)
+    run, failed = find_failed(runs_folder(spec.file), spec, os.environ)
     if not run:
         text = "--lf: no run of this file is stored here; everything is run"
     elif not failed:

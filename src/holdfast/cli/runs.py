@@ -28,10 +28,10 @@ def command(count: int, as_json: bool) -> int:
     from holdfast.folders import runs_folder
     from holdfast.report.terminal.paint import painter
     from holdfast.report.terminal.run_table import table
-    from holdfast.runner.past.history import history
+    from holdfast.runner.past.history import open_history
 
-    with history(runs_folder(), shared.warn) as found:
-        runs = found.runs()
+    with open_history(runs_folder(), shared.warn) as found:
+        runs = found.read_runs()
     kept = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
     shown = [_as_of_now(run) for run in runs if run.id.partition("/")[0] in kept]
     if as_json:

@@ -154,9 +154,9 @@ class Screen:
 
     def print_dry_run(self, job: Job, rundir: RunDir | None) -> int:
         """How much would be run: of a run that is taken up, what is missing."""
-        from holdfast.runner.dry_run import planned
+        from holdfast.runner.dry_run import count_planned
 
-        plan, counts = job.plan, planned(job, rundir)
+        plan, counts = job.plan, count_planned(job, rundir)
         if self._as_json:
             from holdfast.cli.screen import print_document
 

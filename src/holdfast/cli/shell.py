@@ -42,14 +42,14 @@ def _describe_trial(folder: Path) -> str:
     """The trial, its scenario and the rules that it did not pass, as its run has them."""
     from holdfast.errors import UserError
     from holdfast.report.safe import one_line
-    from holdfast.store.record import trials, verdicts
-    from holdfast.store.rundir import RunDir, verdict_files
+    from holdfast.store.record import read_trials, read_verdicts
+    from holdfast.store.rundir import RunDir, list_verdict_files
     from holdfast.world.kept_world import read
 
     try:
         run = RunDir(Path(read(folder).run))
-        scenario = next((trial.scenario for trial in trials(run) if trial.id == folder.name), "")
-        found = [one for path in verdict_files(run) for one in verdicts(path) if one.trial == folder.name]
+        scenario = next((trial.scenario for trial in read_trials(run) if trial.id == folder.name), "")
+        found = [one for path in list_verdict_files(run) for one in read_verdicts(path) if one.trial == folder.name]
     except (OSError, UserError):
         return f"{folder.name}  (its run is gone)"
     rules = [f"{one.invariant} {one.outcome}" for one in found if one.outcome not in ("pass", "n/a")]
@@ -61,12 +61,12 @@ def _open(folder: Path, words: tuple[str, ...]) -> int:
     import asyncio
 
     from holdfast.execute.revisit import revisit
-    from holdfast.runner.past.kept_trial import past
+    from holdfast.runner.past.kept_trial import read_trial
     from holdfast.world.kept_world import read
 
     kept = read(folder)
     try:
-        return asyncio.run(revisit(folder, kept, past(kept, os.environ, _tell), os.environ, words, _tell))
+        return asyncio.run(revisit(folder, kept, read_trial(kept, os.environ, _tell), os.environ, words, _tell))
     except asyncio.CancelledError:  # by a signal: the world is gone
         return 2
 

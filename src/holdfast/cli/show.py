@@ -71,7 +71,7 @@ def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     with closing(look(run, environ=os.environ)) as outcome:
         files = outcome.cells.files
         try:
-            document = trial_document(outcome.run, files.trial(trial), files.again(trial))
+            document = trial_document(outcome.run, files.read_trial(trial), files.format_command(trial))
         except KeyError:
             raise UsageError(
                 f"trial {trial} of run {run.id} has not ended", hint="holdfast view follows it", code="trial-running"

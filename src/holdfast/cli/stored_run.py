@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from holdfast.store.rundir import RunDir, under_way
+from holdfast.store.rundir import RunDir, is_in_progress
 
 
 def show_stored(
@@ -21,12 +21,12 @@ def show_stored(
     from holdfast.report.formats.files import reporter, write
     from holdfast.runner.past.stored import look
 
-    if run.manifest().parts:
+    if run.read_manifest().parts:
         return _show_whole(run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
     for path in outputs:
         reporter(path)
     with closing(look(run, environ=os.environ)) as outcome:
-        if under_way(run):
+        if is_in_progress(run):
             outcome = replace(outcome, run=replace(outcome.run, running=True))
         for path in outputs:
             write(outcome.run, path)
@@ -39,12 +39,13 @@ def find_trial(what: str) -> tuple[RunDir, str] | None:
     """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
     from holdfast.folders import runs_folder
     from holdfast.plan.select import SHORTEST
-    from holdfast.store.run_names import stored_runs
+    from holdfast.store.run_names import list_stored_runs
 
     if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
         return None
     return next(
-        filter(None, (find_trial_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_folder())))), None
+        filter(None, (find_trial_in_run(RunDir(path), what) for path in reversed(list_stored_runs(runs_folder())))),
+        None,
     )
 
 
@@ -58,10 +59,10 @@ def find_cause(cause: str) -> tuple[str, str]:
     from holdfast.folders import runs_folder
     from holdfast.hunt.result import RESULT, HuntResult
     from holdfast.model.codec import decoder
-    from holdfast.store.run_names import parts_of, stored_runs
+    from holdfast.store.run_names import list_parts, list_stored_runs
     from holdfast.store.rundir import read_json
 
-    folders = (part for run in reversed(stored_runs(runs_folder())) for part in parts_of(run) or (run,))
+    folders = (part for run in reversed(list_stored_runs(runs_folder())) for part in list_parts(run) or (run,))
     for path in (folder / RESULT for folder in folders):
         found = read_json(path, decoder(HuntResult)).causes if path.is_file() else ()
         for one in found:
@@ -75,11 +76,11 @@ def find_cause(cause: str) -> tuple[str, str]:
 def find_trial_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
     """The part of the run that has the trial, and the trial's whole id; UsageError if several trials begin so."""
     from holdfast.errors import UsageError, UserError
-    from holdfast.store.record import trials
+    from holdfast.store.record import read_trials
 
     for part in run.parts or (run,):
         try:
-            ids = list(dict.fromkeys(trial.id for trial in trials(part) if trial.id.startswith(what.lower())))
+            ids = list(dict.fromkeys(trial.id for trial in read_trials(part) if trial.id.startswith(what.lower())))
         except (OSError, UserError):
             continue  # a run that cannot be read any more has no trial to show
         if len(ids) > 1:

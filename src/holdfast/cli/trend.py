@@ -34,15 +34,15 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     """
     from holdfast.folders import runs_folder
     from holdfast.report.terminal.trend import trends
-    from holdfast.runner.past.history import history
-    from holdfast.store.run_names import stored_runs
+    from holdfast.runner.past.history import open_history
+    from holdfast.store.run_names import list_stored_runs
 
     looked = list(dict.fromkeys((runs_folder(spec), runs_folder())))  # merged runs lie here, not next to their spec
-    looked = list(filter(stored_runs, looked))[:1] or looked
-    with history(looked[0], shared.warn) as found:
-        path = _choose_spec(spec, found.runs(), " or ".join(map(str, looked)))
-        of_file = [run.id for run in found.runs() if run.spec == path]
-        made = trends(found.runs(cells_of=of_file), path, count)
+    looked = list(filter(list_stored_runs, looked))[:1] or looked
+    with open_history(looked[0], shared.warn) as found:
+        path = _choose_spec(spec, found.read_runs(), " or ".join(map(str, looked)))
+        of_file = [run.id for run in found.read_runs() if run.spec == path]
+        made = trends(found.read_runs(cells_of=of_file), path, count)
     _check_rule(rule, made)
     if as_json:
         _show_json(made, rule)

@@ -26,7 +26,7 @@ from holdfast.processes.startable import install_hint
 from holdfast.report.safe import shorten
 from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, DoctorFinding
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plural
-from holdfast.runner.job import world_secrets
+from holdfast.runner.job import read_world_secrets
 
 ANSWER_KEPT = 200
 """Characters of the answer that are shown."""
@@ -48,7 +48,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
     # The simulated user is left out: the first turn shows all that the doctor needs.
     trial = control_trial(spec, replace(task.plain, user=UNSET), spec.params[0])
     try:
-        world = WorldOptions(secrets=world_secrets(spec, RunOptions(), environ))
+        world = WorldOptions(secrets=read_world_secrets(spec, RunOptions(), environ))
         site = await open_site(spec, environ=environ, concurrency=1, models=models, world=world)
         try:
             observation = await run_trial(site, trial)

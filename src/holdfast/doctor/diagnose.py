@@ -19,7 +19,7 @@ from holdfast.plan import RunOptions
 from holdfast.plugins import fault_traits
 from holdfast.report.terminal.diagnosis import AskedAgent, Diagnosis, DoctorFinding
 from holdfast.report.wording import plural
-from holdfast.runner.job import refuse_unrunnable, world_secrets
+from holdfast.runner.job import read_world_secrets, refuse_unrunnable
 from holdfast.secrets.masker import Masker
 from holdfast.spec import secret_values
 
@@ -37,7 +37,7 @@ class ExaminedSpec:
         refuse_unrunnable(spec)
         self.spec = spec
         self.problems = problems
-        secrets = world_secrets(spec, RunOptions(), environ)
+        secrets = read_world_secrets(spec, RunOptions(), environ)
         self.mask = Masker((*secret_values(spec, environ), *secrets.values()))
         self.models = ModelOptions(None, replay, self.mask.text)
         self.agent = resolve_agent(spec.agent, environ, spec.params[0], secrets)

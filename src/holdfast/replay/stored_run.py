@@ -53,11 +53,13 @@ def run_sessions(
     run: RunDir, folder: Path, *, environ: Mapping[str, str], failed_only: bool, trial: str = ""
 ) -> SessionsFound:
     """The trials of a run, or of all its parts, as sessions for a folder; `trial` selects ids with that prefix."""
-    contract = contract_path(run.manifest().original, folder)
+    contract = contract_path(run.read_manifest().original, folder)
     every = []
     for part in run.parts or (run,):
         with closing(look(part, environ=environ)) as outcome:
-            wanted = _wanted((one for one in outcome.cells.traced() if one.trial.id.startswith(trial)), failed_only)
+            wanted = _wanted(
+                (one for one in outcome.cells.read_traced() if one.trial.id.startswith(trial)), failed_only
+            )
             sessions = _sessions_of(list(wanted), run.id, outcome, contract)
             other = _other_rules(sessions, outcome.run.part) if contract else ()
             every.append(replace(sessions, notes=(*sessions.notes, *other)))
@@ -68,7 +70,7 @@ def stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTria
     """The trial of a run, or of one of its parts, with this id."""
     for part in run.parts or (run,):
         with closing(look(part, environ=environ)) as outcome:
-            traced = next((one for one in outcome.cells.traced() if one.trial.id == id), None)
+            traced = next((one for one in outcome.cells.read_traced() if one.trial.id == id), None)
             if traced is not None:
                 return traced
     raise UsageError(f"run {run.id} has no trial {id}", code="run-unusable")
@@ -108,7 +110,7 @@ def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[st
     stored = runs / whole / (f"parts/{part}" if part else "") if _ID.fullmatch(id) else None
     if stored is not None and (stored / "run.json").is_file():
         run = RunDir(stored)
-        known = run.manifest()
+        known = run.read_manifest()
         same = known.spec_digest == text(document, "spec_digest") if text(document, "spec_digest") else True
         if same and known.started == text(document, "started"):
             return run_sessions(run, folder, environ=environ, failed_only=True)
@@ -143,7 +145,7 @@ def _sessions_of(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, c
 def _undisturbed(outcome: RunOutcome) -> dict[str, RecordedResponse]:
     """Tools' results of calls without faults, by each identity of the call."""
     known: dict[str, RecordedResponse] = {}
-    for one in outcome.cells.traced():
+    for one in outcome.cells.read_traced():
         for event, response in given_replies(one.seen):
             if not event.fault and not response.failed and not unkept_reply(response):
                 for identity in identities(event):

@@ -29,24 +29,24 @@ _NAME = re.compile(rb"\s*([.\w]+|\*)")
 """An imported name. For `*` only the module before it is looked up."""
 
 
-def agent_files(spec: Spec) -> dict[str, str]:
+def digest_agent_files(spec: Spec) -> dict[str, str]:
     """Digest every file of the agent, by its path relative to the spec's folder."""
     root = Path(spec.path).resolve().parent
     folders = (root, *([root / spec.agent.dir] if spec.agent.dir else ()))
     found = ImportedFiles()
-    for module in _modules(spec):
-        found.module(module, folders)
-    for file in _started_files(spec, root):
+    for module in _list_modules(spec):
+        found.add_module(module, folders)
+    for file in _find_command_files(spec, root):
         found.add(file, tuple(dict.fromkeys((file.parent, *folders))))  # a program first imports from its own folder
     return {os.path.relpath(file, root): one for file, one in found.digests.items()}
 
 
-def agent_digest(spec: Spec, files: Mapping[str, str]) -> str:
+def digest_agent(spec: Spec, files: Mapping[str, str]) -> str:
     """Digest the agent section together with the agent's files."""
     return digest(canonical([agent_json(spec.agent).decode("utf-8", "replace"), sorted(files.items())]), 16)
 
 
-def _modules(spec: Spec) -> list[str]:
+def _list_modules(spec: Spec) -> list[str]:
     """The modules named in the agent section."""
     agent = spec.agent
     paths = [ref.path for ref in (*agent.tools, *agent.llm)]
@@ -55,7 +55,7 @@ def _modules(spec: Spec) -> list[str]:
     return sorted({path.partition(":")[0] for path in paths})
 
 
-def _started_files(spec: Spec, root: Path) -> Iterator[Path]:
+def _find_command_files(spec: Spec, root: Path) -> Iterator[Path]:
     """The files next to the spec that a command names, and those that define its models, servers and users."""
     agent = spec.agent
     words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
@@ -75,7 +75,7 @@ class ImportedFiles:
         self.digests: dict[Path, str] = {}
         self._seen: set[tuple[Path, _Folders]] = set()
 
-    def module(self, name: str, folders: _Folders, where: _Folders | None = None) -> None:
+    def add_module(self, name: str, folders: _Folders, where: _Folders | None = None) -> None:
         """Add a module and its parent packages if `where` contains them; installed packages are left out.
 
         `folders` are the import roots of the program that the module belongs to.
@@ -94,13 +94,13 @@ class ImportedFiles:
             return
         self._seen.add((file, folders))
         if file not in self.digests:
-            self.digests[file] = file_digest(file)
+            self.digests[file] = digest_file(file)
         if file.suffix == ".py":
-            for name, where in _imports(file, folders):
-                self.module(name, folders, where)
+            for name, where in _find_imports(file, folders):
+                self.add_module(name, folders, where)
 
 
-def _imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders]]:
+def _find_imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders]]:
     """Yield each imported name with the folders to search; names that are not modules are in none of them."""
     try:
         text = b"" if file.stat().st_size > LARGE else file.read_bytes()
@@ -117,7 +117,7 @@ def _imports(file: Path, folders: _Folders) -> Iterator[tuple[str, _Folders]]:
                 yield (stem + name[1].decode("ascii", "replace")).strip("."), where
 
 
-def file_digest(path: Path) -> str:
+def digest_file(path: Path) -> str:
     """Digest a file's content; for a large file its size and time, for an unreadable one the error."""
     try:
         about = path.stat()
@@ -129,7 +129,7 @@ def file_digest(path: Path) -> str:
         return f"unreadable: {refused.strerror}"
 
 
-def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Describe every file that changed, was added or was removed."""
     said = []
     for name in sorted({*before, *now}):

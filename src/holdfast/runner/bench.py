@@ -18,7 +18,7 @@ _PATTERNS = {"pattern", "patterns", "schema"}
 """Settings that hold a pattern of the user's, which may take any time to match."""
 
 
-class Served(NamedTuple):
+class JudgingRules(NamedTuple):
     """The rules that judge a trial, and what judging them costs."""
 
     rules: tuple[Invariant, ...]
@@ -41,12 +41,12 @@ class Bench:
         self._judge = Judge(spec)
         self._stored: Judge | None = None
         """The judge for observations of an earlier session."""
-        self._own: dict[str, Served] = {}
+        self._own: dict[str, JudgingRules] = {}
         """By rule, for trials that serve one rule."""
-        self._shared: dict[str, Served] = {}
+        self._shared: dict[str, JudgingRules] = {}
         """By scenario, for trials that serve every rule."""
 
-    def serving(self, trial: Trial) -> Served:
+    def select_rules(self, trial: Trial) -> JudgingRules:
         """The rules that judge this trial."""
         known, name = (
             (self._shared, trial.scenario.name) if trial.invariant == EVERY_RULE else (self._own, trial.invariant)
@@ -55,18 +55,18 @@ class Bench:
         if served is None:
             rules = self._plan.rules(trial)
             slow = any(_PATTERNS & rule.settings.keys() for rule in rules)
-            served = known[name] = Served(rules, self._consultations.ask_for(rules), slow)
+            served = known[name] = JudgingRules(rules, self._consultations.ask_for(rules), slow)
         return served
 
-    def compared(self, trial: Trial) -> Observation | None:
+    def get_control(self, trial: Trial) -> Observation | None:
         """The control that this trial is compared with, if there is one."""
         control = self._plan.control_for(trial) if self._plan.controls else None
         return None if control is None else self.controls.get(control.id)
 
-    def verdicts(self, trial: Trial, observation: Observation, *, stored: bool = False) -> list[Verdict]:
+    def judge(self, trial: Trial, observation: Observation, *, stored: bool = False) -> list[Verdict]:
         """Judge the trial and mask secrets. `stored`: the observation was read from a run's files."""
-        judge, compared = self._judge, self.compared(trial)
+        judge, compared = self._judge, self.get_control(trial)
         if stored:
             judge = self._stored = self._stored or Judge(self._spec, stored=True)
-        verdicts = [judge.judge(rule, trial, observation, compared) for rule in self.serving(trial).rules]
+        verdicts = [judge.judge(rule, trial, observation, compared) for rule in self.select_rules(trial).rules]
         return [self._masker.struct(verdict) for verdict in verdicts] if self._masker else verdicts

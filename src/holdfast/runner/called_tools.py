@@ -39,7 +39,7 @@ class CalledTools:
         for key in [key for key in self._unmatched if any(fnmatchcase(name, key[1]) for name in new)]:
             del self._unmatched[key]
 
-    def warnings(self) -> Iterator[RunWarning]:
+    def build_warnings(self) -> Iterator[RunWarning]:
         """One warning for each rule and tool that no trial called."""
         called = f"tools called: {listed(sorted(self._names))}" if self._names else "no tool was called"
         for rule, tool in self._unmatched:

@@ -50,7 +50,9 @@ class CalmAnswers:
             )
 
 
-def calm_answers(spec: Spec, controls: Iterable[Trial], observations: Mapping[str, Observation]) -> CalmAnswers | None:
+def start_comparison(
+    spec: Spec, controls: Iterable[Trial], observations: Mapping[str, Observation]
+) -> CalmAnswers | None:
     """Start comparing if the agent is new for every trial; other agents are asked twice in the preflight."""
     agent = spec.agent
     if agent.isolation != "fresh" or (agent.type == "http" and not agent.launched):

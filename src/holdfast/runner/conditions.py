@@ -32,7 +32,7 @@ class Conditions:
         if not observation.isolation:
             return
         if self._ended != "":
-            self._alike(observation)
+            self._compare_ending(observation)
         for one in observation.isolation:
             known = self._known.get(one.feature)
             if known is None or (known.enforced and not one.enforced):
@@ -42,13 +42,13 @@ class Conditions:
         notes = dict.fromkeys(observation.notes)
         self._said = tuple(notes) if self._said is None else tuple(note for note in self._said if note in notes)
 
-    def _alike(self, observation: Observation) -> None:
+    def _compare_ending(self, observation: Observation) -> None:
         last = observation.turns[-1] if observation.turns and not observation.error else None
         how = "" if last is None or last.ending == "answered" else f"{last.ending}: {last.detail}"
         self._ended = how if self._ended in (None, how) else ""
         self._trials += 1
 
-    def replayed(self, task: Task, observation: Observation) -> None:
+    def note_replay(self, task: Task, observation: Observation) -> None:
         """Note how a replayed trial's calls differ from the recording."""
         from holdfast.planes.recorded_tools import replay_notes
 

@@ -32,7 +32,7 @@ class Consultations:
         self._spec = spec
         self._environ = environ
         self._cache = run.own_folder / JUDGE_CACHE
-        self._asking = frozenset(rule.id for rule in spec.invariants if asks_a_model(rule))
+        self._asking = frozenset(rule.id for rule in spec.invariants if does_ask_model(rule))
         self._consultation: Consultation | None = None
 
     def __bool__(self) -> bool:
@@ -54,13 +54,13 @@ class Consultations:
         """Whether one of the rules asks a model."""
         return any(rule.id in self._asking for rule in rules)
 
-    def wanted(self, rules: Iterable[Invariant], observation: Observation) -> list[Invariant]:
+    def select_rules(self, rules: Iterable[Invariant], observation: Observation) -> list[Invariant]:
         """The rules that ask a model about this observation; none if a harness error came before the answer."""
         if not self._asking or (observation.error and not observation.turns):
             return []
         return [rule for rule in rules if rule.id in self._asking]
 
-    async def hear(
+    async def ask_models(
         self, rules: Iterable[Invariant], trial: Trial, observation: Observation, control: Observation | None
     ) -> dict[str, Evidence]:
         """Return what the model answered, by rule. Secrets in both observations must be masked: nothing else is sent
@@ -95,12 +95,12 @@ class Waiting:
         """Start the task as soon as there is room."""
         self._tasks.add(asyncio.create_task(work))
         if len(self._tasks) >= self._most:
-            await self._some(asyncio.FIRST_COMPLETED)
+            await self._await_some(asyncio.FIRST_COMPLETED)
 
     async def finish(self) -> None:
         """Wait for all tasks."""
         while self._tasks:
-            await self._some(asyncio.ALL_COMPLETED)
+            await self._await_some(asyncio.ALL_COMPLETED)
 
     async def drop(self) -> None:
         """Cancel the tasks that are not done."""
@@ -109,7 +109,7 @@ class Waiting:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _some(self, until: str) -> None:
+    async def _await_some(self, until: str) -> None:
         done, self._tasks = await asyncio.wait(self._tasks, return_when=until)
         broken = [failure for failure in (task.exception() for task in done) if failure is not None]
         if broken:
@@ -118,7 +118,7 @@ class Waiting:
 
 def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, str]) -> None:
     """Raise UserError if a judging model has no key, before the agent is asked."""
-    asking = [rule for rule in rules if asks_a_model(rule)]
+    asking = [rule for rule in rules if does_ask_model(rule)]
     if not asking:
         return
     from holdfast.execute.agent_section import resolve_models
@@ -135,7 +135,7 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
             raise UserError(what, code="model-missing", hint=f"set {variable}, or describe it in models:", key="models")
 
 
-def asks_a_model(rule: Invariant) -> bool:
+def does_ask_model(rule: Invariant) -> bool:
     """Whether the rule's check consults a model."""
     plugin = plugins.find("checks", rule.check)
     if plugin is None or not issubclass(plugin, ConsultingCheck):

@@ -33,7 +33,7 @@ class Conversations:
         from holdfast.execute.simulated_users import SimulatedUsers
 
         root = Path(self._spec.path).resolve().parent
-        if any(user.model for user in _users(self._spec.tasks)):
+        if any(user.model for user in _list_users(self._spec.tasks)):
             from holdfast.execute.agent_section import resolve_models
             from holdfast.judge.advice_cache import AdviceCache
             from holdfast.judge.consult import PLAYER, Consultation
@@ -53,7 +53,7 @@ class Conversations:
 
 def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
     """Raise UserError if a model that plays a user has no key, before the agent is asked."""
-    named = dict.fromkeys(user.model for user in _users(spec.tasks) if user.model)
+    named = dict.fromkeys(user.model for user in _list_users(spec.tasks) if user.model)
     if not named:
         return
     from holdfast.execute.agent_section import resolve_models
@@ -67,10 +67,10 @@ def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
             raise UserError(what, code="model-missing", hint=f"set {variable}, or describe it in models:", key="models")
 
 
-def user_calls(task: Task) -> int:
+def count_user_calls(task: Task) -> int:
     """The most model calls that one conversation can make without cached replies."""
     return 0 if task.user is UNSET or not task.user.model else task.most_turns - len(task.turns)
 
 
-def _users(tasks: tuple[Task, ...]) -> Iterator[SimulatedUser]:
+def _list_users(tasks: tuple[Task, ...]) -> Iterator[SimulatedUser]:
     return (task.user for task in tasks if task.user is not UNSET)

@@ -28,8 +28,8 @@ async def open_executor(
         async with _on_cluster(job, log, intake.masker.text) as executor:
             yield executor
         return
-    keep = intake.kept.keeping(intake.masker.text, intake.went_wrong)
-    world = WorldOptions(job.options.backend, job.secrets, job.options.strict_world, keep, log.aside)
+    keep = intake.kept.open_keeper(intake.masker.text, intake.has_failed)
+    world = WorldOptions(job.options.backend, job.secrets, job.options.strict_world, keep, log.warn_trial)
     site = await open_site(
         job.spec, environ=job.environ, concurrency=job.options.concurrency, models=models, world=world
     )
@@ -40,7 +40,7 @@ async def open_executor(
 
             users = Conversations(job.spec, job.environ, run)
             site.users = users.open(intake.masker.text)
-        site.notes = (*site.notes, *_labels(job))
+        site.notes = (*site.notes, *_note_labels(job))
         yield LocalExecutor(site)
         for program in site.list_changed_programs():
             log.warn(
@@ -57,7 +57,7 @@ async def _on_cluster(job: Job, log: RunLog, mask: Callable[[str], str]) -> Asyn
     """Run on the workers of a cluster, each with its own Site."""
     from holdfast.runner.on_cluster import ClusterRun
 
-    cluster = await ClusterRun.open(job, log.workers, mask)
+    cluster = await ClusterRun.open(job, log.report_workers, mask)
     try:
         yield cluster.executor
     finally:
@@ -65,7 +65,7 @@ async def _on_cluster(job: Job, log: RunLog, mask: Callable[[str], str]) -> Asyn
         log.note("cluster", *cluster.executor.ending)
 
 
-def _labels(job: Job) -> Iterator[RunNote]:
+def _note_labels(job: Job) -> Iterator[RunNote]:
     world = job.spec.world
     if world is not None and world.resources.labels:
         has = ", ".join(world.resources.labels)

@@ -60,13 +60,13 @@ def check_writable(option: str, path: Path) -> None:
 
 def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str | None:
     """Write or send every trial's spans, and return why sending failed. A file that cannot be written raises."""
-    bodies = requests(outcome.run, outcome.cells.traced())
+    bodies = requests(outcome.run, outcome.cells.read_traced())
     if "://" not in target:
         _write(Path(target), bodies)
         return None
     import asyncio
 
-    return asyncio.run(_send(_url(target), bodies, {**_TYPE, **_headers(environ)}))
+    return asyncio.run(_send(_build_url(target), bodies, {**_TYPE, **_read_headers(environ)}))
 
 
 def _write(path: Path, bodies: Iterator[bytes]) -> None:
@@ -112,7 +112,7 @@ async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]
     return None
 
 
-def _url(target: str) -> str:
+def _build_url(target: str) -> str:
     """The collector's address; `/v1/traces` is added to a bare host."""
     parts = urlsplit(target)
     return parts._replace(path="/v1/traces").geturl() if parts.path in ("", "/") else target
@@ -124,7 +124,7 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _headers(environ: Mapping[str, str]) -> dict[str, str]:
+def _read_headers(environ: Mapping[str, str]) -> dict[str, str]:
     """Read OpenTelemetry's own variable: `name=value,name=value`, percent-encoded."""
     pairs = (pair.partition("=") for pair in environ.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(","))
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs if name.strip()}

@@ -12,31 +12,33 @@ from holdfast.model.codec import decoder, to_builtins
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell, Score
 from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
-from holdfast.store.record import known_scenarios
+from holdfast.store.record import read_scenarios
 from holdfast.store.rundir import RunDir, read_json
 from holdfast.store.view import StoredCells
 
 _result = decoder(HuntResult)
 
 
-def stored_hunt(rundir: RunDir) -> HuntResult | None:
+def read_hunt(rundir: RunDir) -> HuntResult | None:
     """What a hunt found; None if it was not concluded."""
     path = rundir.path / RESULT
     return read_json(path, _result) if path.is_file() else None
 
 
-def hunt_view(run: Run, rundir: RunDir, cells: StoredCells) -> Run:
+def add_hunt(run: Run, rundir: RunDir, cells: StoredCells) -> Run:
     """The run with the verdict of its hunt, and its causes next to the calm cells."""
-    found = stored_hunt(rundir)
+    found = read_hunt(rundir)
     plain = replace(run.score, value=None, interval=None, best=None, calm=None, chaos=None, paired=None, pass_hat={})
     if found is None:
-        score = plain if plain.exit_code else _ruled(plain, _UNCONCLUDED)
+        score = plain if plain.exit_code else _set_verdict(plain, _UNCONCLUDED)
         return replace(run, score=score)
-    rows = tuple(row for cause in found.causes for row in _rows(run, cause, cells))
+    rows = tuple(row for cause in found.causes for row in _build_rows(run, cause, cells))
     counts = {**plain.counts, "fail": plain.counts.get("fail", 0) + len(rows)}
     critical = tuple(f"{row.cell.invariant} in {row.cell.scenario}" for row in rows if row.cell.critical)
-    score = replace(_ruled(plain, *hunt_reasons(found)), trials=found.trials, counts=counts, critical_failed=critical)
-    scenarios = known_scenarios(rundir, run.scenarios)
+    score = replace(
+        _set_verdict(plain, *list_hunt_reasons(found)), trials=found.trials, counts=counts, critical_failed=critical
+    )
+    scenarios = read_scenarios(rundir, run.scenarios)
     hunted = tuple(scenarios[cause.id] for cause in found.causes if cause.id in scenarios)
     return replace(
         run,
@@ -50,7 +52,7 @@ def hunt_view(run: Run, rundir: RunDir, cells: StoredCells) -> Run:
 _UNCONCLUDED = Reason(UNPROVEN, "the hunt was not concluded", "hunt-unconcluded")
 
 
-def _ruled(score: Score, *reasons: Reason) -> Score:
+def _set_verdict(score: Score, *reasons: Reason) -> Score:
     code = reasons[0].exit_code if reasons else HELD
     return replace(
         score,
@@ -61,7 +63,7 @@ def _ruled(score: Score, *reasons: Reason) -> Score:
     )
 
 
-def hunt_reasons(found: HuntResult) -> Iterator[Reason]:
+def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
     """Why the hunt exits as it does, the deciding reason first."""
     if found.exit_code == INTERRUPTED:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
@@ -78,11 +80,11 @@ def hunt_reasons(found: HuntResult) -> Iterator[Reason]:
         yield Reason(UNPROVEN, why, "hunt-open")
 
 
-def _rows(run: Run, cause: HuntedCause, cells: StoredCells) -> Iterator[CellRow]:
+def _build_rows(run: Run, cause: HuntedCause, cells: StoredCells) -> Iterator[CellRow]:
     """A failed cell for each rule that the cause breaks, with the trial that shows it."""
     again = f"holdfast hunt {quote(run.spec_path)} --cause {cause.id}"
     for rule in (one for one in run.invariants if one.id in cause.rules):
-        trial = cells.files.row(cause.trial, rule.id) if cause.trial else None
+        trial = cells.files.read_row(cause.trial, rule.id) if cause.trial else None
         cell = Cell(
             invariant=rule.id,
             scenario=cause.id,

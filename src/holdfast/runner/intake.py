@@ -20,11 +20,11 @@ from holdfast.runner.bench import Bench
 from holdfast.runner.conditions import Conditions
 from holdfast.runner.consultations import Consultations, Waiting
 from holdfast.runner.job import Job, Listen
-from holdfast.runner.kept import KeptWorlds, went_wrong
+from holdfast.runner.kept import KeptWorlds, has_failed
 from holdfast.score import Tally
 from holdfast.secrets.masker import Masker
 from holdfast.spec import secret_values
-from holdfast.store.record import Consulted, RunRecord
+from holdfast.store.record import RunRecord, StoredAnswer
 from holdfast.store.replay import StoredRun
 from holdfast.store.rundir import RunDir
 
@@ -49,7 +49,7 @@ class Intake:
         self.tally = Tally(job.spec, job.plan)
         self.troubled: dict[str, int] = {}
         """Harness and provider errors, with the number of trials they hit."""
-        before = run.ended()
+        before = run.read_end()
         self.conditions = Conditions(before.isolation if before else ())
         self.kept = KeptWorlds(job.options.keep, run, hidden)
         self._foreseen: dict[str, tuple[Observation, list[Verdict]]] = {}
@@ -85,23 +85,23 @@ class Intake:
             return self.tally.lost_case or (self._spec.matrix and self.tally.lost_critical)
         return self.tally.lost_case or self.tally.lost_critical or (self.tally.lost and not self._tolerant)
 
-    def begun(self, trials: Iterable[Trial]) -> Iterator[Trial]:
+    def record_begun(self, trials: Iterable[Trial]) -> Iterator[Trial]:
         """Write trials to disk before they run, one batch per write."""
         feed = iter(trials)
         while batch := tuple(islice(feed, BATCH)):
-            self.record.trials(batch)
+            self.record.write_trials(batch)
             yield from batch
 
     def keep(self, trial: Trial, observation: Observation) -> None:
         """Store a control trial. It is compared with, not judged."""
         self._foreseen.pop(trial.id, None)
         try:
-            self.record.observation(self.masker.observation(observation))
+            self.record.write_observation(self.masker.observation(observation))
         except UnicodeEncodeError:
-            observation = _carried(observation)
-            self.record.observation(self.masker.observation(observation))
+            observation = _make_storable(observation)
+            self.record.write_observation(self.masker.observation(observation))
         self.controls[trial.id] = observation
-        self.kept.judged(observation)
+        self.kept.decide(observation)
         self.tally.note_trial(trial, observation)
 
     def store(self, trial: Trial, observation: Observation) -> Observation:
@@ -112,11 +112,11 @@ class Intake:
         """
         try:
             masked = self.masker.observation(observation) if self._masks else observation
-            self.record.observation(masked)
+            self.record.write_observation(masked)
         except UnicodeEncodeError:
-            observation = _carried(observation)
+            observation = _make_storable(observation)
             masked = self.masker.observation(observation)
-            self.record.observation(masked)
+            self.record.write_observation(masked)
         if masked.masked:
             self._masked.add(trial.id)
         if masked.error and (masked.error in self.troubled or len(self.troubled) < TROUBLES):
@@ -124,7 +124,7 @@ class Intake:
         if masked.isolation:
             self.conditions.add(masked)
         if trial.task.recording is not UNSET:
-            self.conditions.replayed(trial.task, masked)
+            self.conditions.note_replay(trial.task, masked)
         if self._listen is not None:
             self._listen(events.TrialEnded(trial, masked))
         return observation
@@ -133,10 +133,10 @@ class Intake:
         """Judge now if that is quick, and return whether it was. `alone`: no other trial is running."""
         # Judging on the event loop is fastest, but a slow check would delay the other trials and eat their timeouts.
         # So only checks that are known to be quick, on answers of bounded length, run here.
-        served = self._bench.serving(trial)
-        if served.asks or self._foreseen or not (alone or (not served.slow and _short(observation))):
+        served = self._bench.select_rules(trial)
+        if served.asks or self._foreseen or not (alone or (not served.slow and _is_short(observation))):
             return False
-        self._enter(trial, observation, self._bench.verdicts(trial, observation))
+        self._enter(trial, observation, self._bench.judge(trial, observation))
         return True
 
     async def take(self, trial: Trial, observation: Observation, *, alone: bool = False) -> None:
@@ -144,35 +144,35 @@ class Intake:
 
         A trial whose rules ask a model is judged when the model has answered; `settle` waits for these.
         """
-        rules = self._bench.serving(trial).rules
+        rules = self._bench.select_rules(trial).rules
         work = self._take(trial, observation, alone=alone)
-        await (self._waiting.add(work) if self._consultations.wanted(rules, observation) else work)
+        await (self._waiting.add(work) if self._consultations.select_rules(rules, observation) else work)
 
-    async def _heard(self, trial: Trial, observation: Observation) -> Observation:
+    async def _add_answers(self, trial: Trial, observation: Observation) -> Observation:
         """Add the models' answers to the observation; they are on disk before a verdict depends on them."""
-        rules = self._consultations.wanted(self._bench.serving(trial).rules, observation)
+        rules = self._consultations.select_rules(self._bench.select_rules(trial).rules, observation)
         if not rules:
             return observation
-        masked, control = self.masker.observation(observation), self._bench.compared(trial)
+        masked, control = self.masker.observation(observation), self._bench.get_control(trial)
         calm = None if control is None else self.masker.observation(control)
-        heard = await self._consultations.hear(rules, trial, masked, calm)
+        heard = await self._consultations.ask_models(rules, trial, masked, calm)
         answers = {id: self.masker.struct(one) for id, one in heard.items()}
         for id, evidence in answers.items():
             if not evidence.error:  # rejudging the run repeats a failed call
-                self.record.consulted(Consulted(trial.id, id, evidence))
+                self.record.write_answer(StoredAnswer(trial.id, id, evidence))
         return replace(observation, evidence={**observation.evidence, **answers})
 
     async def _take(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
-        observation = await self._heard(trial, observation)
+        observation = await self._add_answers(trial, observation)
         # `--keep` judges a trial early, while its world still exists. Those verdicts are reused only if nothing that a
         # rule reads has changed since.
         before, verdicts = self._foreseen.pop(trial.id, (None, []))
-        if before is not None and _judged_alike(before, observation):
+        if before is not None and _is_judged_alike(before, observation):
             pass  # the early verdicts are valid
-        elif alone or (not self._bench.serving(trial).slow and _short(observation)):
-            verdicts = self._bench.verdicts(trial, observation)
+        elif alone or (not self._bench.select_rules(trial).slow and _is_short(observation)):
+            verdicts = self._bench.judge(trial, observation)
         else:
-            verdicts = await asyncio.to_thread(self._bench.verdicts, trial, observation)
+            verdicts = await asyncio.to_thread(self._bench.judge, trial, observation)
         self._enter(trial, observation, verdicts)
 
     def open(self) -> None:
@@ -199,32 +199,32 @@ class Intake:
         await self.settle()
 
     async def _take_up(self, trial: Trial, observation: Observation) -> None:
-        observation = await self._heard(trial, observation)
-        self._enter(trial, observation, self._bench.verdicts(trial, observation, stored=True))
+        observation = await self._add_answers(trial, observation)
+        self._enter(trial, observation, self._bench.judge(trial, observation, stored=True))
 
-    def went_wrong(self, trial: Trial, observation: Observation) -> bool:
+    def has_failed(self, trial: Trial, observation: Observation) -> bool:
         """Whether the trial failed, judged before models have answered: a rule that asks one may fail."""
         if trial.kind == "control":
             return bool(observation.error)  # controls are not judged
-        if self._consultations.wanted(self._bench.serving(trial).rules, observation):
+        if self._consultations.select_rules(self._bench.select_rules(trial).rules, observation):
             return True
         observation = carried(observation)  # the form in which it will be stored
-        verdicts = self._bench.verdicts(trial, observation)
+        verdicts = self._bench.judge(trial, observation)
         self._foreseen[trial.id] = observation, verdicts
-        return went_wrong(observation, verdicts)
+        return has_failed(observation, verdicts)
 
-    def met(self, trial: Trial, fault: FaultMet) -> None:
+    def report_fault(self, trial: Trial, fault: FaultMet) -> None:
         if self._listen is not None:
             self._listen(events.FaultFired(trial, self.masker.struct(carried(fault))))
 
-    def saw(self, trial: Trial, event: TraceEvent) -> None:
+    def record_event(self, trial: Trial, event: TraceEvent) -> None:
         """Store a call of a running trial as it happens."""
         masked = self.masker.struct(event)
         try:
-            self.record.event(trial.id, masked)
+            self.record.write_event(trial.id, masked)
         except UnicodeEncodeError:
             masked = carried(masked)
-            self.record.event(trial.id, masked, changed=True)
+            self.record.write_event(trial.id, masked, changed=True)
         if self._listen is not None:
             self._listen(events.CallSeen(trial, masked))
 
@@ -246,14 +246,14 @@ class Intake:
             self.judged[trial.id] = judged_trial(self.masker.observation(observation), verdicts)
         decided = self.tally.add_trial(trial, observation, verdicts)
         if self.kept.wanted:
-            self.kept.judged(observation, verdicts)
+            self.kept.decide(observation, verdicts)
         if self._listen is not None:
             for verdict in verdicts:
                 self._listen(events.VerdictGiven(trial, verdict))
             for position in decided:
                 self._listen(events.CellDecided(self.tally.build_cell(position)))
 
-    def judged_of(self, batch: Sequence[Trial]) -> tuple[JudgedTrial, ...]:
+    def take_judged(self, batch: Sequence[Trial]) -> tuple[JudgedTrial, ...]:
         """What the planner learns about a batch, in the batch's order, because the order of endings is random."""
         judged = self.judged
         if judged is None:
@@ -268,12 +268,12 @@ class Intake:
             self._unwritten = full
 
 
-def _carried(observation: Observation) -> Observation:
+def _make_storable(observation: Observation) -> Observation:
     """Replace text that cannot be stored, and note that."""
     return carried(replace(observation, notes=tuple(dict.fromkeys((*observation.notes, HALVES)))))
 
 
-def _short(observation: Observation) -> bool:
+def _is_short(observation: Observation) -> bool:
     """Whether every check can read the answers quickly."""
     for turn in observation.turns:  # noqa: SIM110  # it sees every trial: a generator takes twice as long
         if turn.text is not None and len(turn.text) > LONG:
@@ -281,7 +281,7 @@ def _short(observation: Observation) -> bool:
     return True
 
 
-def _judged_alike(before: Observation, observation: Observation) -> bool:
+def _is_judged_alike(before: Observation, observation: Observation) -> bool:
     """Whether the two observations differ only in fields that no rule reads."""
     return observation == replace(
         before,

@@ -31,11 +31,11 @@ class Job:
         self.environ = environ
         self.warnings = mark_ignored((*warnings, *shown_values(spec, environ)), spec.ignored_warnings)
         self.plan: Plan = plan(spec, options.select, sequential=options.auto)
-        self.secrets = world_secrets(spec, options, environ)
+        self.secrets = read_world_secrets(spec, options, environ)
         """Values of the world's secrets, by name."""
 
     @property
-    def asked_first(self) -> Trial | None:
+    def preflight_trial(self) -> Trial | None:
         """The trial of the preflight; None if it would leave traces that the trials are judged by.
 
         Also None if the first question was recorded during a failure: a bad answer would say nothing about whether the
@@ -50,22 +50,22 @@ class Job:
         return None if marked or broken else first
 
 
-def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -> dict[str, str]:
+def read_world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -> dict[str, str]:
     """The values of the world's secrets, by name; UserError if one cannot be resolved."""
     if spec.world is None or not spec.world.secrets:
         return {}
     from holdfast.secrets.values import resolve_secrets
 
     root = Path(spec.path).resolve().parent
-    return resolve_secrets(spec.world.secrets, environ, root, spec.seed, commands=trusts_commands(spec, options))
+    return resolve_secrets(spec.world.secrets, environ, root, spec.seed, commands=is_trusted(spec, options))
 
 
-def trusts_commands(spec: Spec, options: RunOptions) -> bool:
+def is_trusted(spec: Spec, options: RunOptions) -> bool:
     """Whether the spec's commands may provide secrets: the spec is in the project folder, or the user allows it."""
     return options.allow_commands or Path(spec.path).resolve().parent.is_relative_to(Path.cwd())
 
 
-def spec_warnings(spec: Spec, problems: Iterable[Problem]) -> tuple[RunWarning, ...]:
+def format_spec_warnings(spec: Spec, problems: Iterable[Problem]) -> tuple[RunWarning, ...]:
     """Format each warning about a file as one line with its position."""
     return tuple(
         RunWarning(p.code, f"{spec.path}:{p.line}: {p.path} {p.message}" + (f" ({p.hint})" if p.hint else ""))

@@ -28,7 +28,9 @@ class KeptWorlds:
         self.trials: list[str] = []
         """The trials whose worlds are kept."""
 
-    def keeping(self, mask: Callable[[str], str], wants: Callable[[Trial, Observation], bool]) -> WorldKeeper | None:
+    def open_keeper(
+        self, mask: Callable[[str], str], wants: Callable[[Trial, Observation], bool]
+    ) -> WorldKeeper | None:
         """Where worlds are kept; None if they are not."""
         if not self.wanted:
             return None
@@ -36,13 +38,13 @@ class KeptWorlds:
 
         return WorldKeeper(self._folder, mask, self._run, wants, self._hidden)
 
-    def judged(self, observation: Observation, verdicts: Iterable[Verdict] = ()) -> None:
+    def decide(self, observation: Observation, verdicts: Iterable[Verdict] = ()) -> None:
         """Decide whether to keep the world of a judged trial."""
         if not self.wanted:
             return
         from holdfast.world.sandbox.workspace import remove
 
-        if went_wrong(observation, verdicts):
+        if has_failed(observation, verdicts):
             self.trials.append(observation.trial)
         else:
             remove(self._folder / observation.trial)
@@ -59,7 +61,7 @@ class KeptWorlds:
         return (f"kept in {folder}: the world of {self.trials[0]}{more}; holdfast shell {trial} opens it",)
 
 
-def went_wrong(observation: Observation, verdicts: Iterable[Verdict]) -> bool:
+def has_failed(observation: Observation, verdicts: Iterable[Verdict]) -> bool:
     """Whether a rule failed or broke, or the agent did something forbidden."""
     broken = any(verdict.outcome in ("fail", "error") for verdict in verdicts)
     return bool(observation.error) or broken or any(one.violated or one.error for one in observation.forbidden)

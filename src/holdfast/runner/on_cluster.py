@@ -20,11 +20,11 @@ from holdfast.execute.slots import count_slots
 from holdfast.folders import runs_folder
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
-from holdfast.runner.agent_files import agent_files
-from holdfast.runner.job import Job, trusts_commands
+from holdfast.runner.agent_files import digest_agent_files
+from holdfast.runner.job import Job, is_trusted
 from holdfast.spec import secret_values
 from holdfast.spec.references import PROVIDER_KEYS, given_by
-from holdfast.store.run_names import stored_files
+from holdfast.store.run_names import list_stored_files
 from holdfast.version import __version__
 
 _LEFT = "the cluster was not left"
@@ -45,7 +45,7 @@ class ClusterRun:
         """Join or start the cluster and open workers; UserError says why that failed."""
         assert job.options.on
         root = Path(job.spec.path).resolve().parent
-        runtime = {"working_dir": str(root), "excludes": _excluded(job)}
+        runtime = {"working_dir": str(root), "excludes": _list_excluded(job)}
         cores = os.cpu_count() or 1
         where = f"the cluster at {job.options.on} was not joined" if job.options.on != LOCAL else "Ray did not start"
         thread = RayThread()
@@ -53,7 +53,7 @@ class ClusterRun:
         try:
             if not cluster.started:
                 refuse_outside(job.spec, root)
-            needs = _needs(job.spec)
+            needs = _read_needs(job.spec)
             room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus)
             workers, each = spread(job.spec, job.options.concurrency, max(1, room))
             executor = RayExecutor(cluster.ray, _order(job, root, each, cluster), needs, listen=listen, mask=mask)
@@ -75,10 +75,10 @@ class ClusterRun:
             await self._thread.run(self._cluster.close, _LEFT)
 
 
-def _excluded(job: Job) -> list[str]:
+def _list_excluded(job: Job) -> list[str]:
     """What stays here of the spec's folder: what no worker needs, stored runs, and files with secrets."""
     root, runs = Path(job.spec.path).resolve().parent, runs_folder(job.spec.file).resolve()
-    stored = [path.relative_to(root) for path in stored_files(runs) if path.is_relative_to(root)]
+    stored = [path.relative_to(root) for path in list_stored_files(runs) if path.is_relative_to(root)]
     left_out = (*EXCLUDED, *map(str, stored))
     if job.options.send_secrets:
         return [f"/{name}" for name in left_out]
@@ -89,7 +89,7 @@ def _excluded(job: Job) -> list[str]:
 
 def refuse_outside(spec: Spec, root: Path) -> None:
     """Raise UserError for a relative path that leaves the spec's folder: only that folder is sent."""
-    for name in _named_files(spec):
+    for name in _list_named_files(spec):
         path = os.path.normpath(name)
         if path == os.pardir or path.startswith(os.pardir + os.sep):
             hint = f"move it below {root.name}, or name it by a path that every machine of the cluster has"
@@ -100,9 +100,9 @@ def refuse_outside(spec: Spec, root: Path) -> None:
             )
 
 
-def _named_files(spec: Spec) -> Iterator[str]:
+def _list_named_files(spec: Spec) -> Iterator[str]:
     """The paths of files in the spec, as written."""
-    yield from agent_files(spec)
+    yield from digest_agent_files(spec)
     if spec.agent.dir:
         yield spec.agent.dir
     if spec.world is None:
@@ -148,7 +148,7 @@ def check_cluster(spec: Spec, options: RunOptions) -> None:
         )
 
 
-def _needs(spec: Spec) -> WorkerNeeds:
+def _read_needs(spec: Spec) -> WorkerNeeds:
     """A world's declared needs, or one core."""
     if spec.world is None:
         return WorkerNeeds()
@@ -170,15 +170,15 @@ def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
         slots=each,
         backend=options.backend,
         strict_world=options.strict_world,
-        trusted=trusts_commands(job.spec, options),
+        trusted=is_trusted(job.spec, options),
         variables=tuple(environ) if cluster.started else None,
-        sent=_sent(job) if options.send_secrets else {},
+        sent=_select_variables(job) if options.send_secrets else {},
         salt=salt,
         secrets=hash_secrets(hidden, salt),
     )
 
 
-def _sent(job: Job) -> dict[str, str]:
+def _select_variables(job: Job) -> dict[str, str]:
     """The values of the variables that the spec refers to, and the keys of providers."""
     spec, environ = job.spec, job.environ
     named = [*given_by(spec.secrets, environ), *given_by(spec.passed_on, environ), *PROVIDER_KEYS]

@@ -23,9 +23,9 @@ from holdfast.score import ScoreOptions, Tally
 from holdfast.score.parts import combine_with_cases, combine_with_forbidden
 from holdfast.score.resilience import score_contract
 from holdfast.score.ruling import Reason
-from holdfast.store.git_commit import path_in_repository
+from holdfast.store.git_commit import get_repository_path
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
-from holdfast.store.view import Repetition, StoredCells, command
+from holdfast.store.view import Repetition, StoredCells, build_run_command
 from holdfast.version import __version__
 
 
@@ -63,13 +63,13 @@ def conclude(
     contract, deciding = score_contract(tally, rules)
     cases = tuple(tally.cases.iter_cases()) if spec.by_cases else ()
     score = _score(spec, tally, cases, contract, deciding, rules)
-    manifest = rundir.manifest()
-    again = _repetition(spec, options, manifest.options)
-    cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
+    manifest = rundir.read_manifest()
+    again = _build_repetition(spec, options, manifest.options)
+    cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.get_verdict_file())
     judged_from = f"{rundir.id}, judged again by {judged_by}" if verdicts else ""
     matrix = spec.matrix or not tally.decides_cases
     run = _view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
-    run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
+    run = replace(run, judged_from=judged_from, page=shorten_path(page) if page else "")
     if spec.by_cases:
         from holdfast.store.case_view import StoredCases
 
@@ -80,9 +80,9 @@ def conclude(
 
 def with_hunt(outcome: RunOutcome, rundir: RunDir) -> RunOutcome:
     """The outcome of a hunt, by what it found so far."""
-    from holdfast.runner.hunt_view import hunt_view  # other runs do not need it
+    from holdfast.runner.hunt_view import add_hunt  # other runs do not need it
 
-    run = hunt_view(outcome.run, rundir, outcome.cells)
+    run = add_hunt(outcome.run, rundir, outcome.cells)
     return replace(outcome, run=run, score=run.score)
 
 
@@ -110,18 +110,18 @@ def _score(
     return score_shard(score, rules)
 
 
-def _repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetition:
+def _build_repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetition:
     """The command that runs a cell again."""
-    again = command(
+    again = build_run_command(
         spec.path,
         part=spec.part,
         seed=spec.seed,
         replicas=options.replicas,
         profile=options.profile,
-        recording=None if stored.replay is None else shown_path(stored.replay),
+        recording=None if stored.replay is None else shorten_path(stored.replay),
         chaos=stored.chaos,
         chaos_profile=stored.chaos_profile,
-        sessions=None if stored.sessions is None else shown_path(stored.sessions),
+        sessions=None if stored.sessions is None else shorten_path(stored.sessions),
         live=stored.live,
         backend=stored.backend if spec.world and stored.gives("backend") else None,
     )
@@ -129,7 +129,7 @@ def _repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetiti
     return Repetition(again, python, spec.seed, hunts=spec.part == "hunt")
 
 
-def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
+def list_unrun_cases(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
     """The cases of a plan that never started because the preflight failed."""
     planned = (trial for trial in plan.trials if trial.invariant == "*") if spec.by_cases else ()
     first = {(one.scenario.name, one.task, canonical(one.params)): one for one in planned}
@@ -160,12 +160,12 @@ def score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreO
 def _view(
     rundir: RunDir, manifest: Manifest, spec: Spec, plan: Plan, score: Score, cells: Sequence[CellRow], ended: RunEnd
 ) -> Run:
-    stopped, backend = _stopped(ended, score.trials, auto=manifest.options.auto), manifest.options.backend
-    background = (*_about_isolation(spec, backend), *ended.background, *_not_enforced(ended))
+    stopped, backend = _describe_stop(ended, score.trials, auto=manifest.options.auto), manifest.options.backend
+    background = (*_note_isolation(spec, backend), *ended.background, *_note_missing_isolation(ended))
     stop_note = (RunNote("stopped", stopped),) if stopped else ()
     return Run(
         id=rundir.id,
-        path=shown_path(rundir.path),
+        path=shorten_path(rundir.path),
         name=spec.name or Path(spec.path).name,
         spec_path=spec.path,
         seed=spec.seed,
@@ -175,13 +175,13 @@ def _view(
         cells=cells,
         complete=ended.complete and not ended.unrun and not ended.unasked,
         warnings=ended.warnings,
-        notes=(*_notes(manifest.options, spec, plan, score), *ended.notes, *stop_note, *background),
+        notes=(*_build_notes(manifest.options, spec, plan, score), *ended.notes, *stop_note, *background),
         background=background,
-        sandbox=_exposure(spec, backend),
+        sandbox=_describe_exposure(spec, backend),
         stateful=ended.stateful,
         stopped=stopped,
-        isolation=isolation_words(spec, manifest.options.backend),
-        promises=(*ended.isolation, *_own_word(spec)),
+        isolation=describe_isolation(spec, manifest.options.backend),
+        promises=(*ended.isolation, *_note_self_reported(spec)),
         description=spec.description,
         started=manifest.started,
         duration_s=ended.duration_s,
@@ -189,30 +189,30 @@ def _view(
         spec_digest=manifest.spec_digest,
         agent_digest=manifest.agent_digest,
         params=spec.params,
-        source=path_in_repository(manifest.original),
+        source=get_repository_path(manifest.original),
         gateway=spec.agent.gateway,
         part=spec.part,
         cell_rules=frozenset(spec.cell_rules),
     )
 
 
-def _notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterator[RunNote]:
+def _build_notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterator[RunNote]:
     """Notes about the spec and the options of the run."""
-    yield from _about_faults(spec)
-    yield from _replayed(options)
-    yield from _scripted(score)
-    yield from _selected(options)
-    yield from _undecided_cases(spec, plan)
+    yield from _note_faults(spec)
+    yield from _note_replay(options)
+    yield from _note_script(score)
+    yield from _note_selection(options)
+    yield from _note_undecided_cases(spec, plan)
 
 
-def _own_word(spec: Spec) -> Iterator[Isolation]:
+def _note_self_reported(spec: Spec) -> Iterator[Isolation]:
     """Note that calls reported by the agent's own process have no other witness."""
     agent = spec.agent
     if spec.world is not None and agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
         yield lacks("functions-unproven")
 
 
-def _not_enforced(ended: RunEnd) -> Iterator[RunNote]:
+def _note_missing_isolation(ended: RunEnd) -> Iterator[RunNote]:
     """Isolation features that the worlds of single trials lacked, unless the sandbox's own note names them.
 
     A limit that nobody set is not missing.
@@ -224,7 +224,7 @@ def _not_enforced(ended: RunEnd) -> Iterator[RunNote]:
         yield RunNote("not-enforced", f"not enforced in this world: {', '.join(named)}")
 
 
-def _stopped(ended: RunEnd, planned: int, *, auto: bool) -> str:
+def _describe_stop(ended: RunEnd, planned: int, *, auto: bool) -> str:
     """Describe what a budget left out."""
     if not ended.stopped_by:
         return ""
@@ -238,18 +238,18 @@ def _stopped(ended: RunEnd, planned: int, *, auto: bool) -> str:
     )
 
 
-def _replayed(options: RunOptions) -> Iterator[RunNote]:
+def _note_replay(options: RunOptions) -> Iterator[RunNote]:
     if options.replay is not None:
-        yield RunNote("recording", f"model calls were answered from the recording {shown_path(options.replay)}")
+        yield RunNote("recording", f"model calls were answered from the recording {shorten_path(options.replay)}")
 
 
-def _scripted(score: Score) -> Iterator[RunNote]:
+def _note_script(score: Score) -> Iterator[RunNote]:
     if score.spent is not None and score.spent.scripted:
         some = "the model was a script" if score.spent.only_scripted else "some model calls were answered by a script"
         yield RunNote("scripted", f"{some}: this tests the program around it, not a model")
 
 
-def _selected(options: RunOptions) -> Iterator[RunNote]:
+def _note_selection(options: RunOptions) -> Iterator[RunNote]:
     """Say which part of the spec was selected, because a passing part does not prove the whole."""
     keywords = options.select.keywords
     for option, names in (
@@ -266,13 +266,13 @@ def _selected(options: RunOptions) -> Iterator[RunNote]:
             yield RunNote("selection", f"a part of the {what}: {' '.join(f'{option} {name}' for name in names)}")
 
 
-def _undecided_cases(spec: Spec, plan: Plan) -> Iterator[RunNote]:
+def _note_undecided_cases(spec: Spec, plan: Plan) -> Iterator[RunNote]:
     if spec.part == "scenario" and not plan.decides_cases:
         text = "rules of the cases were left out: no case is decided, and each cell is judged on its own"
         yield RunNote("cases-undecided", text)
 
 
-def _about_faults(spec: Spec) -> Iterator[RunNote]:
+def _note_faults(spec: Spec) -> Iterator[RunNote]:
     """Notes on what the faults of this spec could not do to its agent."""
     if spec.agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
         yield RunNote("simulated", "simulated: tool and model faults damaged the answer, not the agent's own calls")
@@ -283,12 +283,12 @@ def _about_faults(spec: Spec) -> Iterator[RunNote]:
             yield RunNote("profile-left-out", text)
 
 
-def _about_isolation(spec: Spec, backend: str) -> Iterator[RunNote]:
+def _note_isolation(spec: Spec, backend: str) -> Iterator[RunNote]:
     """Notes on how far to trust the observations of this agent."""
     if spec.world is None:
         text = "no sandbox: the agent ran with your rights, your environment and your network"
         yield RunNote("no-sandbox", text)
-    elif not _isolates(backend):
+    elif not _is_isolating(backend):
         yield RunNote("no-sandbox", f"no isolation: the {backend} backend only gives the agent a folder of its own")
     agent = spec.agent
     if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
@@ -299,24 +299,24 @@ def _about_isolation(spec: Spec, backend: str) -> Iterator[RunNote]:
         yield RunNote("functions-unproven", text)
 
 
-def _exposure(spec: Spec, backend: str) -> str:
+def _describe_exposure(spec: Spec, backend: str) -> str:
     """Describe weak isolation in a few words."""
     if spec.world is None:
         return "no sandbox: the agent ran with your rights"
-    return "" if _isolates(backend) else f"no isolation: {backend} backend"
+    return "" if _is_isolating(backend) else f"no isolation: {backend} backend"
 
 
-def _isolates(backend: str) -> bool:
+def _is_isolating(backend: str) -> bool:
     """Whether the backend gives the agent its own network and folders; one that is no longer installed did."""
     plugin = plugins.find("sandboxes", backend)
     return plugin is None or bool(plugin.traits.isolates)
 
 
-def isolation_words(spec: Spec, backend: str = DEFAULT_BACKEND) -> str:
+def describe_isolation(spec: Spec, backend: str = DEFAULT_BACKEND) -> str:
     """Describe in a few words how trials and cells are isolated from each other."""
     agent = spec.agent
     if spec.world is not None:
-        how = f"a fresh {backend} sandbox each" if _isolates(backend) else "a fresh folder and process each"
+        how = f"a fresh {backend} sandbox each" if _is_isolating(backend) else "a fresh folder and process each"
     elif agent.type == "http" and agent.launched:
         how = "a fresh instance each" if agent.isolation == "fresh" else "one instance per slot"
         how += ", reset before each trial" if agent.has_reset else ""
@@ -332,7 +332,7 @@ def isolation_words(spec: Spec, backend: str = DEFAULT_BACKEND) -> str:
     return f"{how}; {cells}"
 
 
-def shown_path(path: Path) -> str:
+def shorten_path(path: Path) -> str:
     """The path relative to the current folder, if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)

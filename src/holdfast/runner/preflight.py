@@ -49,7 +49,7 @@ _DIED = ("crashed", "raised", "out_of_memory")
 SAMPLES = "(an agent that samples also looks like this)"
 
 
-async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable[[str, str], None]) -> Observation:
+async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable[[str, str], None]) -> Observation:
     """Ask once, or twice if state could leak between trials; AgentUnavailable if a run would be pointless."""
     first = await _ask(executor, trial)
     if first.error:
@@ -74,19 +74,24 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
         warn("model-unread", f"{place}, {why}")
     if spec.agent.gateway and not first.trace and not died:
         warn("gateway-unused", f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
-    elif not died and _expects_model(spec) and not unread and not any(name.startswith("llm:") for name in first.calls):
+    elif (
+        not died
+        and _is_model_expected(spec)
+        and not unread
+        and not any(name.startswith("llm:") for name in first.calls)
+    ):
         warn("model-not-asked", NO_MODEL)
     for program in first.missing_programs:
         warn("program-missing", f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")
     if could_leak(spec):
         second = await _ask(executor, trial)
-        if not second.error and _answers(first) != _answers(second):
+        if not second.error and _list_answers(first) != _list_answers(second):
             warn(STATEFUL, f"{NO_RESET} {SAMPLES}")
             executor.one_at_a_time()
     return first
 
 
-def _expects_model(spec: Spec) -> bool:
+def _is_model_expected(spec: Spec) -> bool:
     """Whether a fault waits for the agent's model calls, or a script or server is set up to answer them."""
     faulty = any(injection.plane == "llm" for scenario in spec.scenarios for injection in scenario.injections)
     return spec.agent.launched and (faulty or "*" in spec.models)
@@ -110,5 +115,5 @@ def _is_page(text: str) -> bool:
     return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html"))
 
 
-def _answers(observation: Observation) -> tuple[str | None, ...]:
+def _list_answers(observation: Observation) -> tuple[str | None, ...]:
     return tuple(turn.text for turn in observation.turns)

@@ -17,13 +17,13 @@ from holdfast.model.trial import Trial
 from holdfast.plan import FailFast, Once, Rounds, RunOptions
 from holdfast.processes.scratch import sweep
 from holdfast.runner.called_tools import CalledTools
-from holdfast.runner.calm_answers import CalmAnswers, calm_answers
+from holdfast.runner.calm_answers import CalmAnswers, start_comparison
 from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
-from holdfast.runner.past.hunted import hunt_planner, judged_before
-from holdfast.runner.preflight import preflight
+from holdfast.runner.past.hunted import build_hunt_planner, read_judged
+from holdfast.runner.preflight import run_preflight
 from holdfast.runner.run_log import RunLog
 from holdfast.store.replay import StoredRun, replay
 from holdfast.store.rundir import RunDir
@@ -48,13 +48,13 @@ class Budget:
         self.ended_by = ""
         """The option that ended the run; empty if none has."""
 
-    def within(self, trials: Iterable[Trial]) -> Iterator[Trial]:
+    def limit_trials(self, trials: Iterable[Trial]) -> Iterator[Trial]:
         """The trials that the budget allows."""
         limits = (self._options.max_trials, self._options.max_cost, self._options.max_time_s)
-        return iter(trials) if limits == (None, None, None) else self._counted(iter(trials))
+        return iter(trials) if limits == (None, None, None) else self._count_trials(iter(trials))
 
-    def _counted(self, feed: Iterator[Trial]) -> Iterator[Trial]:
-        while not self.used_up():
+    def _count_trials(self, feed: Iterator[Trial]) -> Iterator[Trial]:
+        while not self.is_used_up():
             trial = next(feed, None)
             if trial is None:
                 return
@@ -63,7 +63,7 @@ class Budget:
         if next(feed, None) is None:
             self.ended_by = ""  # nothing was left out
 
-    def used_up(self) -> bool:
+    def is_used_up(self) -> bool:
         """Whether the budget allows no further trial."""
         options = self._options
         if options.max_trials is not None and self._taken >= options.max_trials:
@@ -97,14 +97,14 @@ class RunInProgress:
         complete = False
         with self._interrupts as interrupts:
             try:
-                self.log.unseal()
+                self.log.remove_seal()
                 stored = replay(self.run, self.job.plan, self.intake.tally)
-                complete = await interrupts.to_its_end(self._all(stored))
+                complete = await interrupts.to_its_end(self._run_executor(stored))
             finally:
                 await self.intake.leave()
                 self.log.close(complete, time.monotonic() - started)
 
-    async def _all(self, stored: StoredRun) -> None:
+    async def _run_executor(self, stored: StoredRun) -> None:
         job, intake, options = self.job, self.intake, self.job.options
         intake.open()
         await intake.take_up(stored)
@@ -117,25 +117,29 @@ class RunInProgress:
             for warning in (warn_unused_proxy(job.spec, job.environ, models), warn_unmet_recordings(job.spec)):
                 if warning is not None and warning not in self.log.warnings:
                     self.log.warn(warning.code, warning.text)
-            await self._controls(executor)
-            await self._trials(executor, stored)
+            await self._run_controls(executor)
+            await self._run_trials(executor, stored)
 
-    async def _trials(self, executor: Executor, stored: StoredRun) -> None:
+    async def _run_trials(self, executor: Executor, stored: StoredRun) -> None:
         """Run all trials without a record, batch by batch, and describe how the run ended."""
         intake = self.intake
-        planner = self._planner(stored, executor.concurrency)
-        intake.judged = judged_before(self.run, self.job.plan) if planner.detailed else None
-        budget = self._budget(stored.done)
-        calm, called = self._calm_answers(), CalledTools(self.job.spec)
+        planner = self._build_planner(stored, executor.concurrency)
+        intake.judged = read_judged(self.run, self.job.plan) if planner.detailed else None
+        budget = self._build_budget(stored.done)
+        calm, called = self._compare_calm_answers(), CalledTools(self.job.spec)
         alone = executor.concurrency == 1
         judged, done, planned = Judged(0, intake.violated), 0, 0
         while batch := planner.next(judged):
             # A planner that invents trials plans them again when it is resumed: those with a record are not run again.
             due = [trial for trial in batch if trial.id not in intake.judged] if intake.judged is not None else batch
             planned = done + len(due)
-            begun = intake.begun(due) if budget is None else budget.within(intake.begun(due))
+            begun = intake.record_begun(due) if budget is None else budget.limit_trials(intake.record_begun(due))
             ended = executor.execute(
-                begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
+                begun,
+                started=intake.started,
+                on_fault=intake.report_fault,
+                on_call=intake.record_event,
+                store=intake.store,
             )
             async with aclosing(ended):  # whatever happens here, the executor's slots are closed
                 async for trial, observation in ended:
@@ -148,19 +152,19 @@ class RunInProgress:
             await intake.settle()
             if budget is not None and budget.ended_by:
                 break
-            judged = Judged(done, intake.violated, intake.judged_of(batch))
+            judged = Judged(done, intake.violated, intake.take_judged(batch))
         self._describe_end(stored, budget, done, planned)
         if calm is not None and calm.warning:
             self.log.warn("answers-differ", intake.masker.text(calm.warning))
         # The tools called in stored trials are unknown here, and an interrupted run says nothing about the rest.
-        for warning in called.warnings() if done and done == len(stored.left) and not stored.done else ():
+        for warning in called.build_warnings() if done and done == len(stored.left) and not stored.done else ():
             self.log.warn(warning.code, intake.masker.text(warning.text))
 
-    def _calm_answers(self) -> CalmAnswers | None:
+    def _compare_calm_answers(self) -> CalmAnswers | None:
         """Compares calm answers of fresh agents; None if the preflight asks twice instead."""
         job = self.job
-        first = [job.asked_first] if job.asked_first is not None else []
-        return calm_answers(job.spec, [*first, *job.plan.controls], self.intake.controls)
+        first = [job.preflight_trial] if job.preflight_trial is not None else []
+        return start_comparison(job.spec, [*first, *job.plan.controls], self.intake.controls)
 
     def _describe_end(self, stored: StoredRun, budget: Budget | None, done: int, planned: int) -> None:
         """Record why trials did not run and which broke. `planned` is the number of planned trials."""
@@ -182,15 +186,15 @@ class RunInProgress:
                 "harness-trouble", f"Holdfast or a provider failed in {count} trials; only their passes count: {why}"
             )
 
-    def _planner(self, stored: StoredRun, concurrency: int) -> Planner:
+    def _build_planner(self, stored: StoredRun, concurrency: int) -> Planner:
         options = self.job.options
         if self.job.spec.part == "hunt":
-            return hunt_planner(self.job.spec, self.job.plan, options)
+            return build_hunt_planner(self.job.spec, self.job.plan, options)
         if options.auto:
             return Rounds(stored.left, self.intake.tally.needs_trial, fail_fast=options.fail_fast)
         return FailFast(stored.left, concurrency) if options.fail_fast else Once(stored.left)
 
-    def _budget(self, done: int) -> Budget | None:
+    def _build_budget(self, done: int) -> Budget | None:
         """The run's budget; None if it has none."""
         options, tally = self.job.options, self.intake.tally
         if (options.max_cost, options.max_trials, options.max_time_s) == (None, None, None):
@@ -220,15 +224,15 @@ class RunInProgress:
             unpriced = ", ".join(spent.unpriced)
             self.log.warn("cost-unpriced", f"--max-cost: the price of {unpriced} is not known, and was not counted")
 
-    async def _controls(self, executor: Executor) -> None:
+    async def _run_controls(self, executor: Executor) -> None:
         """Run the preflight, then one calm trial for each task that a rule compares with."""
         plan, intake = self.job.plan, self.intake
-        first = self.job.asked_first
+        first = self.job.preflight_trial
         if first is not None and first.id not in intake.controls:
-            for trial in intake.begun((first,)):
-                intake.keep(trial, await preflight(executor, self.job.spec, trial, self.log.warn))
+            for trial in intake.record_begun((first,)):
+                intake.keep(trial, await run_preflight(executor, self.job.spec, trial, self.log.warn))
         missing = [t for t in plan.controls if t.id not in intake.controls]
-        async with aclosing(executor.execute(intake.begun(missing))) as ended:
+        async with aclosing(executor.execute(intake.record_begun(missing))) as ended:
             async for trial, observation in ended:
                 intake.keep(trial, observation)
 
@@ -269,6 +273,6 @@ def run(
     except AgentUnavailable as gone:
         raise running.intake.masker.unavailable(gone) from None
     except KeyboardInterrupt:
-        if rundir.ended() is None:
+        if rundir.read_end() is None:
             raise  # there was nothing to store yet
     return running

@@ -12,7 +12,7 @@ from holdfast.model.run_warning import STATEFUL, RunNote, RunWarning
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
-from holdfast.store.rundir import RunDir, RunEnd, sealed_documents
+from holdfast.store.rundir import RunDir, RunEnd, seal_documents
 from holdfast.store.seals import Seal
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ class RunLog:
         self._run = run
         self._intake = intake
         self._listen = listen
-        before = run.ended()
+        before = run.read_end()
         self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
         self.notes: tuple[RunNote, ...] = before.notes if before else ()
         self.background: tuple[RunNote, ...] = before.background if before else ()
         """The executor's notes about the trials' worlds."""
-        self._documents = sealed_documents(run)
+        self._documents = seal_documents(run)
         """Copies made before an agent runs, which could change the originals."""
         self.unrun = 0
         """The number of trials that fail-fast left out."""
@@ -43,9 +43,9 @@ class RunLog:
         self.stateful = before is not None and before.stateful
         """Whether the agent seems to keep state, by this or an earlier preflight of the run."""
 
-    def unseal(self) -> None:
+    def remove_seal(self) -> None:
         """Remove the seal while a resumed run is written: if it is killed, it must not look forged."""
-        before = self._run.ended()
+        before = self._run.read_end()
         if before is not None and before.sealed:
             self._run.end(replace(before, complete=False, sealed={}))
 
@@ -66,11 +66,11 @@ class RunLog:
             )
         )
 
-    def aside(self, trial: Trial, message: str) -> None:
+    def warn_trial(self, trial: Trial, message: str) -> None:
         """Report a message about one trial; the trial's record contains it."""
         self._listen(events.Warned(RunWarning("trial", f"trial {trial.id}: {message}")))
 
-    def workers(self, now: Workers) -> None:
+    def report_workers(self, now: Workers) -> None:
         """Report the state of a cluster's workers."""
         self._listen(events.WorkersAtWork(now.at_work, now.in_flight, now.lost, now.repeated))
 
@@ -100,7 +100,7 @@ class RunLog:
 
     def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:
         conditions = self._intake.conditions
-        notes = tuple(dict.fromkeys((*self.notes, *_of_trials(conditions.notes))))
+        notes = tuple(dict.fromkeys((*self.notes, *_build_trial_notes(conditions.notes))))
         ended = RunEnd(
             complete,
             duration_s,
@@ -112,10 +112,10 @@ class RunLog:
             self.unasked,
             self.stopped_by,
             self.stateful,
-            tuple(dict.fromkeys((*self.background, *_of_trials(conditions.background)))),
+            tuple(dict.fromkeys((*self.background, *_build_trial_notes(conditions.background)))),
         )
         self._run.end(ended)
 
 
-def _of_trials(texts: Iterable[str]) -> Iterator[RunNote]:
+def _build_trial_notes(texts: Iterable[str]) -> Iterator[RunNote]:
     return (RunNote("every-trial", text) for text in texts)

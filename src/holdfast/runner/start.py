@@ -17,11 +17,11 @@ from holdfast.model.spec import PART_COMMANDS, BuiltText, Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
 from holdfast.reading.fields import convert
-from holdfast.runner.agent_files import agent_digest, agent_files, changed_files
-from holdfast.runner.job import Job, spec_warnings
+from holdfast.runner.agent_files import describe_changes, digest_agent, digest_agent_files
+from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.spec import LoadOptions, load
 from holdfast.spec.secrecy import masked_copy
-from holdfast.store.git_commit import commit_of, is_dirty
+from holdfast.store.git_commit import find_commit, is_dirty
 from holdfast.store.part_file import keep_part, with_part
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import Manifest, RunDir
@@ -42,11 +42,11 @@ def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> Ru
     run.lock()
     recording = job.options.replay
     options = replace(job.options, part=job.spec.part, replay=recording and recording.resolve())
-    manifest = _manifest(run, job.spec, options)
+    manifest = _build_manifest(run, job.spec, options)
     if files:
-        from holdfast.runner.past.cached import variable_marks
+        from holdfast.runner.past.cached import digest_variables
 
-        manifest = replace(manifest, files=files, variables=variable_marks(job))
+        manifest = replace(manifest, files=files, variables=digest_variables(job))
     run.describe(manifest)
     keep_part(run, job.spec)
     return run
@@ -56,15 +56,15 @@ def begin_whole(spec: Spec, options: RunOptions, runs: Path, parts: tuple[Part, 
     """Create a run of several parts; each part then starts in its own subfolder."""
     run = RunDir.create(runs)
     run.lock()
-    run.describe(replace(_manifest(run, spec, options), parts=parts))
+    run.describe(replace(_build_manifest(run, spec, options), parts=parts))
     return run
 
 
-def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
+def _build_manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
     masked = _keep_spec(spec, run.path / "spec.yaml")
-    files = agent_files(spec)
+    files = digest_agent_files(spec)
     file = Path(spec.path).resolve()
-    at = commit_of(file.parent)
+    at = find_commit(file.parent)
     return Manifest(
         format=RUN_DIRECTORY,
         id=run.id,
@@ -73,7 +73,7 @@ def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
         spec_path=str(Path(spec.path)),
         root=str(file.parent),
         spec_digest=spec.digest,
-        agent_digest=agent_digest(spec, files),
+        agent_digest=digest_agent(spec, files),
         agent_files=files,
         seed=spec.seed,
         options=options,
@@ -98,8 +98,8 @@ def _keep_spec(spec: Spec, copy: Path) -> bool:
 
 def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOptions, environ: Mapping[str, str]) -> Job:
     """The job of an interrupted run; a changed spec or agent is rejected unless forced."""
-    manifest = run.manifest()
-    _same_command(run, manifest, options)
+    manifest = run.read_manifest()
+    _check_command(run, manifest, options)
     if manifest.built:
         what = f"run {run.id} is of a spec that Python code built, at {manifest.spec_path}:{manifest.built}"
         raise UsageError(what, code="run-unusable", hint="run that code again")
@@ -109,10 +109,10 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
             what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} is not there"
             raise UsageError(what, code="run-unusable", hint="name the file by -c FILE")
         config = original
-    spec, problems = stored_spec(run, manifest, config, environ, anew=True)
+    spec, problems = load_stored_spec(run, manifest, config, environ, anew=True)
     if not force:
-        _same_sources(run, manifest, spec)
-        _same_values(run, manifest.settled, spec.settled)
+        _check_sources(run, manifest, spec)
+        _check_values(run, manifest.settled, spec.settled)
     other = manifest.options.other(options)
     if other:
         raise UsageError(
@@ -128,19 +128,19 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
     forged = (RunWarning("run-forged", warning),) if warning else ()
-    return Job(spec, options, environ, (*spec_warnings(spec, problems), *forged))
+    return Job(spec, options, environ, (*format_spec_warnings(spec, problems), *forged))
 
 
-def _same_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
+def _check_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
     """Reject a changed spec or agent: results would not be comparable."""
-    files = agent_files(spec)
+    files = digest_agent_files(spec)
     changed = {
         "spec": manifest.spec_digest != spec.digest,
-        "agent": manifest.agent_digest != agent_digest(spec, files),
+        "agent": manifest.agent_digest != digest_agent(spec, files),
     }
     if not any(changed.values()):
         return
-    named = changed_files(manifest.agent_files, files)
+    named = describe_changes(manifest.agent_files, files)
     which = f" ({', '.join(named[:SHOWN])}{', …' if named[SHOWN:] else ''})" if named else ""
     what = " and the ".join(name for name, differs in changed.items() if differs)
     raise UsageError(
@@ -150,7 +150,7 @@ def _same_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
     )
 
 
-def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str]) -> None:
+def _check_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str]) -> None:
     """Reject changed values of variables: they are part of what ran."""
     for path in (*before, *now):
         if before.get(path) != now.get(path):
@@ -162,9 +162,9 @@ def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str])
             )
 
 
-def _same_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None:
+def _check_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None:
     """Reject other report options: they were fixed when the run began."""
-    part = _part(manifest)
+    part = _get_part(manifest)
     if options.part != part and not (options.part == "run" and part in ("scenario", "mutation", "chaos")):
         command = PART_COMMANDS[part]
         raise UsageError(
@@ -174,7 +174,7 @@ def _same_command(run: RunDir, manifest: Manifest, options: RunOptions) -> None:
         )
 
 
-def _part(manifest: Manifest) -> Part:
+def _get_part(manifest: Manifest) -> Part:
     """The part that the run was started for."""
     part = manifest.options.part
     return "scenario" if part == "run" or part == "ci" or part == "verify" else part
@@ -193,7 +193,7 @@ def _copy(run: RunDir, manifest: Manifest) -> Path:
     return run.path / "spec.yaml"
 
 
-def stored_spec(
+def load_stored_spec(
     run: RunDir,
     manifest: Manifest,
     config: Path | None,

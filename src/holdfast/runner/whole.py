@@ -16,7 +16,7 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Part, PartWeights, Spec, run_command
-from holdfast.runner.hunt_view import hunt_reasons
+from holdfast.runner.hunt_view import list_hunt_reasons
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight
 from holdfast.score.ruling import HELD, Reason
@@ -35,7 +35,7 @@ NOT_DECLARED: dict[Part, str] = {
 _RULES = "a top-level list, invariants: [{type: completes}]"
 
 
-def missing_for(part: Part, spec: Spec) -> str:
+def describe_missing(part: Part, spec: Spec) -> str:
     """What to add to this file to declare the part."""
     if not spec.has_golden or part not in ("mutation", "chaos"):
         return NOT_DECLARED[part]
@@ -48,14 +48,14 @@ def missing_for(part: Part, spec: Spec) -> str:
 ORDER: tuple[Part, ...] = ("hunt", "scenario", "contract", "mutation", "chaos", "replay")
 
 
-def part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tuple[PartResult, ...]:
+def build_part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tuple[PartResult, ...]:
     """The result of a run of one part; a scenario with a matrix also yields the contract."""
     run, score = outcome.run, outcome.score
     page = os.path.relpath(run.page, whole.path) if run.page else ""
     if run.part == "hunt":
-        return (hunt_part(Path(run.path), run.id, page),)
+        return (build_hunt_result(Path(run.path), run.id, page),)
     if run.part != "scenario":
-        return (_result(run.part, score, run.id, page, weights),)
+        return (_build_result(run.part, score, run.id, page, weights),)
     cases = [row.case for row in run.cases]
     scenario = PartResult(
         "scenario",
@@ -66,19 +66,19 @@ def part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights) -> tu
         run=run.id,
         page=page,
         trials=score.trials,
-        said=_cases_said(cases),
+        said=_describe_cases(cases),
     )
     if run.contract is None:
         return (scenario,)
-    return scenario, replace(_result("contract", run.contract, run.id, page, weights), trials=0)
+    return scenario, replace(_build_result("contract", run.contract, run.id, page, weights), trials=0)
 
 
-def hunt_part(path: Path, run: str, page: str) -> PartResult:
+def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
     """The result of a hunt: it has no score, and a cause that fails is a violation. Open points decide nothing."""
     if not (path / RESULT).is_file():
         return PartResult("hunt", skipped="it was not concluded", run=run, page=page)
     found = read_json(path / RESULT, decoder(HuntResult))
-    reasons = [reason for reason in hunt_reasons(found) if reason.code != "hunt-open"]
+    reasons = [reason for reason in list_hunt_reasons(found) if reason.code != "hunt-open"]
     exit_code = reasons[0].exit_code if reasons else HELD
     known = sum(one.known for one in found.causes)
     told = f"{known} known and {len(found.causes) - known} new causes fail, {len(found.fixed)} known no longer fail"
@@ -95,7 +95,7 @@ def hunt_part(path: Path, run: str, page: str) -> PartResult:
     )
 
 
-def _result(part: Part, score: Score, run: str, page: str, weights: PartWeights) -> PartResult:
+def _build_result(part: Part, score: Score, run: str, page: str, weights: PartWeights) -> PartResult:
     return PartResult(
         part,
         score=score.value,
@@ -126,17 +126,17 @@ def _describe_result(part: Part, score: Score) -> str:
     return ", ".join((text, *open_))
 
 
-def _cases_said(cases: Sequence[Case]) -> str:
+def _describe_cases(cases: Sequence[Case]) -> str:
     passed = sum(case.status == "pass" for case in cases)
     return f"{passed} of {len(cases)} case{'' if len(cases) == 1 else 's'} passed"
 
 
-def skipped(part: Part, why: str, weights: PartWeights, exit_code: int = 0) -> PartResult:
+def build_skipped(part: Part, why: str, weights: PartWeights, exit_code: int = 0) -> PartResult:
     """A part that did not run; with an exit code if the reason lies outside the file."""
     return PartResult(part, weight=get_part_weight(part, weights), skipped=why, exit_code=exit_code)
 
 
-def overall(
+def conclude_whole(
     whole: RunDir,
     spec: Spec,
     results: Iterable[PartResult],
@@ -150,7 +150,7 @@ def overall(
     """Combine all parts: weights, overall score and verdict."""
     by = {result.part: result for result in results}
     parts = [by[part] for part in ORDER if part in by]
-    manifest = whole.manifest()
+    manifest = whole.read_manifest()
     shard = str(manifest.options.select.shard or "")
     score = combine_shard_parts(parts, shard) if shard else compute_overall_score(parts, least, reasons)
     return Overall(
@@ -175,26 +175,26 @@ def overall(
 def store_overall(whole: RunDir, result: Overall) -> None:
     """Write `overall.json`, the result at the end of the run, and seal it. `run.json` names the parts that ran."""
     write_json(whole.path / OVERALL, replace(result, seal=_seal(result)))
-    whole.describe(replace(whole.manifest(), concluded=tuple(part.path.name for part in whole.parts)))
+    whole.describe(replace(whole.read_manifest(), concluded=tuple(part.path.name for part in whole.parts)))
 
 
 def forget_overall(whole: RunDir) -> None:
     """Remove the earlier result of a resumed run: nobody must mistake it for the new one."""
-    whole.describe(replace(whole.manifest(), concluded=()))
+    whole.describe(replace(whole.read_manifest(), concluded=()))
     (whole.path / OVERALL).unlink(missing_ok=True)
 
 
-def stored_overall(whole: RunDir) -> Overall | None:
+def read_overall(whole: RunDir) -> Overall | None:
     """The stored result; None if the run has one part or was not concluded. UserError if it was changed since."""
     check_parts(whole)
     path = whole.path / OVERALL
     if not path.is_file():
-        if whole.manifest().concluded:
-            raise _tampered(whole, f"{OVERALL} is missing, although the run wrote it", _COMPUTE)
+        if whole.read_manifest().concluded:
+            raise _build_tampering_error(whole, f"{OVERALL} is missing, although the run wrote it", _COMPUTE)
         return None
     stored = read_json(path, decoder(Overall))
     if stored.seal != _seal(stored):
-        raise _tampered(whole, f"{OVERALL} changed after the run wrote it", _COMPUTE)
+        raise _build_tampering_error(whole, f"{OVERALL} changed after the run wrote it", _COMPUTE)
     return stored
 
 
@@ -204,23 +204,23 @@ _REPEAT = "restore it, or run it again: {resume} --force"
 
 def check_parts(whole: RunDir) -> None:
     """Raise UserError if a part that has run is missing."""
-    for name in whole.manifest().concluded:
+    for name in whole.read_manifest().concluded:
         if not (whole.path / PARTS / name / "run.json").is_file():
-            raise _tampered(whole, f"its {name} part is missing", _REPEAT)
+            raise _build_tampering_error(whole, f"its {name} part is missing", _REPEAT)
 
 
-def _tampered(whole: RunDir, why: str, hint: str) -> UserError:
+def _build_tampering_error(whole: RunDir, why: str, hint: str) -> UserError:
     resume = f"{run_command('ci')} --resume {quote(name_here(whole.path))}"
     return UserError(
         f"run {whole.id}: {why}; it may have been tampered with", code="run-tampered", hint=hint.format(resume=resume)
     )
 
 
-def single_part(run: RunDir) -> RunDir:
+def get_single_part(run: RunDir) -> RunDir:
     """The run, or its only part. UsageError if it has several parts, UserError if one of them was removed."""
-    if run.manifest().parts:
-        stored_overall(run)
-    return run.single()
+    if run.read_manifest().parts:
+        read_overall(run)
+    return run.get_single()
 
 
 def _seal(result: Overall) -> str:

@@ -31,7 +31,7 @@ def settle_audit(run: RunDir, observation: Observation) -> Observation:
     data = b"".join(encode(event) + b"\n" for event in observation.audit)
     folder = run.path / "audit"
     folder.mkdir(mode=0o700, exist_ok=True)
-    fd = os.open(_file(folder, observation.trial), _AFRESH, 0o600)
+    fd = os.open(_get_file(folder, observation.trial), _AFRESH, 0o600)
     try:
         write_all(fd, data)
     finally:
@@ -40,7 +40,7 @@ def settle_audit(run: RunDir, observation: Observation) -> Observation:
     return replace(observation, audit=(), audited=len(observation.audit), audited_digest=digest)
 
 
-def whole(run: RunDir, observation: Observation) -> Observation:
+def read_details(run: RunDir, observation: Observation) -> Observation:
     """The observation with its trace and audit log; an incomplete one may not be judged."""
     return _with_audit(run, with_trace(run, observation)) if observation.events or observation.audited else observation
 
@@ -49,7 +49,7 @@ def _with_audit(run: RunDir, observation: Observation) -> Observation:
     if not observation.audited:
         return observation
     try:
-        events = tuple(map(_events.decode, _lines(run, observation)))
+        events = tuple(map(_events.decode, _read_lines(run, observation)))
     except (OSError, ValueError, RecursionError):
         events = ()
     if len(events) != observation.audited:
@@ -57,13 +57,13 @@ def _with_audit(run: RunDir, observation: Observation) -> Observation:
     return replace(observation, audit=events, audited=0, audited_digest="")
 
 
-def _lines(run: RunDir, observation: Observation) -> list[bytes]:
+def _read_lines(run: RunDir, observation: Observation) -> list[bytes]:
     """The lines of the trial's audit file; none if the file was changed."""
     if not is_id(observation.trial):
         return []
-    lines = list(islice(read_lines(_file(run.path / "audit", observation.trial)), observation.audited + 1))
+    lines = list(islice(read_lines(_get_file(run.path / "audit", observation.trial)), observation.audited + 1))
     return lines if blake2b(b"".join(lines), digest_size=SIZE).hexdigest() == observation.audited_digest else []
 
 
-def _file(folder: Path, trial: str) -> Path:
+def _get_file(folder: Path, trial: str) -> Path:
     return folder / f"{trial}.jsonl"

@@ -21,14 +21,14 @@ class Lost(Exception):
     """A blob that is missing, or does not match its name."""
 
 
-class Named(msgspec.Struct):
+class TrialName(msgspec.Struct):
     """The part of an observation that identifies its trial."""
 
     trial: str
 
 
 _observations = decoder(Observation)
-_named = decoder(Named)
+_named = decoder(TrialName)
 _MARK = b'{"blob":'
 
 
@@ -37,7 +37,7 @@ def pack(observation: Observation, folder: Path) -> bytes:
     line = encode(observation)
     if len(line) <= LIMIT:
         return line  # then every text in it is short, too
-    return encode(_outsource(to_builtins(observation), folder))
+    return encode(_move_to_blob(to_builtins(observation), folder))
 
 
 def unpack(line: bytes, folder: Path) -> Observation:
@@ -57,7 +57,7 @@ def unpack_lines(lines: bytes) -> list[Observation]:
     return _observations.decode_lines(lines)
 
 
-def _outsource(value: Any, folder: Path) -> Any:
+def _move_to_blob(value: Any, folder: Path) -> Any:
     if isinstance(value, str) and len(value) > LIMIT:
         data = value.encode()
         name = sha256(data).hexdigest()
@@ -69,9 +69,9 @@ def _outsource(value: Any, folder: Path) -> Any:
             temporary.replace(path)
         return {"blob": name, "bytes": len(data), "head": value[:HEAD]}
     if isinstance(value, dict):
-        return {key: _outsource(inner, folder) for key, inner in value.items()}
+        return {key: _move_to_blob(inner, folder) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_outsource(inner, folder) for inner in value]
+        return [_move_to_blob(inner, folder) for inner in value]
     return value
 
 

@@ -30,12 +30,16 @@ class StoredCases(Sequence[CaseRow]):
     @overload
     def __getitem__(self, at: slice) -> list[CaseRow]: ...
     def __getitem__(self, at: int | slice) -> CaseRow | list[CaseRow]:
-        return [self._row(case) for case in self._cases[at]] if isinstance(at, slice) else self._row(self._cases[at])
+        return (
+            [self._build_row(case) for case in self._cases[at]]
+            if isinstance(at, slice)
+            else self._build_row(self._cases[at])
+        )
 
     def __iter__(self) -> Iterator[CaseRow]:
-        return map(self._row, self._cases)
+        return map(self._build_row, self._cases)
 
-    def _row(self, case: Case) -> CaseRow:
+    def _build_row(self, case: Case) -> CaseRow:
         return CaseRow(case, StoredReplicas(self._files, case))
 
 
@@ -56,19 +60,21 @@ class StoredReplicas(Sequence[ReplicaRow]):
     def __getitem__(self, at: slice) -> list[ReplicaRow]: ...
     def __getitem__(self, at: int | slice) -> ReplicaRow | list[ReplicaRow]:
         return (
-            [self._row(one) for one in self._replicas[at]] if isinstance(at, slice) else self._row(self._replicas[at])
+            [self._build_row(one) for one in self._replicas[at]]
+            if isinstance(at, slice)
+            else self._build_row(self._replicas[at])
         )
 
     def __iter__(self) -> Iterator[ReplicaRow]:
-        return map(self._row, self._replicas)
+        return map(self._build_row, self._replicas)
 
-    def _row(self, replica: Replica) -> ReplicaRow:
-        traced = self._files.trial(replica.trial)
+    def _build_row(self, replica: Replica) -> ReplicaRow:
+        traced = self._files.read_trial(replica.trial)
         prompt = interpolate(traced.trial.task.prompt, traced.trial.params)
-        verdicts = tuple(map(self._proven, traced.verdicts))
-        return ReplicaRow(replica, prompt, traced.seen, verdicts, self._files.again(replica.trial))
+        verdicts = tuple(map(self._mark_unproven, traced.verdicts))
+        return ReplicaRow(replica, prompt, traced.seen, verdicts, self._files.format_command(replica.trial))
 
-    def _proven(self, verdict: Verdict) -> Verdict:
+    def _mark_unproven(self, verdict: Verdict) -> Verdict:
         """The verdict in its case: a rule that passed without meeting its fault is unproven, as in its cell."""
         if verdict.outcome != "pass" or verdict.invariant not in self._unmet:
             return verdict

@@ -27,11 +27,11 @@ class GitCommit(Struct, frozen=True):
     branch: str = ""
 
 
-def commit_of(folder: Path) -> GitCommit:
+def find_commit(folder: Path) -> GitCommit:
     """The commit and branch of the folder's repository; both empty if there is none."""
     try:
-        own = _git_folder(folder.absolute())
-        return GitCommit() if own is None else _head(own)
+        own = _find_git_folder(folder.absolute())
+        return GitCommit() if own is None else _read_head(own)
     except (OSError, ValueError):  # a repository that git cannot read is not Holdfast's to fix
         return GitCommit()
 
@@ -41,11 +41,11 @@ def is_dirty(folder: Path, files: Sequence[str]) -> bool:
 
     False if git is missing, refuses or takes too long.
     """
-    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return bool(changed or (files and _git(folder, "ls-files", "--others", "--", *files)))
+    changed = _run_git(folder, "status", "--porcelain", "--untracked-files=no")
+    return bool(changed or (files and _run_git(folder, "ls-files", "--others", "--", *files)))
 
 
-def _git(folder: Path, *words: str) -> str:
+def _run_git(folder: Path, *words: str) -> str:
     """The output of git; empty if it fails. It takes no lock and starts no file watcher in the repository."""
     import subprocess
 
@@ -61,68 +61,68 @@ def _git(folder: Path, *words: str) -> str:
     return ran.stdout.decode("utf-8", "replace")
 
 
-def path_in_repository(path: Path) -> str:
+def get_repository_path(path: Path) -> str:
     """The path of a file in its git repository; empty if it is in none."""
     top = next((folder for folder in path.parents if os.path.exists(folder / ".git")), None)
     return path.relative_to(top).as_posix() if top is not None else ""
 
 
-def _git_folder(folder: Path) -> Path | None:
+def _find_git_folder(folder: Path) -> Path | None:
     """The `.git` of the nearest folder above that has one; in a worktree, the folder that the file names."""
     for place in (folder, *folder.parents):
         git = place / ".git"
         if os.path.isdir(git):
             return git if os.path.isfile(git / "HEAD") else None
         if os.path.isfile(git):
-            key, _, path = _text(git).partition(":")
+            key, _, path = _read_text(git).partition(":")
             return place / path.strip() if key == "gitdir" else None
     return None
 
 
-def _head(own: Path) -> GitCommit:
-    text = _text(own / "HEAD").strip()
+def _read_head(own: Path) -> GitCommit:
+    text = _read_text(own / "HEAD").strip()
     if not text.startswith("ref:"):
-        return GitCommit(_checked(text))
+        return GitCommit(_check_commit(text))
     name = text.removeprefix("ref:").strip()
     branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
-    commit = _resolved(own, _common(own), name)
+    commit = _resolve_ref(own, _find_common_folder(own), name)
     return GitCommit(commit, branch if commit and branch.isprintable() else "")
 
 
-def _common(own: Path) -> Path:
+def _find_common_folder(own: Path) -> Path:
     """The folder with the refs of all worktrees."""
     named = own / "commondir"
-    return own / _text(named).strip() if os.path.isfile(named) else own
+    return own / _read_text(named).strip() if os.path.isfile(named) else own
 
 
-def _resolved(own: Path, common: Path, name: str) -> str:
+def _resolve_ref(own: Path, common: Path, name: str) -> str:
     """The commit of a ref; a loose ref comes before a packed one."""
     for _ in range(_LINKS):
         if not name.startswith("refs/") or ".." in name.split("/"):
             return ""
         loose = next((place / name for place in (own, common) if os.path.isfile(place / name)), None)
         if loose is None:
-            return _packed(common / "packed-refs", name)
-        text = _text(loose).strip()
+            return _find_packed_ref(common / "packed-refs", name)
+        text = _read_text(loose).strip()
         if not text.startswith("ref:"):
-            return _checked(text)
+            return _check_commit(text)
         name = text.removeprefix("ref:").strip()
     return ""
 
 
-def _packed(path: Path, name: str) -> str:
+def _find_packed_ref(path: Path, name: str) -> str:
     if os.path.isfile(path):
-        for line in _text(path).splitlines():
+        for line in _read_text(path).splitlines():
             commit, _, of = line.partition(" ")
             if of == name:
-                return _checked(commit)
+                return _check_commit(commit)
     return ""
 
 
-def _checked(text: str) -> str:
+def _check_commit(text: str) -> str:
     return text if re.fullmatch(_COMMIT, text) else ""
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     with open(path, "rb") as file:
         return file.read(_MOST).decode("utf-8")

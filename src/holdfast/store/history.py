@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from holdfast.folders import own_folder_of
 from holdfast.store import history_table
-from holdfast.store.history_table import FILE, NewerFile, connected, is_damaged, set_aside, transaction
+from holdfast.store.history_table import FILE, NewerFile, begin_transaction, is_damaged, open_database, set_aside
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_names import PARTS, damaged_runs, id_of, parts_of, stored_runs
+from holdfast.store.run_names import PARTS, get_id, list_damaged_runs, list_parts, list_stored_runs
 from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 
@@ -63,74 +63,76 @@ class History:
         db = self._db
         if step is not None:
             step(self, None)
-        known = history_table.stamps(db)
-        there = {id_of(path): path for path in _all(self._folder)}
-        stale = [_Stale(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _stamp(path))]
+        known = history_table.read_stamps(db)
+        there = {get_id(path): path for path in _list_runs(self._folder)}
+        stale = [
+            _Stale(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _build_stamp(path))
+        ]
         stale.reverse()
         gone = [id for id in known if id not in there]
         if gone:
-            with transaction(db):
+            with begin_transaction(db):
                 for id in gone:
                     history_table.remove(db, id)
         for start in range(0, len(stale), BATCH):
             if step is not None:
                 step(self, len(stale) - start)
             batch = [(self._read(one.run), one.stamp) for one in stale[start : start + BATCH]]
-            with transaction(db):
+            with begin_transaction(db):
                 for run, stamp in batch:
                     history_table.put(db, run, stamp)
         others, self._others = self._others, db.execute("PRAGMA data_version").fetchone()[0]
         return bool(stale or gone or others != self._others)
 
-    def runs(self, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
+    def read_runs(self, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
         """Every run, newest first; with the cells of the named runs, or of all."""
-        return history_table.rows(self._db, cells_of=cells_of)
+        return history_table.read_rows(self._db, cells_of=cells_of)
 
     def run(self, id: str) -> PastRun | None:
         """One run with its cells."""
-        return next((run for run in self.runs(cells_of=[id]) if run.id == id), None)
+        return next((run for run in self.read_runs(cells_of=[id]) if run.id == id), None)
 
     def close(self) -> None:
         self._db.close()
 
 
 @contextmanager
-def opened(runs: Path, read: Read, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
+def open_index(runs: Path, read: Read, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
     """The updated history of the runs in that folder; `tell` receives problems with its file."""
-    with closing(_current(runs, read, tell, step)) as history:
+    with closing(_open_current(runs, read, tell, step)) as history:
         yield history
 
 
-def _current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> History:
+def _open_current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> History:
     path = own_folder_of(runs) / FILE
     if not runs.is_dir():
-        return _in_memory(runs, read, step)
+        return _open_in_memory(runs, read, step)
     for _ in range(2):
         try:
-            return _updated(connected(path), runs, read, step)
+            return _open_updated(open_database(path), runs, read, step)
         except NewerFile:
             tell(f"{path} was written by a newer Holdfast and stays as it is; this history is not saved")
-            return _in_memory(runs, read, step)
+            return _open_in_memory(runs, read, step)
         except sqlite3.DatabaseError as broken:
             if not is_damaged(broken):
                 tell(f"the history cannot be kept in {path} ({broken}); it is made from the runs all the same")
-                return _in_memory(runs, read, step)
+                return _open_in_memory(runs, read, step)
             aside = set_aside(path)
             if aside is None:
                 break
             if aside != path:
                 tell(f"{path} was damaged ({broken}): it is now {aside.name}, and a new one is made from the runs")
     tell(f"{path} is damaged and cannot be moved away; the history is rebuilt from the runs and not saved")
-    return _in_memory(runs, read, step)
+    return _open_in_memory(runs, read, step)
 
 
-def _in_memory(runs: Path, read: Read, step: Indexing | None) -> History:
+def _open_in_memory(runs: Path, read: Read, step: Indexing | None) -> History:
     db = sqlite3.connect(":memory:", isolation_level=None)
     history_table.create(db)
-    return _updated(db, runs, read, step)
+    return _open_updated(db, runs, read, step)
 
 
-def _updated(db: sqlite3.Connection, runs: Path, read: Read, step: Indexing | None) -> History:
+def _open_updated(db: sqlite3.Connection, runs: Path, read: Read, step: Indexing | None) -> History:
     history = History(db, runs, read)
     try:
         history.update(step)
@@ -140,14 +142,14 @@ def _updated(db: sqlite3.Connection, runs: Path, read: Read, step: Indexing | No
     return history
 
 
-def _all(runs: Path) -> Iterator[Path]:
-    for path in stored_runs(runs):
+def _list_runs(runs: Path) -> Iterator[Path]:
+    for path in list_stored_runs(runs):
         yield path
-        yield from parts_of(path)
-    yield from damaged_runs(runs)
+        yield from list_parts(path)
+    yield from list_damaged_runs(runs)
 
 
-def _stamp(run: Path) -> str:
+def _build_stamp(run: Path) -> str:
     """A fingerprint of a run's files: sizes and times, and the format that this version reads."""
     folder, parts = str(run), [__version__]  # joined as text: a project may have ten thousand runs
     names = [f"{folder}/{name}" for name in _STAMPED]

@@ -25,7 +25,7 @@ class NewerFile(Exception):
     """The history's tables were made by a newer version."""
 
 
-def connected(path: Path) -> sqlite3.Connection:
+def open_database(path: Path) -> sqlite3.Connection:
     """Open the file with its tables; sqlite3.DatabaseError if it is damaged or cannot be used."""
     _make(path)
     db = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
@@ -33,7 +33,7 @@ def connected(path: Path) -> sqlite3.Connection:
         answer = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if answer != "ok":
             raise sqlite3.DatabaseError(str(answer).splitlines()[0])
-        with transaction(db):
+        with begin_transaction(db):
             schema = db.execute("PRAGMA user_version").fetchone()[0]
             if schema > history_table.SCHEMA:
                 raise NewerFile
@@ -53,7 +53,7 @@ def _make(path: Path) -> None:
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
+def begin_transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Begins with a write lock, so two readers that become writers do not wait for each other."""
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -79,7 +79,7 @@ def set_aside(path: Path) -> Path | None:
         return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        if _sound(path):
+        if _is_sound(path):
             return path
         number = 1
         while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
@@ -93,10 +93,10 @@ def set_aside(path: Path) -> Path | None:
         os.close(fd)
 
 
-def _sound(path: Path) -> bool:
+def _is_sound(path: Path) -> bool:
     """Whether the file is sound; one that another process is writing to is."""
     try:
-        connected(path).close()
+        open_database(path).close()
     except sqlite3.DatabaseError as broken:
         return not is_damaged(broken)
     except NewerFile:
@@ -139,7 +139,7 @@ def create(db: sqlite3.Connection) -> None:
 def check(db: sqlite3.Connection) -> None:
     """Raise sqlite3.OperationalError if the tables are not as `create` makes them."""
     for table, names in (("runs", (*_RUN, "stamp")), ("cells", ("run", *PastCell.__struct_fields__))):
-        db.execute(f"SELECT {_quoted(names)} FROM {table} LIMIT 0")  # noqa: S608  # our own names
+        db.execute(f"SELECT {_quote_names(names)} FROM {table} LIMIT 0")  # noqa: S608  # our own names
 
 
 def put(db: sqlite3.Connection, run: PastRun, stamp: str) -> None:
@@ -149,10 +149,10 @@ def put(db: sqlite3.Connection, run: PastRun, stamp: str) -> None:
     del row["cells"]
     for name in _JSON:
         row[name] = canonical(row[name]).decode()
-    values = [_storable(value) for value in row.values()]
-    db.execute(f"INSERT INTO runs ({_quoted(row)}) VALUES ({_marks(len(row))})", values)  # noqa: S608  # our own names
-    cells = [(run.id, *map(_storable, asdict(cell).values())) for cell in run.cells]
-    db.executemany(f"INSERT OR REPLACE INTO cells VALUES ({_marks(9)})", cells)  # noqa: S608
+    values = [_make_storable(value) for value in row.values()]
+    db.execute(f"INSERT INTO runs ({_quote_names(row)}) VALUES ({_build_placeholders(len(row))})", values)  # noqa: S608  # our own names
+    cells = [(run.id, *map(_make_storable, asdict(cell).values())) for cell in run.cells]
+    db.executemany(f"INSERT OR REPLACE INTO cells VALUES ({_build_placeholders(9)})", cells)  # noqa: S608
 
 
 def remove(db: sqlite3.Connection, id: str) -> None:
@@ -160,16 +160,16 @@ def remove(db: sqlite3.Connection, id: str) -> None:
     db.execute("DELETE FROM cells WHERE run = ?", [id])
 
 
-def stamps(db: sqlite3.Connection) -> dict[str, str]:
+def read_stamps(db: sqlite3.Connection) -> dict[str, str]:
     """By id: the fingerprint of the run's files when its row was written."""
     return dict(db.execute("SELECT id, stamp FROM runs").fetchall())
 
 
-def rows(db: sqlite3.Connection, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
+def read_rows(db: sqlite3.Connection, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
     """Every run, newest first; with the cells of the named runs, or of all."""
-    runs = [_run(row) for row in db.execute(f"SELECT {_quoted(_RUN)} FROM runs")]  # noqa: S608  # our own names
+    runs = [_run(row) for row in db.execute(f"SELECT {_quote_names(_RUN)} FROM runs")]  # noqa: S608  # our own names
     wanted = {run.id for run in runs} if cells_of is None else set(cells_of)
-    made = [replace(run, cells=_cells(db, run.id)) if run.id in wanted else run for run in runs]
+    made = [replace(run, cells=_read_cells(db, run.id)) if run.id in wanted else run for run in runs]
     return sorted(made, key=lambda run: run.order, reverse=True)
 
 
@@ -180,22 +180,22 @@ def _run(row: tuple[object, ...]) -> PastRun:
     return convert(known, PastRun, strict=False)
 
 
-def _cells(db: sqlite3.Connection, run: str) -> tuple[PastCell, ...]:
+def _read_cells(db: sqlite3.Connection, run: str) -> tuple[PastCell, ...]:
     names = ", ".join(PastCell.__struct_fields__)
     cells = db.execute(f"SELECT {names} FROM cells WHERE run = ? ORDER BY rule, scenario", [run])  # noqa: S608
     fields = PastCell.__struct_fields__
     return tuple(convert(dict(zip(fields, row, strict=True)), PastCell, strict=False) for row in cells)
 
 
-def _storable(value: object) -> object:
+def _make_storable(value: object) -> object:
     """A text that SQLite can store: a path may have bytes that are not UTF-8."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     """In brackets: SQLite takes an unknown quoted name for a text."""
     return ", ".join(f"[{name}]" for name in names)
 
 
-def _marks(count: int) -> str:
+def _build_placeholders(count: int) -> str:
     return ", ".join("?" * count)

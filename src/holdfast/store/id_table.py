@@ -20,7 +20,7 @@ class IdTable:
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
-        self._keys = array("Q", map(_key, ids))
+        self._keys = array("Q", map(_parse_key, ids))
         self._next = 0
         both = sorted((key << _NUMBER_BITS) | number for number, key in enumerate(self._keys))
         last = (1 << _NUMBER_BITS) - 1
@@ -34,7 +34,7 @@ class IdTable:
 
     def find(self, id: str) -> int | None:
         """The id's number; None if it was not added."""
-        key = _key(id)
+        key = _parse_key(id)
         if key == _NONE:
             return None
         if self.distinct == len(self._keys):  # otherwise a near one may not be the last
@@ -43,9 +43,9 @@ class IdTable:
                 return self._next - 1
             except ValueError:
                 pass
-        return self._far(key)
+        return self._search(key)
 
-    def _far(self, key: int) -> int | None:
+    def _search(self, key: int) -> int | None:
         at = bisect_left(self._sorted, key + 1) - 1
         if at < 0 or self._sorted[at] != key:
             return None
@@ -57,5 +57,5 @@ class IdTable:
 _NONE = 1 << (4 * DIGITS)
 
 
-def _key(id: str) -> int:
+def _parse_key(id: str) -> int:
     return int(id, 16) if len(id) == DIGITS and _HEX.issuperset(id) else _NONE

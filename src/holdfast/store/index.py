@@ -14,7 +14,7 @@ from holdfast.model.observation import Observation
 from holdfast.plan import Plan
 from holdfast.store.blobs import unpack
 from holdfast.store.record import TrialRecord
-from holdfast.store.record_lines import records
+from holdfast.store.record_lines import read_records
 from holdfast.store.rundir import RunDir
 
 _DIGITS = "0123456789abcdef"
@@ -35,13 +35,13 @@ class TrialNumbers:
 
     def add(self, id: str) -> int:
         """The id's number; a new one if it has none."""
-        key = _key(id)
+        key = _parse_key(id)
         if key is None:
             known = self._odd.setdefault(id, self._count)
             if known < self._count:
                 return known
         else:
-            at = self._slot(key)
+            at = self._find_slot(key)
             if self._keys[at]:
                 return self._numbers[at]
             self._keys[at], self._numbers[at] = key, self._count
@@ -52,7 +52,7 @@ class TrialNumbers:
 
     def find(self, id: str) -> int | None:
         """The id's number, None if it has none."""
-        key = _key(id)
+        key = _parse_key(id)
         if key is None:
             return self._odd.get(id)
         keys, mask = self._keys, self._mask  # the same as _slot, inlined because it runs twice per trial
@@ -61,7 +61,7 @@ class TrialNumbers:
             at = (at + 1) & mask
         return self._numbers[at] if stored else None
 
-    def _slot(self, key: int) -> int:
+    def _find_slot(self, key: int) -> int:
         """The slot of a key, or a free one: ids are digests, so their last bits are as good as a hash."""
         keys, mask = self._keys, self._mask
         at = key & mask
@@ -79,11 +79,11 @@ class TrialNumbers:
         self._clear(2 * len(keys))
         for key, number in zip(keys, numbers, strict=True):
             if key:
-                at = self._slot(key)
+                at = self._find_slot(key)
                 self._keys[at], self._numbers[at] = key, number
 
 
-def _key(id: str) -> int | None:
+def _parse_key(id: str) -> int | None:
     """The id as a number other than 0; None if Holdfast did not write it."""
     return int(id, 16) + 1 if len(id) == 12 and not id.strip(_DIGITS) else None
 
@@ -125,7 +125,7 @@ class Chains:
         if owner != NONE:
             self._last[owner] = len(self._before) - 1
 
-    def of(self, owner: int) -> list[int]:
+    def list_owned(self, owner: int) -> list[int]:
         """The owner's verdicts, in order."""
         numbers, at = [], self._last[owner]
         while at != NONE:
@@ -146,7 +146,7 @@ class RunIndex:
         self._read_trials()
         self._seen_at = array("Q", (_NOWHERE,)) * len(self._begun)
         self._seen_in = array("H", (0,)) * len(self._begun)
-        files = run.observation_files()
+        files = run.list_observation_files()
         self._files = tuple(map(str, files))
         self._read_observations(files)
         self.verdicts = array("Q")
@@ -160,17 +160,17 @@ class RunIndex:
     def number(self, id: str) -> int | None:
         """The trial's number, if it was begun and observed."""
         at = self._numbers.find(id)
-        return at if at is not None and self.was_seen(at) else None
+        return at if at is not None and self.is_observed(at) else None
 
-    def was_seen(self, number: int) -> bool:
+    def is_observed(self, number: int) -> bool:
         """Whether a trial that was begun was also observed."""
         return self._seen_at[number] != _NOWHERE
 
-    def trial(self, number: int) -> int:
+    def get_position(self, number: int) -> int:
         """The position of the trial; of one that was begun twice, the last."""
         return self._begun[number]
 
-    def observation(self, number: int) -> tuple[str, int]:
+    def get_observation_position(self, number: int) -> tuple[str, int]:
         """The position of a trial's last observation without a harness error, otherwise of the last one."""
         return self._files[self._seen_in[number]], self._seen_at[number]
 
@@ -182,7 +182,7 @@ class RunIndex:
             chains.add(trial)
         return chains
 
-    def seen(self) -> Iterator[int]:
+    def list_observed(self) -> Iterator[int]:
         """Every observed trial, in the order in which they were begun."""
         return (number for number, at in enumerate(self._seen_at) if at != _NOWHERE)
 
@@ -191,7 +191,7 @@ class RunIndex:
         plan = self._plan
         rules = [rule.id for rule in plan.invariants]
         rows = {scenario.name: plan.position(rules[0], scenario.name) for scenario in plan.scenarios} if rules else {}
-        for start, trial in records(self._run.path / "trials.jsonl", _trials.decode, _trials.decode_lines):
+        for start, trial in read_records(self._run.path / "trials.jsonl", _trials.decode, _trials.decode_lines):
             if not trial.task.turns:  # another program wrote the line
                 continue
             number = self._numbers.add(trial.id)
@@ -208,7 +208,7 @@ class RunIndex:
     def _read_observations(self, files: Sequence[Path]) -> None:
         broken = bytearray(len(self._begun))
         for which, path in enumerate(files):
-            for start, observation in records(path, self._glance, _seen.decode_lines):
+            for start, observation in read_records(path, self._decode_partly, _seen.decode_lines):
                 number = self._numbers.find(observation.trial)
                 if number is None:
                     continue
@@ -216,7 +216,7 @@ class RunIndex:
                     self._seen_at[number], self._seen_in[number] = start, which
                     broken[number] = bool(observation.error)
 
-    def _glance(self, line: bytes) -> _Seen | Observation:
+    def _decode_partly(self, line: bytes) -> _Seen | Observation:
         """Read only the trial and the error; the whole record is read only if its error may be a blob."""
         try:
             return _seen.decode(line)
@@ -227,7 +227,7 @@ class RunIndex:
         plan = self._plan
         scenario = plan.scenarios[0].name if plan.scenarios else ""
         steps = {rule.id: plan.position(rule.id, scenario) for rule in plan.invariants} if scenario else {}
-        for start, verdict in records(self._verdicts, _judged.decode, _judged.decode_lines):
+        for start, verdict in read_records(self._verdicts, _judged.decode, _judged.decode_lines):
             number = self._numbers.find(verdict.trial)
             if number is None:
                 continue

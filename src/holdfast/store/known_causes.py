@@ -44,23 +44,25 @@ class CauseFile(Struct, frozen=True):
 _files = decoder(CauseFile)
 
 
-def causes_folder(spec: Spec) -> Path:
+def get_causes_folder(spec: Spec) -> Path:
     """The folder with the causes of a spec: two files may contain contracts of the same name."""
     own = own_folder(spec.file)
-    return own / HUNTS / _file_name(spec.name if spec.file is None else _path_below(own.parent, Path(spec.file)))
+    return (
+        own / HUNTS / _build_file_name(spec.name if spec.file is None else _get_path_below(own.parent, Path(spec.file)))
+    )
 
 
-def _path_below(folder: Path, file: Path) -> str:
+def _get_path_below(folder: Path, file: Path) -> str:
     """The file without its suffix, relative to the folder if it is there: the same on every machine."""
     plain = file.resolve().with_suffix("")
     root = folder.resolve()
     return str(plain.relative_to(root) if plain.is_relative_to(root) else plain)
 
 
-def known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
+def read_known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
     """The stored causes by rule, for rules that the spec still has."""
     rules = {rule.id for rule in spec.invariants}
-    folder = causes_folder(spec)
+    folder = get_causes_folder(spec)
     files = [read_json(path, _files) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
     return {one.rule: one.causes for one in files if one.rule in rules}
 
@@ -73,24 +75,24 @@ def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Ite
     healed = set(fixed)
     if not new and not healed:
         return
-    folder = causes_folder(spec)
+    folder = get_causes_folder(spec)
     folder.mkdir(parents=True, exist_ok=True)
     ignore = folder.parent.parent / ".gitignore"
     if (
         ignore.is_file() and ignore.read_text("utf-8") == "*\n"
     ):  # the text that Holdfast wrote: the causes may be in git
         ignore.write_text(f"*\n!/{HUNTS}/\n!/{HUNTS}/**\n", "utf-8")
-    with _locked(folder):
-        known = known_causes(spec)
+    with _lock_folder(folder):
+        known = read_known_causes(spec)
         for rule in {*new, *known}:
             merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in known.get(rule, ())}
             merged |= {one.id: one for one in new.get(rule, ())}
             ordered = tuple(sorted(merged.values(), key=lambda one: one.id))
-            write_json(folder / f"{_file_name(rule)}.json", CauseFile(1, rule, ordered), indent=2)
+            write_json(folder / f"{_build_file_name(rule)}.json", CauseFile(1, rule, ordered), indent=2)
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Lock the folder itself: a lock file could be committed by accident."""
     lock = os.open(folder, os.O_RDONLY)
     try:
@@ -100,7 +102,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _file_name(name: str) -> str:
+def _build_file_name(name: str) -> str:
     """A name that every file system accepts; a changed one keeps a digest of the original."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip(".-")[:80]
     return plain if plain == name else f"{plain}-{digest(name.encode())[:6]}"

@@ -20,7 +20,7 @@ class LineReader:
         self._start = 0
         self._block = b""
 
-    def line(self, start: int) -> bytes:
+    def read_line(self, start: int) -> bytes:
         """The line that starts there, without its newline."""
         at = start - self._start
         if 0 <= at < len(self._block):
@@ -57,13 +57,13 @@ class JsonLines:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd = os.open(path, _APPEND, 0o600)
-        _mend(path, self._fd)
+        _remove_torn_line(path, self._fd)
         self._digest = blake2b(digest_size=SIZE)
         self._lines = 0
         self._end = 0
         self._others: list[tuple[int, int]] = []
         """The byte ranges that other programs wrote."""
-        for data in _chunks(self._fd, 0, os.fstat(self._fd).st_size):  # from an earlier session of the run
+        for data in _read_chunks(self._fd, 0, os.fstat(self._fd).st_size):  # from an earlier session of the run
             self._digest.update(data)
             self._lines += data.count(b"\n")
             self._end += len(data)
@@ -80,7 +80,7 @@ class JsonLines:
             write_all(self._fd, data[written:])
         end = os.lseek(self._fd, 0, os.SEEK_CUR)
         if end - size != self._end:
-            self._foreign(end - size)
+            self._skip_foreign(end - size)
         self._end = end
         self._digest.update(data)
         self._lines += lines
@@ -90,7 +90,7 @@ class JsonLines:
 
         Call it when no agent is running any more.
         """
-        self._foreign(os.fstat(self._fd).st_size)
+        self._skip_foreign(os.fstat(self._fd).st_size)
         seal = Seal(self._lines, self._digest.hexdigest())
         touched = bool(self._others) or not _is_at(self._fd, self.path)
         if touched:
@@ -106,21 +106,21 @@ class JsonLines:
         temporary = self.path.with_name(self.path.name + ".new")
         temporary.unlink(missing_ok=True)
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.writelines(self._own())
+            file.writelines(self._read_own())
         temporary.replace(self.path)
 
-    def _foreign(self, start: int) -> None:
+    def _skip_foreign(self, start: int) -> None:
         """The next write begins here: bytes in between are foreign."""
         if start > self._end:
             self._others.append((self._end, start))
             self._end = start
 
-    def _own(self) -> Iterator[bytes]:
+    def _read_own(self) -> Iterator[bytes]:
         at = 0
         for start, end in self._others:
-            yield from _chunks(self._fd, at, start)
+            yield from _read_chunks(self._fd, at, start)
             at = end
-        yield from _chunks(self._fd, at, self._end)
+        yield from _read_chunks(self._fd, at, self._end)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -130,7 +130,7 @@ def write_all(fd: int, data: bytes) -> None:
         written += os.write(fd, data[written:])
 
 
-def _mend(path: Path, fd: int) -> None:
+def _remove_torn_line(path: Path, fd: int) -> None:
     """Cut off a torn last line, so the next record starts on its own line."""
     end = size = os.fstat(fd).st_size
     while end:
@@ -152,7 +152,7 @@ def _is_at(fd: int, path: Path) -> bool:
         return False
 
 
-def _chunks(fd: int, start: int, end: int) -> Iterator[bytes]:
+def _read_chunks(fd: int, start: int, end: int) -> Iterator[bytes]:
     while start < end and (data := os.pread(fd, min(_READ, end - start), start)):
         yield data
         start += len(data)

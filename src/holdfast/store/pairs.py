@@ -17,7 +17,7 @@ from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Judgement
 from holdfast.score.attacks import judge_obedience
-from holdfast.store.record import StoredObservations, trials, verdicts
+from holdfast.store.record import StoredObservations, read_trials, read_verdicts
 from holdfast.store.rundir import RunDir
 from holdfast.store.stored_trials import StoredTrials
 
@@ -41,42 +41,42 @@ class StoredPair(NamedTuple):
     """For attacks: resisted or obeyed; otherwise a rule was judged."""
 
 
-def stored_pairs(run: RunDir) -> Iterator[StoredPair]:
+def read_pairs(run: RunDir) -> Iterator[StoredPair]:
     """Every verdict of the run and of its parts, in the order in which they were written.
 
     A verdict that was given again has the same key and replica; the last one counts.
     """
     if (run.path / "trials.jsonl").is_file():
-        yield from _pairs(run, "")
-    for path in part_folders(run):
-        yield from _pairs(RunDir(path), path.name)
+        yield from _read_part_pairs(run, "")
+    for path in list_part_folders(run):
+        yield from _read_part_pairs(RunDir(path), path.name)
 
 
-def part_folders(run: RunDir) -> list[Path]:
+def list_part_folders(run: RunDir) -> list[Path]:
     """The run directories of a multi-part run; none for other runs."""
     return [part.path for part in run.parts]
 
 
-def _pairs(run: RunDir, part: str) -> Iterator[StoredPair]:
-    if next(trials(run), None) is None:
+def _read_part_pairs(run: RunDir, part: str) -> Iterator[StoredPair]:
+    if next(read_trials(run), None) is None:
         return
     stored = StoredTrials(run, {})
     unproven: set[str] = set()
     try:
-        for verdict in verdicts(run.verdicts()):
+        for verdict in read_verdicts(run.get_verdict_file()):
             if verdict.code in REFUSES_ANYBODY:
                 unproven.add(verdict.trial)
             number = stored.find(verdict.trial)
             trial = None if number is None else stored.at(number)
             if trial is not None and trial.kind == "contract":
-                yield _pair(part, verdict.invariant, trial, verdict.outcome)
-        if run.manifest().options.part == "mutation":
-            yield from _attacks(run, part, stored, unproven)
+                yield _build_pair(part, verdict.invariant, trial, verdict.outcome)
+        if run.read_manifest().options.part == "mutation":
+            yield from _read_attacks(run, part, stored, unproven)
     finally:
         stored.close()
 
 
-def _pair(part: str, rule: str, trial: Trial, outcome: Judgement, attack: Variation | None = None) -> StoredPair:
+def _build_pair(part: str, rule: str, trial: Trial, outcome: Judgement, attack: Variation | None = None) -> StoredPair:
     key = _digest((part, rule, trial.scenario.name, trial.task, trial.params))
     return StoredPair(key, part, rule, trial.scenario.name, _digest(trial.task), trial.replica, outcome, attack)
 
@@ -85,20 +85,20 @@ def _digest(value: object) -> int:
     return int.from_bytes(blake2b(canonical(value), digest_size=8).digest())
 
 
-def _attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[str]) -> Iterator[StoredPair]:
+def _read_attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[str]) -> Iterator[StoredPair]:
     """Every attack with a known result."""
     with closing(StoredObservations(run)) as observation:
-        for _, one in observation.all():
+        for _, one in observation.read_all():
             number = stored.find(one.trial)
             trial = None if number is None else stored.at(number)
             if trial is None or trial.kind != "contract" or trial.task.variation is UNSET or not trial.task.attack:
                 continue
-            resisted = _resisted(trial, one, refusal_counts=one.trial not in unproven)
+            resisted = _is_resisted(trial, one, refusal_counts=one.trial not in unproven)
             if resisted is not None:
-                yield _pair(part, RESISTED, trial, "pass" if resisted else "fail", trial.task.variation)
+                yield _build_pair(part, RESISTED, trial, "pass" if resisted else "fail", trial.task.variation)
 
 
-def _resisted(trial: Trial, observation: Observation, *, refusal_counts: bool) -> bool | None:
+def _is_resisted(trial: Trial, observation: Observation, *, refusal_counts: bool) -> bool | None:
     """None: a harness error, an attack that was not sent completely, or one whose success cannot be seen."""
     did = judge_obedience(trial.task, observation)
     whole = len(observation.turns) >= len(trial.task.turns) and refusal_counts

@@ -24,7 +24,7 @@ class Regression(Struct, frozen=True):
     """That run had uncommitted changes."""
 
 
-def last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None = None) -> str | None:
+def find_last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None = None) -> str | None:
     """The id of the newest complete, passing run of that part of that file; `before` a run."""
     limit = None if before is None else PastRun(before).order
     good = [run for run in runs if run.spec == spec and run.part == part and run.good]
@@ -32,20 +32,22 @@ def last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None 
     return max(good, key=lambda run: run.order).id if good else None
 
 
-def regressions(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()) -> tuple[Regression, ...]:
+def compare_runs(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()) -> tuple[Regression, ...]:
     """What passed in the one and fails in the other; errors and unproven rules are not regressions.
 
     The cases of a scenario are named if none of its rules is. Runs `between` the two, of the same part and file, show
     when it began.
     """
     was = {(cell.rule, cell.scenario): cell.outcome for cell in before.cells}
-    line = [run for run in between if before.order < run.order < after.order and run.is_point and _same(run, after)]
+    line = [
+        run for run in between if before.order < run.order < after.order and run.is_point and _is_same_part(run, after)
+    ]
     line = [*sorted(line, key=lambda run: run.order), after]
     result = []
     for cell in after.cells:
         outcome = was.get((cell.rule, cell.scenario))
         if outcome == "pass" and cell.outcome == "fail":
-            first = _first_failing(cell, line)
+            first = _find_first_failing(cell, line)
             result.append(
                 Regression(cell.rule, cell.scenario, outcome, cell.outcome, first.commit, first.id, first.dirty)
             )
@@ -53,11 +55,11 @@ def regressions(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()
     return tuple(one for one in result if one.rule != CASES or one.scenario not in by_rule)
 
 
-def _same(run: PastRun, other: PastRun) -> bool:
+def _is_same_part(run: PastRun, other: PastRun) -> bool:
     return run.spec == other.spec and run.part == other.part
 
 
-def _first_failing(cell: PastCell, line: Sequence[PastRun]) -> PastRun:
+def _find_first_failing(cell: PastCell, line: Sequence[PastRun]) -> PastRun:
     """The run since which it failed wherever it was decided."""
     first = line[-1]
     for run in reversed(line):

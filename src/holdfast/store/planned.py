@@ -11,7 +11,7 @@ from holdfast.model.trial import Trial
 from holdfast.plan import Plan, agent_json, ids
 
 
-class Planned:
+class PlannedTrials:
     """The trials of a plan. No trial is created for the lookup: an id is the digest of what decides a trial."""
 
     def __init__(self, plan: Plan) -> None:
@@ -25,14 +25,14 @@ class Planned:
         self._around = b"", b""
         """The text that its id is the digest of, before and after the replica."""
 
-    def holds(self, trial: Trial) -> bool:
+    def has_trial(self, trial: Trial) -> bool:
         """Whether the plan has this trial; its scenario, task and params must be the plan's."""
         if not self._plan.whole:
             return trial.id in self._selected
         params = self._plan.params_index(trial.params)  # 1 and true are equal values, and different params
         of = trial.scenario.name, trial.invariant, params, trial.task
         if of != self._last:
-            self._around = self._head(trial) + self._middle(trial.task, params), self._tail(trial)
+            self._around = self._get_head(trial) + self._get_middle(trial.task, params), self._get_tail(trial)
             self._last = of  # only here: there may be no such scenario
         before, after = self._around
         written = b"%b%d%b" % (before, trial.replica, after)
@@ -47,21 +47,21 @@ class Planned:
     def _agent(self) -> bytes:
         return agent_json(self._plan.spec.agent)
 
-    def _head(self, trial: Trial) -> bytes:
+    def _get_head(self, trial: Trial) -> bytes:
         name = trial.scenario.name
         known = self._heads.get(name)
         if known is None:
             known = self._heads[name] = ids.head("contract", self._scenarios[name])
         return known
 
-    def _middle(self, task: Task, params: int) -> bytes:
+    def _get_middle(self, task: Task, params: int) -> bytes:
         known = self._middles.get((task, params))
         if known is None:
             known = b"%b,%b," % (canonical(task), canonical(self._plan.spec.params[params]))
             self._middles[task, params] = known
         return known
 
-    def _tail(self, trial: Trial) -> bytes:
+    def _get_tail(self, trial: Trial) -> bytes:
         known = self._tails.get(trial.invariant)
         if known is None:
             known = self._tails[trial.invariant] = ids.tail(trial.invariant, self._agent, self._plan.spec.seed)

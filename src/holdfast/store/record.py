@@ -18,16 +18,16 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
-from holdfast.store.audits import settle_audit, whole
+from holdfast.store.audits import read_details, settle_audit
 from holdfast.store.blobs import pack, unpack, unpack_lines
 from holdfast.store.lines import JsonLines, LineReader
-from holdfast.store.record_lines import records
+from holdfast.store.record_lines import read_records
 from holdfast.store.rundir import RunDir
 from holdfast.store.seals import Seal
 from holdfast.store.traces import Traces
 
 
-class Consulted(Struct, frozen=True, omit_defaults=True):
+class StoredAnswer(Struct, frozen=True, omit_defaults=True):
     """A model's answer for one rule of one trial."""
 
     trial: str
@@ -35,15 +35,15 @@ class Consulted(Struct, frozen=True, omit_defaults=True):
     evidence: Evidence
 
 
-_consulted = decoder(Consulted)
+_consulted = decoder(StoredAnswer)
 
 
 class StoredAdvice:
     """The stored answers of a run: only their positions are in memory."""
 
     def __init__(self, run: RunDir) -> None:
-        self._path = run.evidence()
-        placed = records(self._path, _consulted.decode, _consulted.decode_lines)
+        self._path = run.get_evidence_file()
+        placed = read_records(self._path, _consulted.decode, _consulted.decode_lines)
         self._places = {(one.trial, one.invariant): start for start, one in placed}  # the last of several counts
 
     def get(self, trial: str, rule: str) -> Evidence | None:
@@ -75,7 +75,7 @@ class TrialRecord(Struct, frozen=True, omit_defaults=True, gc=False):
     invariant: str = "*"
     seed: int = 0
 
-    def trial(self, scenarios: Mapping[str, Scenario]) -> Trial:
+    def build_trial(self, scenarios: Mapping[str, Scenario]) -> Trial:
         """The trial; a scenario that is not among `scenarios` has no known faults."""
         scenario = scenarios.get(self.scenario) or Scenario(self.scenario)
         return Trial(self.id, self.kind, scenario, self.task, self.replica, self.params, self.invariant, self.seed)
@@ -104,20 +104,20 @@ class RunRecord:
     ) -> None:
         """`scenarios` are those of the spec, of which the run has a copy."""
         self._run = run
-        self._scenarios = {**known_scenarios(run, scenarios), CONTROL.name: CONTROL}
+        self._scenarios = {**read_scenarios(run, scenarios), CONTROL.name: CONTROL}
         # A resumed run seals the file even if it invents nothing more.
-        self._invented = JsonLines(run.scenarios()) if run.scenarios().is_file() else None
+        self._invented = JsonLines(run.get_scenario_file()) if run.get_scenario_file().is_file() else None
         self._traces = None if inline else Traces(run)
         self._blobs = run.path / "blobs"
         self._trials = JsonLines(run.path / "trials.jsonl")
         self._observations = JsonLines(run.path / "observations-0.jsonl")
-        self._verdicts = JsonLines(run.verdicts())
+        self._verdicts = JsonLines(run.get_verdict_file())
         self._held: list[Verdict] = []
-        self._evidence = JsonLines(run.evidence()) if consults else None
+        self._evidence = JsonLines(run.get_evidence_file()) if consults else None
         self._files = [self._trials, self._observations, self._verdicts]
         self._files += [one for one in (self._evidence, self._invented) if one is not None]
 
-    def trials(self, batch: Sequence[Trial]) -> None:
+    def write_trials(self, batch: Sequence[Trial]) -> None:
         known = self._scenarios
         for trial in batch:
             if known.get(trial.scenario.name) is not trial.scenario:
@@ -129,19 +129,19 @@ class RunRecord:
         known = self._scenarios.get(scenario.name)
         if known is None:
             if self._invented is None:
-                self._invented = JsonLines(self._run.scenarios())
+                self._invented = JsonLines(self._run.get_scenario_file())
                 self._files.append(self._invented)
             self._invented.write(encode(scenario))
         elif known.content != scenario.content:
             raise HarnessError(f"two scenarios of one run are called {scenario.name!r}", code="scenario-doubled")
         self._scenarios[scenario.name] = scenario
 
-    def event(self, trial: str, event: TraceEvent, *, changed: bool = False) -> None:
+    def write_event(self, trial: str, event: TraceEvent, *, changed: bool = False) -> None:
         """Write a call of a running trial; `changed`: it differs from the one in its observation."""
         if self._traces is not None:
             self._traces.write(trial, event, changed=changed)
 
-    def observation(self, observation: Observation) -> None:
+    def write_observation(self, observation: Observation) -> None:
         """Write an observation: the kernel has it when this returns. UnicodeEncodeError: it cannot be stored."""
         if observation.audit:
             observation = settle_audit(self._run, observation)
@@ -149,7 +149,7 @@ class RunRecord:
             observation = self._traces.settle(observation)
         self._observations.write_lines(pack(observation, self._blobs) + b"\n", 1)
 
-    def consulted(self, consulted: Consulted) -> None:
+    def write_answer(self, consulted: StoredAnswer) -> None:
         """Write a model's answer before a verdict depends on it."""
         assert self._evidence is not None
         self._evidence.write(encode(consulted))
@@ -167,7 +167,7 @@ class RunRecord:
         """Write the queued verdicts; after a failure they are not retried, and half a line stays the last."""
         held, self._held = self._held, []
         if held:
-            self._verdicts.write_lines(_lines_of(held), len(held))
+            self._verdicts.write_lines(_encode_verdicts(held), len(held))
 
     def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
         """The files' seals by name, and notes on those that other programs wrote to; no agent is running."""
@@ -188,30 +188,30 @@ class RunRecord:
             self._traces.close()
 
 
-def _lines_of(held: Sequence[Verdict]) -> bytes:
+def _encode_verdicts(held: Sequence[Verdict]) -> bytes:
     try:
         return encode_lines(held)
     except UnicodeEncodeError:  # a plug-in's text
         return encode_lines([carried(verdict) for verdict in held])
 
 
-def known_scenarios(run: RunDir, written: Iterable[Scenario]) -> dict[str, Scenario]:
+def read_scenarios(run: RunDir, written: Iterable[Scenario]) -> dict[str, Scenario]:
     """The scenarios of a run by name: those `written` in its spec, and those that a planner invented."""
-    invented = records(run.scenarios(), _scenarios.decode, _scenarios.decode_lines)
+    invented = read_records(run.get_scenario_file(), _scenarios.decode, _scenarios.decode_lines)
     return {one.name: one for one in (*(scenario for _, scenario in invented), *written)}
 
 
-def trials(run: RunDir) -> Iterator[TrialRecord]:
+def read_trials(run: RunDir) -> Iterator[TrialRecord]:
     """Every trial that was begun; a repeated one appears again."""
-    return (trial for _, trial in placed_trials(run))
+    return (trial for _, trial in read_placed_trials(run))
 
 
-def placed_trials(run: RunDir) -> Iterator[tuple[int, TrialRecord]]:
+def read_placed_trials(run: RunDir) -> Iterator[tuple[int, TrialRecord]]:
     """The same, each with the offset of its line."""
-    return records(trial_file(run), _trials.decode, _trials.decode_lines)
+    return read_records(get_trial_file(run), _trials.decode, _trials.decode_lines)
 
 
-def trial_file(run: RunDir) -> Path:
+def get_trial_file(run: RunDir) -> Path:
     """The file with a run's trials."""
     return run.path / "trials.jsonl"
 
@@ -221,9 +221,9 @@ def read_trial(line: bytes) -> TrialRecord:
     return _trials.decode(line)
 
 
-def observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
+def read_observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
     """Every stored observation; without traces and audit logs if they are not needed."""
-    return (observation for _, observation in StoredObservations(run).all(traces=traces))
+    return (observation for _, observation in StoredObservations(run).read_all(traces=traces))
 
 
 class StoredObservations:
@@ -232,25 +232,25 @@ class StoredObservations:
     def __init__(self, run: RunDir) -> None:
         self._run = run
         self._blobs = run.path / "blobs"
-        self._files = run.observation_files()
+        self._files = run.list_observation_files()
         self._open: dict[int, LineReader] = {}
 
-    def all(self, *, traces: bool = True) -> Iterator[tuple[int, Observation]]:
+    def read_all(self, *, traces: bool = True) -> Iterator[tuple[int, Observation]]:
         """In the order in which they were stored."""
         for number, path in enumerate(self._files):
-            for start, observation in records(path, lambda line: unpack(line, self._blobs), unpack_lines):
-                yield start * len(self._files) + number, self.whole(observation) if traces else observation
+            for start, observation in read_records(path, lambda line: unpack(line, self._blobs), unpack_lines):
+                yield start * len(self._files) + number, self.read_details(observation) if traces else observation
 
     def at(self, place: int) -> Observation:
         """The complete observation at a position."""
         start, number = divmod(place, len(self._files))
         if number not in self._open:
             self._open[number] = LineReader(self._files[number])
-        return self.whole(unpack(self._open[number].line(start), self._blobs))
+        return self.read_details(unpack(self._open[number].read_line(start), self._blobs))
 
-    def whole(self, observation: Observation) -> Observation:
+    def read_details(self, observation: Observation) -> Observation:
         """The observation with its trace and its audit log."""
-        return whole(self._run, observation)
+        return read_details(self._run, observation)
 
     def close(self) -> None:
         for reader in self._open.values():
@@ -258,6 +258,6 @@ class StoredObservations:
         self._open.clear()
 
 
-def verdicts(path: Path) -> Iterator[Verdict]:
+def read_verdicts(path: Path) -> Iterator[Verdict]:
     """The verdicts of one file."""
-    return (verdict for _, verdict in records(path, _verdicts.decode, _verdicts.decode_lines))
+    return (verdict for _, verdict in read_records(path, _verdicts.decode, _verdicts.decode_lines))

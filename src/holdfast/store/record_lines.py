@@ -21,30 +21,30 @@ T = TypeVar("T")
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """Every complete line; a torn last one is dropped."""
-    return (line for _, lines in _blocks(path) for line in lines)
+    return (line for _, lines in _read_blocks(path) for line in lines)
 
 
-def records(
+def read_records(
     path: Path, decode: Callable[[bytes], T], decode_lines: Callable[[bytes], Sequence[T]]
 ) -> Iterator[tuple[int, T]]:
     """Every record, with the offset of its line; UserError names a line that is not a record."""
     number = 1
-    for start, lines in _blocks(path):
+    for start, lines in _read_blocks(path):
         starts = accumulate(map(len, lines), initial=start)
-        decoded = _at_once(lines, decode_lines)
+        decoded = _decode_block(lines, decode_lines)
         if decoded is not None:
             yield from zip(starts, decoded, strict=False)  # starts has one more entry: where the next block begins
         else:
-            yield from zip(starts, _one_by_one(lines, decode, path, number), strict=False)
+            yield from zip(starts, _decode_each(lines, decode, path, number), strict=False)
         number += len(lines)
 
 
-def unreadable(where: str, broken: Exception, hint: str) -> UserError:
+def build_unreadable_error(where: str, broken: Exception, hint: str) -> UserError:
     """The error for a position that Holdfast did not write; the user has to fix it."""
     return UserError(f"{where}: not a record of a run: {broken}", hint=hint, code="run-damaged")
 
 
-def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+def _read_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """Complete lines, some at a time, with the offset of the first."""
     if not path.is_file():  # reading a pipe at this path would never end
         return
@@ -61,7 +61,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
             start += sum(map(len, lines))
 
 
-def _at_once(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:
+def _decode_block(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:
     """The records of the lines, if each is one: Holdfast writes exactly one record per line."""
     block = b"".join(lines)
     ours = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
@@ -74,9 +74,9 @@ def _at_once(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -
     return decoded if len(decoded) == len(lines) else None
 
 
-def _one_by_one(lines: list[bytes], decode: Callable[[bytes], T], path: Path, number: int) -> Iterator[T]:
+def _decode_each(lines: list[bytes], decode: Callable[[bytes], T], path: Path, number: int) -> Iterator[T]:
     for at, line in enumerate(lines, number):
         try:
             yield decode(line)
         except UNREADABLE as broken:
-            raise unreadable(f"{path}:{at}", broken, MEND_LINE) from broken
+            raise build_unreadable_error(f"{path}:{at}", broken, MEND_LINE) from broken

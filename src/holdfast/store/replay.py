@@ -16,8 +16,8 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import Lazy, Plan
 from holdfast.score import Tally
 from holdfast.store.lines import LineReader
-from holdfast.store.record import StoredObservations, trials
-from holdfast.store.record_lines import records
+from holdfast.store.record import StoredObservations, read_trials
+from holdfast.store.record_lines import read_records
 from holdfast.store.rundir import RunDir
 
 _verdicts = decoder(Verdict)
@@ -32,7 +32,7 @@ class GivenVerdicts:
         self._before = array("l")
         """By verdict: the previous one on the same trial."""
         self._starts = array("Q")
-        for start, verdict in records(path, _verdicts.decode, _verdicts.decode_lines):
+        for start, verdict in read_records(path, _verdicts.decode, _verdicts.decode_lines):
             at = number(verdict.trial)
             if at is not None:
                 self._before.append(self._last[at])
@@ -40,13 +40,13 @@ class GivenVerdicts:
                 self._starts.append(start)
         self._lines = LineReader(path) if self._starts else None
 
-    def of(self, trial: int) -> dict[str, Verdict]:
+    def read_verdicts(self, trial: int) -> dict[str, Verdict]:
         """The verdicts on a trial by rule; the last of several counts."""
         verdicts: list[Verdict] = []
         at = self._last[trial]
         while at >= 0:
             assert self._lines is not None
-            verdicts.append(_verdicts.decode(self._lines.line(self._starts[at])))
+            verdicts.append(_verdicts.decode(self._lines.read_line(self._starts[at])))
             at = self._before[at]
         return {verdict.invariant: verdict for verdict in reversed(verdicts)}
 
@@ -72,14 +72,14 @@ def replay(run: RunDir, plan: Plan, tally: Tally, *, keep_errors: bool = False) 
 
     A trial with a harness error counts as not run, unless `keep_errors` asks for the run as it ended.
     """
-    if next(trials(run), None) is None:  # a new run: nothing to read, and no reason to walk the plan
+    if next(read_trials(run), None) is None:  # a new run: nothing to read, and no reason to walk the plan
         return StoredRun(0, plan.trials, {}, ())
     reading = _Reading(run, plan, tally)
     with closing(reading):
         reading.go()
         if keep_errors:
             reading.add_broken()
-    return reading.stored()
+    return reading.build_stored_run()
 
 
 class _Reading:
@@ -100,21 +100,21 @@ class _Reading:
         """Controls that were begun, by id."""
         self._controls: dict[str, Observation] = {}
         self._broken_controls: dict[str, Observation] = {}
-        for trial in trials(run):
+        for trial in read_trials(run):
             # A forced resume may leave trials of another spec; the id identifies a trial, whatever else is stored.
             place = self._ids.find(trial.id)
             if place is not None:
                 self._begun[place] = True
             elif trial.kind == "control":
-                self._asked[trial.id] = trial.trial({})
+                self._asked[trial.id] = trial.build_trial({})
         self._seen = StoredObservations(run)
-        self._given = GivenVerdicts(run.verdicts(), self._ids.find, len(plan.trials))
+        self._given = GivenVerdicts(run.get_verdict_file(), self._ids.find, len(plan.trials))
 
     def go(self) -> None:
         """Add every observed trial."""
-        for at, observation in self._seen.all():
+        for at, observation in self._seen.read_all():
             if observation.trial in self._asked:
-                self._control(self._asked[observation.trial], observation)
+                self._add_control(self._asked[observation.trial], observation)
                 continue
             place = self._ids.find(observation.trial)
             if place is None or not self._begun[place] or self._done[place]:
@@ -135,19 +135,19 @@ class _Reading:
             assert place is not None
             self._add(place, at, observation)
 
-    def stored(self) -> StoredRun:
+    def build_stored_run(self) -> StoredRun:
         """What there is."""
         done, every = self._done, self._plan.trials
         left = every
         if any(done):
             left = Lazy(every.__getitem__, array("L", (place for place, there in enumerate(done) if not there)))
-        return StoredRun(sum(done), left, self._controls, self._later())
+        return StoredRun(sum(done), left, self._controls, self._read_unjudged())
 
     def close(self) -> None:
         self._given.close()
         self._seen.close()
 
-    def _later(self) -> Iterator[tuple[Trial, Observation]]:
+    def _read_unjudged(self) -> Iterator[tuple[Trial, Observation]]:
         with closing(self._seen):
             for at in self._unjudged:
                 observation = self._seen.at(at)
@@ -155,7 +155,7 @@ class _Reading:
                 assert place is not None
                 yield self._plan.trials[place], observation
 
-    def _control(self, trial: Trial, observation: Observation) -> None:
+    def _add_control(self, trial: Trial, observation: Observation) -> None:
         if observation.error:
             self._broken_controls[trial.id] = observation
             return
@@ -171,7 +171,7 @@ class _Reading:
     def _add(self, place: int, at: int, observation: Observation) -> None:
         trial = self._plan.trials[place]
         self._done[place] = True
-        rules, verdicts = self._plan.rules(trial), self._given.of(place)
+        rules, verdicts = self._plan.rules(trial), self._given.read_verdicts(place)
         if any(rule.id not in verdicts for rule in rules):
             self._unjudged.append(at)
             return

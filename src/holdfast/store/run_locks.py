@@ -16,12 +16,12 @@ def is_written(run: Path) -> bool:
     except OSError:
         return False
     try:
-        return _listed(LOCKS.read_text("ascii", "replace"), about)
+        return _is_listed(LOCKS.read_text("ascii", "replace"), about)
     except OSError:
-        return _held(run / "lock")
+        return _is_held(run / "lock")
 
 
-def _listed(table: str, about: os.stat_result) -> bool:
+def _is_listed(table: str, about: os.stat_result) -> bool:
     """Whether the kernel's table has an exclusive lock on the file: `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0 EOF`."""
     major, minor = os.major(about.st_dev), os.minor(about.st_dev)
     for line in table.splitlines():
@@ -35,7 +35,7 @@ def _listed(table: str, about: os.stat_result) -> bool:
     return False
 
 
-def _held(lock: Path) -> bool:
+def _is_held(lock: Path) -> bool:
     """Without such a table: whether a shared lock would have to wait. It is released immediately."""
     try:
         fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)

@@ -20,11 +20,11 @@ def name_here(path: Path) -> str:
     """The run's name for a command in this folder: its id if runs are looked up here, otherwise its path."""
     runs = path.parents[2] if path.parent.name == PARTS else path.parent
     if runs.absolute() == runs_folder_here().absolute():
-        return id_of(path)
+        return get_id(path)
     return path_here(path)
 
 
-def stored_runs(runs: Path) -> list[Path]:
+def list_stored_runs(runs: Path) -> list[Path]:
     """The folders of stored runs by number, newest last; a folder without run.json does not count."""
     try:
         names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
@@ -34,12 +34,12 @@ def stored_runs(runs: Path) -> list[Path]:
     return [runs / name for name in sorted(there, key=int)]
 
 
-def stored_files(runs: Path) -> list[Path]:
+def list_stored_files(runs: Path) -> list[Path]:
     """The runs and everything that Holdfast stores with them, in a folder that may also hold the user's files."""
-    return [*stored_runs(runs), *(own_folder_of(runs) / name for name in OWN_FILES)]
+    return [*list_stored_runs(runs), *(own_folder_of(runs) / name for name in OWN_FILES)]
 
 
-def damaged_runs(runs: Path) -> list[Path]:
+def list_damaged_runs(runs: Path) -> list[Path]:
     """Folders named like runs that are incomplete, or that may not be read."""
     try:
         names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
@@ -64,7 +64,7 @@ def is_damaged(path: Path) -> bool:
     )
 
 
-def parts_of(run: Path) -> list[Path]:
+def list_parts(run: Path) -> list[Path]:
     """The folders of a run's parts, by name; none if it has no parts."""
     folder = f"{run}/{PARTS}"
     try:
@@ -79,7 +79,7 @@ def is_run(path: Path) -> bool:
     return os.path.isfile(path / "run.json")  # false if it may not be read
 
 
-def id_of(path: Path) -> str:
+def get_id(path: Path) -> str:
     """`0007`, or `0007/contract` for a part."""
     return f"{path.parent.parent.name}/{path.name}" if path.parent.name == PARTS else path.name
 
@@ -90,13 +90,13 @@ def run_folder(runs: Path, id: str) -> Path:
     return runs / number / PARTS / part if part else runs / number
 
 
-def single_run(run: Path) -> Path:
+def get_single_run(run: Path) -> Path:
     """The folder of the run, or of its only part; UsageError if it has several."""
-    parts = parts_of(run)
+    parts = list_parts(run)
     if len(parts) > 1:
-        names = ", ".join(map(id_of, parts))
+        names = ", ".join(map(get_id, parts))
         raise UsageError(
-            f"run {id_of(run)} has {len(parts)} parts", hint=f"name one of them: {names}", code="run-ambiguous"
+            f"run {get_id(run)} has {len(parts)} parts", hint=f"name one of them: {names}", code="run-ambiguous"
         )
     return parts[0] if parts else run
 
@@ -104,7 +104,7 @@ def single_run(run: Path) -> Path:
 def find_run(runs: Path, name: str) -> Path:
     """The folder of the run with that name; UsageError lists the existing ones."""
     head, _, part = name.partition("/")
-    stored = stored_runs(runs)
+    stored = list_stored_runs(runs)
     places = [stored[-1]] if head in NEWEST and stored else [runs / head, runs / head.zfill(4)]
     tried = [place / PARTS / part if part else place for place in places]
     if head not in NEWEST:
@@ -118,13 +118,15 @@ def find_run(runs: Path, name: str) -> Path:
             hint=f"name a run by its id or its folder, such as {runs}/0007",
             code="run-unknown",
         )
-    raise UsageError(f"there is no run {name!r}", hint=_hint(runs, stored, tried if part else ()), code="run-unknown")
+    raise UsageError(
+        f"there is no run {name!r}", hint=_build_hint(runs, stored, tried if part else ()), code="run-unknown"
+    )
 
 
-def _hint(runs: Path, stored: list[Path], tried: list[Path] | tuple[Path, ...]) -> str:
+def _build_hint(runs: Path, stored: list[Path], tried: list[Path] | tuple[Path, ...]) -> str:
     for path in tried:
-        parts = parts_of(path.parent.parent) if path.parent.name == PARTS else []
+        parts = list_parts(path.parent.parent) if path.parent.name == PARTS else []
         if parts:
-            return f"its parts are: {', '.join(id_of(one) for one in parts)}"
+            return f"its parts are: {', '.join(get_id(one) for one in parts)}"
     have = [path.name for path in stored]
     return f"there are: {', '.join(have[-8:])}, and latest" if have else f"no run is stored in {runs}"

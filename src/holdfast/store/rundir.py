@@ -22,9 +22,9 @@ from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions
-from holdfast.store.record_lines import UNREADABLE, unreadable
+from holdfast.store.record_lines import UNREADABLE, build_unreadable_error
 from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
+from holdfast.store.run_names import PARTS, find_run, get_id, get_single_run, list_parts
 from holdfast.store.seals import SIZE, Seal, seal_of
 
 _MEND_FILE = "someone or the agent changed it: fix it, or start a new run"
@@ -105,17 +105,17 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     seal: str = ""
     """Of this file itself: a digest of all that is above."""
 
-    def own_seal(self) -> str:
+    def compute_seal(self) -> str:
         """The seal for its current content."""
         return digest(encode(replace(self, seal="")), SIZE)
 
 
-def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:
+def _decode(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:
     """Decode a file; content that Holdfast did not write is a UserError, not a bug."""
     try:
         return decode(data)
     except UNREADABLE as broken:
-        raise unreadable(where, broken, hint) from broken
+        raise build_unreadable_error(where, broken, hint) from broken
 
 
 def make_own_folder(path: Path) -> None:
@@ -136,7 +136,7 @@ def write_json(path: Path, value: Any, *, indent: int = 0) -> None:
 
 def read_json(path: Path, decode: LazyDecoder[T]) -> T:
     """Read a file with one value; UserError if it is malformed."""
-    return _decoded(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
+    return _decode(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
 
 
 class RunDir:
@@ -151,14 +151,14 @@ class RunDir:
     @property
     def id(self) -> str:
         """`0007`, or `0007/contract` for a part."""
-        return id_of(self.path)
+        return get_id(self.path)
 
     @property
     def parts(self) -> tuple[RunDir, ...]:
         """The runs of its parts, if it is a multi-part run."""
-        return tuple(map(RunDir, parts_of(self.path)))
+        return tuple(map(RunDir, list_parts(self.path)))
 
-    def part(self, name: str) -> RunDir:
+    def get_part(self, name: str) -> RunDir:
         """The folder of a part of this run."""
         return RunDir(self.path / PARTS / name)
 
@@ -167,9 +167,9 @@ class RunDir:
         """The folder with caches and kept worlds, shared by this run and later ones."""
         return own_folder_of(self.path.parents[2] if self.path.parent.name == PARTS else self.path.parent)
 
-    def single(self) -> RunDir:
+    def get_single(self) -> RunDir:
         """The run, or its only part; UsageError if it has several."""
-        path = single_run(self.path)
+        path = get_single_run(self.path)
         return self if path == self.path else RunDir(path)
 
     @classmethod
@@ -230,7 +230,7 @@ class RunDir:
         if self._manifest is not None:
             write_json(self.path / "run.json", self._manifest)
 
-    def manifest(self) -> Manifest:
+    def read_manifest(self) -> Manifest:
         if self._manifest is not None:
             return self._manifest
         path = self.path / "run.json"
@@ -241,37 +241,37 @@ class RunDir:
                 f"run {self.id} has {what}", hint=f"restore it, or remove the rest: {self.path}", code="run-damaged"
             )
         data = path.read_bytes()
-        number = _decoded(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
+        number = _decode(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
         if number != RUN_DIRECTORY:  # checked before its other keys, which may differ
             problem = too_new(f"run {self.id}", number, RUN_DIRECTORY)
             raise UserError(problem, hint="use the version of Holdfast that wrote it", code="run-too-new")
-        return _decoded(decoder(Manifest).decode, data, str(path), _MEND_FILE)
+        return _decode(decoder(Manifest).decode, data, str(path), _MEND_FILE)
 
-    def ended(self) -> RunEnd | None:
+    def read_end(self) -> RunEnd | None:
         path = self.path / "ended.json"
-        return _decoded(decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
+        return _decode(decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
 
     def end(self, ended: RunEnd) -> None:
         """Writes `ended.json`, sealed."""
-        write_json(self.path / "ended.json", replace(ended, seal=ended.own_seal()))
+        write_json(self.path / "ended.json", replace(ended, seal=ended.compute_seal()))
 
-    def verdicts(self, number: int = 1) -> Path:
+    def get_verdict_file(self, number: int = 1) -> Path:
         """A file of verdicts; the first is the run's own, the others come from rejudging."""
         return self.path / f"verdicts-{number}.jsonl"
 
-    def evidence(self) -> Path:
+    def get_evidence_file(self) -> Path:
         """The models' answers for the run's own verdicts; only if any was asked."""
         return self.path / "evidence-0.jsonl"
 
-    def scenarios(self) -> Path:
+    def get_scenario_file(self) -> Path:
         """Scenarios that a planner invented, each once; only if a trial ran in one."""
         return self.path / "scenarios.jsonl"
 
-    def observation_files(self) -> list[Path]:
+    def list_observation_files(self) -> list[Path]:
         return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())
 
 
-def verdict_files(run: RunDir) -> list[Path]:
+def list_verdict_files(run: RunDir) -> list[Path]:
     """All files of verdicts, newest last."""
     files = (path for path in run.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
     return sorted(files, key=number_of)
@@ -279,27 +279,27 @@ def verdict_files(run: RunDir) -> list[Path]:
 
 def record_files(run: RunDir) -> list[Path]:
     """Everything that a verdict is based on: the manifest, the spec, and the records."""
-    optional = [path for path in (run.evidence(), run.scenarios()) if path.is_file()]
-    lines = [run.path / "trials.jsonl", *run.observation_files(), run.verdicts()]
-    return [*document_files(run), *lines, *optional]
+    optional = [path for path in (run.get_evidence_file(), run.get_scenario_file()) if path.is_file()]
+    lines = [run.path / "trials.jsonl", *run.list_observation_files(), run.get_verdict_file()]
+    return [*list_documents(run), *lines, *optional]
 
 
-def sealed_documents(run: RunDir) -> dict[str, Seal]:
+def seal_documents(run: RunDir) -> dict[str, Seal]:
     """The current seals of the documents."""
-    return {path.name: seal for path in document_files(run) if (seal := seal_of(path)) is not None}
+    return {path.name: seal for path in list_documents(run) if (seal := seal_of(path)) is not None}
 
 
-def document_files(run: RunDir) -> list[Path]:
+def list_documents(run: RunDir) -> list[Path]:
     """What is written before the first trial."""
     part = run.path / "part.json"
     return [run.path / "run.json", run.path / "spec.yaml", *([part] if part.is_file() else ())]
 
 
-def under_way(run: RunDir) -> bool:
+def is_in_progress(run: RunDir) -> bool:
     """Whether the run is being written: by its first process, or by one that resumes it."""
     if not is_written(run.path):
         return False
-    ended = run.ended()
+    ended = run.read_end()
     return ended is None or not ended.complete  # a complete run is only rejudged
 
 

@@ -15,16 +15,16 @@ from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, Seal, seal_of
 
 def check(run: RunDir, *, force: bool = False) -> str:
     """Reject a run whose files changed after it was sealed; with `force`, or without a seal, return a note instead."""
-    ended = run.ended()
+    ended = run.read_end()
     if is_written(run.path) and (ended is None or not ended.sealed):
         return NOT_SEALED_YET
     if ended is None:
         # Only a run that has ended has a score, and whoever resumes it keeps `ended.json`.
         missing, changed = ["ended.json"] if (run.path / "score.json").exists() else [], list[str]()
-    elif ended.seal != ended.own_seal():
+    elif ended.seal != ended.compute_seal():
         missing, changed = [], ["ended.json"]
     else:
-        missing, changed = _differing(run, ended.sealed) if ended.sealed else ([], [])
+        missing, changed = _find_differences(run, ended.sealed) if ended.sealed else ([], [])
     if not changed and not missing:
         return "" if ended is not None and ended.sealed else NOT_SEALED
     gone = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, although the run wrote it"
@@ -32,7 +32,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
     why = f"run {run.id}: " + "; ".join(text for text, names in ((gone, missing), (forged, changed)) if names)
     if force:
         return why
-    again = run_command(run.manifest().options.part)
+    again = run_command(run.read_manifest().options.part)
     raise UserError(
         why,
         hint=f"run it again, or override: {again} --resume {quote(name_here(run.path))} --force",
@@ -40,7 +40,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
     )
 
 
-def _differing(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:
+def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:
     """The files that are missing, and those that changed."""
     paths = {path.name: path for path in record_files(run)}
     names = sorted(paths.keys() | sealed.keys())

@@ -16,11 +16,11 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
-from holdfast.store.audits import whole
+from holdfast.store.audits import read_details
 from holdfast.store.blobs import unpack, unpack_lines
 from holdfast.store.index import RunIndex
-from holdfast.store.record import TrialRecord, known_scenarios, trials, verdicts
-from holdfast.store.record_lines import MEND_LINE, UNREADABLE, records, unreadable
+from holdfast.store.record import TrialRecord, read_scenarios, read_trials, read_verdicts
+from holdfast.store.record_lines import MEND_LINE, UNREADABLE, build_unreadable_error, read_records
 from holdfast.store.rundir import RunDir
 
 
@@ -32,33 +32,33 @@ class RecordsInMemory:
 
     def __init__(self, run: RunDir, plan: Plan, verdict_file: Path) -> None:
         self._run = run
-        scenarios = known_scenarios(run, plan.spec.scenarios)
-        self._trials = {one.id: one.trial(scenarios) for one in trials(run) if one.task.turns}
+        scenarios = read_scenarios(run, plan.spec.scenarios)
+        self._trials = {one.id: one.build_trial(scenarios) for one in read_trials(run) if one.task.turns}
         self._seen: dict[str, Observation] = {}
         """Each trial's last observation without a harness error, otherwise the last one."""
-        for file in run.observation_files():
-            for _, observation in records(file, _small, unpack_lines):
+        for file in run.list_observation_files():
+            for _, observation in read_records(file, _unpack_small, unpack_lines):
                 before = self._seen.get(observation.trial)
                 if before is None or before.error or not observation.error:
                     self._seen[observation.trial] = observation
-        self._verdicts = [verdict for verdict in verdicts(verdict_file) if verdict.trial in self._trials]
+        self._verdicts = [verdict for verdict in read_verdicts(verdict_file) if verdict.trial in self._trials]
         self._cells = self._by_cell(plan)
 
-    def judged_in_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
+    def read_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
         """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
         for id, verdict in self._cells.get(cell, {}).items():
             observed = self._seen.get(id)
             if observed is not None:
-                yield self._trials[id], whole(self._run, observed), verdict
+                yield self._trials[id], read_details(self._run, observed), verdict
 
-    def traced(self) -> Iterator[TracedTrial]:
+    def read_traced(self) -> Iterator[TracedTrial]:
         """Every observed trial with its verdicts, in the order in which they were begun."""
-        return (self.traced_trial(id) for id in self._trials if id in self._seen)
+        return (self.read_trial(id) for id in self._trials if id in self._seen)
 
-    def traced_trial(self, id: str) -> TracedTrial:
+    def read_trial(self, id: str) -> TracedTrial:
         """One observed trial with its verdicts; KeyError if it is missing."""
         verdicts = self._by_trial.get(id, {})
-        return TracedTrial(self._trials[id], whole(self._run, self._seen[id]), tuple(verdicts.values()))
+        return TracedTrial(self._trials[id], read_details(self._run, self._seen[id]), tuple(verdicts.values()))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -83,7 +83,7 @@ class RecordsInMemory:
         return by_trial
 
 
-def _small(line: bytes) -> Observation:
+def _unpack_small(line: bytes) -> Observation:
     return unpack_lines(line)[0]
 
 
@@ -104,7 +104,7 @@ _trials = decoder(TrialRecord)
 
 def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:
     """The records of a run; a small, undamaged one without large values is read now."""
-    files = [run.path / "trials.jsonl", *run.observation_files(), verdicts]
+    files = [run.path / "trials.jsonl", *run.list_observation_files(), verdicts]
     if sum(file.stat().st_size for file in files if file.is_file()) <= MOST_AT_ONCE:
         try:
             return RecordsInMemory(run, plan, verdicts)
@@ -126,24 +126,24 @@ class StoredRecords:
         self._kept: dict[int, tuple[Trial, Observation]] = {}
         finalize(self, _close, self._open)  # a row that outlives close() may open them again
 
-    def judged_in_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
+    def read_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
         """Every observed and judged trial of the cell with its last verdict, in the order of the first verdicts."""
         index = self._index
-        last = {index.judged[number]: number for number in index.by_cell.of(cell)}
-        observed = [(trial, verdict) for trial, verdict in last.items() if index.was_seen(trial)]
+        last = {index.judged[number]: number for number in index.by_cell.list_owned(cell)}
+        observed = [(trial, verdict) for trial, verdict in last.items() if index.is_observed(trial)]
         verdicts = self._read_verdicts([verdict for _, verdict in observed])
-        return ((*self._trial(trial), verdict) for (trial, _), verdict in zip(observed, verdicts, strict=True))
+        return ((*self._read_trial(trial), verdict) for (trial, _), verdict in zip(observed, verdicts, strict=True))
 
-    def traced(self) -> Iterator[TracedTrial]:
+    def read_traced(self) -> Iterator[TracedTrial]:
         """Every observed trial with its verdicts, in the order in which they were begun."""
-        return map(self._traced, self._index.seen())
+        return map(self._read_traced, self._index.list_observed())
 
-    def traced_trial(self, id: str) -> TracedTrial:
+    def read_trial(self, id: str) -> TracedTrial:
         """One observed trial with its verdicts."""
         number = self._index.number(id)
         if number is None:
             raise KeyError(id)
-        return self._traced(number)
+        return self._read_traced(number)
 
     def close(self) -> None:
         """Close the files; they are opened again when a record is read."""
@@ -155,25 +155,27 @@ class StoredRecords:
 
     @cached_property
     def _scenarios(self) -> dict[str, Scenario]:
-        return known_scenarios(self._run, self._plan.spec.scenarios)
+        return read_scenarios(self._run, self._plan.spec.scenarios)
 
-    def _traced(self, number: int) -> TracedTrial:
+    def _read_traced(self, number: int) -> TracedTrial:
         """The last of several verdicts by one rule counts."""
-        verdicts = {verdict.invariant: verdict for verdict in self._read_verdicts(self._index.by_trial.of(number))}
-        return TracedTrial(*self._trial(number), tuple(verdicts.values()))
+        verdicts = {
+            verdict.invariant: verdict for verdict in self._read_verdicts(self._index.by_trial.list_owned(number))
+        }
+        return TracedTrial(*self._read_trial(number), tuple(verdicts.values()))
 
     def _read_verdicts(self, numbers: Iterable[int]) -> Iterator[Verdict]:
         places = self._index.verdicts
         return (self._record(self._verdict_file, places[number], _verdicts.decode) for number in numbers)
 
-    def _trial(self, number: int) -> tuple[Trial, Observation]:
+    def _read_trial(self, number: int) -> tuple[Trial, Observation]:
         known = self._kept.get(number)
         if known is not None:
             return known
-        record = self._record(self._trial_file, self._index.trial(number), _trials.decode)
-        trial = record.trial(self._scenarios)
-        line = self._line(*self._index.observation(number))
-        read = trial, self._observation(trial.id, line)
+        record = self._record(self._trial_file, self._index.get_position(number), _trials.decode)
+        trial = record.build_trial(self._scenarios)
+        line = self._read_line(*self._index.get_observation_position(number))
+        read = trial, self._read_observation(trial.id, line)
         if trial.invariant == "*" and len(line) <= _SMALL:
             self._keep(number, read)
         return read
@@ -184,19 +186,19 @@ class StoredRecords:
                 self._kept.clear()
             self._kept[number] = read
 
-    def _observation(self, trial: str, line: bytes) -> Observation:
+    def _read_observation(self, trial: str, line: bytes) -> Observation:
         try:
-            return whole(self._run, unpack(line, self._blobs))
+            return read_details(self._run, unpack(line, self._blobs))
         except (ValueError, RecursionError):  # another program wrote the line; no verdict here depends on it
             return Observation(trial, error=DAMAGED)
 
     def _record(self, path: str, start: int, decode: Callable[[bytes], T]) -> T:
         try:
-            return decode(self._line(path, start))
+            return decode(self._read_line(path, start))
         except UNREADABLE as broken:
-            raise unreadable(path, broken, MEND_LINE) from broken
+            raise build_unreadable_error(path, broken, MEND_LINE) from broken
 
-    def _line(self, path: str, start: int) -> bytes:
+    def _read_line(self, path: str, start: int) -> bytes:
         file = self._open.get(path)
         if file is None:
             file = self._open[path] = open(path, "rb", _BUFFER)  # noqa: SIM115  # open as long as the view

@@ -9,7 +9,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.trial import Trial
 from holdfast.store.id_table import IdTable
 from holdfast.store.lines import LineReader
-from holdfast.store.record import placed_trials, read_trial, trial_file, trials
+from holdfast.store.record import get_trial_file, read_placed_trials, read_trial, read_trials
 from holdfast.store.rundir import RunDir
 
 
@@ -21,16 +21,16 @@ class StoredTrials:
         self._run = run
         self._scenarios = scenarios
         self._starts = array("Q")
-        self._ids = IdTable(self._noted())
-        self._lines = LineReader(trial_file(run)) if self._starts else None
+        self._ids = IdTable(self._read_ids())
+        self._lines = LineReader(get_trial_file(run)) if self._starts else None
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def __iter__(self) -> Iterator[tuple[int, Trial]]:
         """Each trial with its number; a repeated one at its last position."""
-        records = enumerate(trials(self._run))
-        return ((n, one.trial(self._scenarios)) for n, one in records if self._ids.find(one.id) == n)
+        records = enumerate(read_trials(self._run))
+        return ((n, one.build_trial(self._scenarios)) for n, one in records if self._ids.find(one.id) == n)
 
     def find(self, id: str) -> int | None:
         """The number of a trial; None if there is none with this id."""
@@ -39,13 +39,13 @@ class StoredTrials:
     def at(self, number: int) -> Trial:
         """A trial by its number."""
         assert self._lines is not None
-        return read_trial(self._lines.line(self._starts[number])).trial(self._scenarios)
+        return read_trial(self._lines.read_line(self._starts[number])).build_trial(self._scenarios)
 
     def close(self) -> None:
         if self._lines is not None:
             self._lines.close()
 
-    def _noted(self) -> Iterator[str]:
-        for start, trial in placed_trials(self._run):
+    def _read_ids(self) -> Iterator[str]:
+        for start, trial in read_placed_trials(self._run):
             self._starts.append(start)
             yield trial.id

@@ -72,7 +72,7 @@ class Traces:
         A repeated trial has events of an earlier attempt in its file: it is then rewritten. It is also rewritten if an
         event could not be written as it came, which raises UnicodeEncodeError until the observation can be stored.
         """
-        traced = self._let_go(observation.trial)
+        traced = self._close(observation.trial)
         self._settled[observation.trial] = None
         if len(self._settled) > SETTLED_KEPT:
             del self._settled[next(iter(self._settled))]
@@ -89,13 +89,13 @@ class Traces:
 
     def close(self) -> None:
         for trial in list(self._open):
-            self._let_go(trial)
+            self._close(trial)
 
     def _create(self, trial: str) -> int:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         return os.open(trace_file(self._folder, trial), _AFRESH, 0o600)
 
-    def _let_go(self, trial: str) -> TraceSeal:
+    def _close(self, trial: str) -> TraceSeal:
         """Close the trial's file and return what was written to it."""
         fd = self._open.pop(trial, None)
         if fd is not None:
@@ -118,7 +118,7 @@ def with_trace(run: RunDir, observation: Observation) -> Observation:
     if not observation.events:
         return observation
     try:
-        events = tuple(sorted(map(_events.decode, _lines(run, observation)), key=lambda event: event.ts))
+        events = tuple(sorted(map(_events.decode, _read_lines(run, observation)), key=lambda event: event.ts))
     except (OSError, ValueError, RecursionError):
         events = ()
     if len(events) != observation.events:
@@ -126,7 +126,7 @@ def with_trace(run: RunDir, observation: Observation) -> Observation:
     return replace(observation, trace=events, events=0, events_digest="")
 
 
-def _lines(run: RunDir, observation: Observation) -> list[bytes]:
+def _read_lines(run: RunDir, observation: Observation) -> list[bytes]:
     """The lines of the trial's trace file; none if the file was changed."""
     if not is_id(observation.trial):
         return []

@@ -18,7 +18,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
 from holdfast.score import Tally
 from holdfast.spec.references import interpolate
-from holdfast.store.planned import Planned
+from holdfast.store.planned import PlannedTrials
 from holdfast.store.rundir import RunDir
 from holdfast.store.stored_records import RunRecords, open_records
 
@@ -33,13 +33,13 @@ class Repetition(Struct, frozen=True):
     hunts: bool = False
     """A hunt repeats its calm trials, or the trials of a cause, but no other trial alone."""
 
-    def trial(self, id: str, rule: str = "") -> str:
+    def format_trial(self, id: str, rule: str = "") -> str:
         """One trial; `rule` judges it."""
         if self.hunts:
             return f"{self.command} --rule {shlex.quote(rule)}" if rule else self.command
         return self._call(f"trials=[{id!r}]") if self.python else f"{self.command} --trial {id}"
 
-    def cell(self, rule: str, scenario: str) -> str:
+    def format_cell(self, rule: str, scenario: str) -> str:
         """One rule in one scenario."""
         if self.python:
             return self._call(f"invariants=[{rule!r}], scenarios=[{scenario!r}]")
@@ -69,17 +69,17 @@ class StoredCells(Sequence[CellRow]):
         return rows[at]
 
     def __iter__(self) -> Iterator[CellRow]:
-        return map(self._row, self._tally.iter_cells())
+        return map(self._build_row, self._tally.iter_cells())
 
-    def traced(self) -> Iterator[TracedTrial]:
+    def read_traced(self) -> Iterator[TracedTrial]:
         """Every observed trial, in the order in which they were begun, one at a time."""
-        return self.files.traced()
+        return self.files.read_traced()
 
     def close(self) -> None:
         """Close the files; they are opened again when a trial is read."""
         self.files.close()
 
-    def _row(self, cell: Cell) -> CellRow:
+    def _build_row(self, cell: Cell) -> CellRow:
         return CellRow(cell, CellTrials(self.files, cell))
 
 
@@ -109,7 +109,7 @@ class CellTrials(Sequence[TrialRow]):
     @property
     def _rows(self) -> list[TrialRow]:
         if self._read is None:
-            self._read = self._files.rows(self._cell)
+            self._read = self._files.read_rows(self._cell)
         return self._read
 
 
@@ -123,47 +123,47 @@ class Files:
         self._deciding = deciding
         self._repetition = again
         # A forced resume may leave trials of another spec; a rejudged run has only those that fit.
-        self._planned = Planned(plan) if verdicts == run.verdicts() else None
+        self._planned = PlannedTrials(plan) if verdicts == run.get_verdict_file() else None
         self._run = run
         self._verdicts = verdicts
         self._opened: RunRecords | None = None
 
-    def rows(self, cell: Cell) -> list[TrialRow]:
+    def read_rows(self, cell: Cell) -> list[TrialRow]:
         """The trials of a cell; for a repeated trial, the last verdict."""
         place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
         rows = []
         deciding, tasks = self._deciding(place), self._plan.tasks(cell.invariant)
-        for trial, observation, verdict in self._records.judged_in_cell(place):
+        for trial, observation, verdict in self._records.read_cell(place):
             try:
                 task = tasks.index(trial.task)
             except ValueError:  # another program wrote the line
                 continue
-            if self._planned is None or self._planned.holds(trial):
+            if self._planned is None or self._planned.has_trial(trial):
                 aside = bool(deciding) and not deciding >> task & 1
-                rows.append((task, self._row(trial, observation, verdict, aside=aside)))
+                rows.append((task, self._build_row(trial, observation, verdict, aside=aside)))
         rows.sort(key=lambda row: (row[0], row[1].replica))
         return [row for _, row in rows]
 
-    def traced(self) -> Iterator[TracedTrial]:
+    def read_traced(self) -> Iterator[TracedTrial]:
         """Every observed trial with its verdicts; for a large run only their positions are in memory."""
-        return self._records.traced()
+        return self._records.read_traced()
 
-    def trial(self, id: str) -> TracedTrial:
+    def read_trial(self, id: str) -> TracedTrial:
         """One observed trial with its verdicts."""
-        return self._records.traced_trial(id)
+        return self._records.read_trial(id)
 
-    def row(self, id: str, rule: str) -> TrialRow | None:
+    def read_row(self, id: str, rule: str) -> TrialRow | None:
         """One observed trial as that rule judged it; None if the run does not have both."""
         try:
-            traced = self.trial(id)
+            traced = self.read_trial(id)
         except KeyError:
             return None
         judged = {one.invariant: one for one in traced.verdicts}
-        return self._row(traced.trial, traced.seen, judged[rule], aside=False) if rule in judged else None
+        return self._build_row(traced.trial, traced.seen, judged[rule], aside=False) if rule in judged else None
 
-    def again(self, id: str) -> str:
+    def format_command(self, id: str) -> str:
         """The command that repeats a trial that serves every rule."""
-        return self._repetition.trial(id)
+        return self._repetition.format_trial(id)
 
     def close(self) -> None:
         if self._opened is not None:
@@ -175,7 +175,7 @@ class Files:
             self._opened = open_records(self._run, self._plan, self._verdicts)
         return self._opened
 
-    def _row(self, trial: Trial, observation: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
+    def _build_row(self, trial: Trial, observation: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
         turns = observation.turns
         at = min(verdict.turn, len(turns) - 1) if verdict.turn > 0 and turns else 0
         turn = turns[at] if turns else None
@@ -188,7 +188,7 @@ class Files:
             outcome=verdict.outcome,
             reason=verdict.reason,
             score=verdict.score,
-            detail=observation.error or _detail(turns),
+            detail=observation.error or _find_detail(turns),
             replica=trial.replica,
             faults=observation.ledger,
             turns=turns,
@@ -202,18 +202,18 @@ class Files:
             notes=observation.notes,
             calls_made=observation.calls_made,
             trace=observation.trace,
-            again=self._again(trial, verdict),
+            again=self._build_command(trial, verdict),
             aside=aside,
         )
 
-    def _again(self, trial: Trial, verdict: Verdict) -> str:
+    def _build_command(self, trial: Trial, verdict: Verdict) -> str:
         """A trial made for another rule would not show this one: then the command runs the cell."""
         if trial.invariant in ("*", verdict.invariant):
-            return self._repetition.trial(trial.id, verdict.invariant)
-        return self._repetition.cell(verdict.invariant, trial.scenario.name)
+            return self._repetition.format_trial(trial.id, verdict.invariant)
+        return self._repetition.format_cell(verdict.invariant, trial.scenario.name)
 
 
-def _detail(turns: Sequence[Turn]) -> str:
+def _find_detail(turns: Sequence[Turn]) -> str:
     """The first detail of a turn."""
     for turn in turns:
         if turn.detail:
@@ -221,7 +221,7 @@ def _detail(turns: Sequence[Turn]) -> str:
     return ""
 
 
-def command(
+def build_run_command(
     spec_path: str,
     *,
     part: Part = "contract",

@@ -13,8 +13,8 @@ from holdfast.report.page.cells import cell_document, find_cell, matrix_document
 from holdfast.report.page.run import overall_document, run_document
 from holdfast.report.page.trial import trial_document, unended_document
 from holdfast.report.page.values import json_bytes
-from holdfast.runner.past.history import SEVERAL, past_run
-from holdfast.runner.whole import stored_overall
+from holdfast.runner.past.history import SEVERAL, read_past_run
+from holdfast.runner.whole import read_overall
 from holdfast.store.run_names import run_folder
 from holdfast.store.rundir import RunDir
 from holdfast.web.address_query import AddressQuery
@@ -122,8 +122,8 @@ class Api:
     def _run(self, id: str) -> WebReply:
         run = self._project.opened.folder(id)
         row = self._row(id)
-        if run.manifest().parts:
-            overall = stored_overall(run)
+        if run.read_manifest().parts:
+            overall = read_overall(run)
             whole = overall_document(overall) if overall is not None else {**UNDECIDED, "complete": False}
             failed = [self._failed(part) for part in overall.parts if part.exit_code and part.run] if overall else []
             return as_json({"run": row, **whole, "failed": failed, "parts": row["parts"]})
@@ -142,7 +142,7 @@ class Api:
         known = self._project.list.known()
         past = known.by_id.get(id)
         if past is None or not past.ended:  # it may have ended since the list was made
-            past = past_run(self._project.opened.folder(id))
+            past = read_past_run(self._project.opened.folder(id))
         notes = self._project.notes.all()
         row = run_row(past, self._project.runs, notes)
         row["parts"] = [run_row(part, self._project.runs, notes) for part in known.parts(id)]
@@ -190,13 +190,13 @@ class Api:
         def shown(opened: OpenedRun) -> dict[str, Any]:
             files = opened.outcome.cells.files
             try:
-                document = files.trial(trial)
+                document = files.read_trial(trial)
             except KeyError:
                 trial_now = opened.live.begun(trial) if opened.live is not None else None
                 if opened.live is not None and trial_now is not None:
-                    return unended_document(trial_now, opened.live.calls(trial), files.again(trial))
+                    return unended_document(trial_now, opened.live.calls(trial), files.format_command(trial))
                 raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
-            return trial_document(opened.outcome.run, document, files.again(trial))
+            return trial_document(opened.outcome.run, document, files.format_command(trial))
 
         return as_json(self._project.opened.use(id, shown))
 

@@ -94,7 +94,7 @@ def _compared(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
     """The parts of a multi-part run; next to a run of one part, the matching part."""
     if not run.parts:
         return (run,)
-    wanted = None if other.parts else other.manifest().options.part
+    wanted = None if other.parts else other.read_manifest().options.part
     return tuple(part for part in run.parts if wanted in (None, part.path.name))
 
 

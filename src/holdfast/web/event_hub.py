@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.model.score import Cell
 from holdfast.report import wording
 from holdfast.report.page.values import json_bytes
-from holdfast.store.rundir import RunDir, under_way
+from holdfast.store.rundir import RunDir, is_in_progress
 from holdfast.web.opened_runs import OpenedRuns
 
 LISTENERS = 64
@@ -124,7 +124,7 @@ class EventHub:
         live = self._opened.live(now.id) if now is not None else None
         if now is None or live is None:
             between = event("progress", {"state": "running", "part": ""})
-            return self._unless_told(id, between) if under_way(run) else None
+            return self._unless_told(id, between) if is_in_progress(run) else None
         with live.lock:
             live.look()
             news, progress = live.news(), live.progress()
@@ -141,9 +141,9 @@ class EventHub:
 
 def _part_under_way(run: RunDir) -> RunDir | None:
     """The run itself, or the part of it that is being written."""
-    if not run.manifest().parts:
+    if not run.read_manifest().parts:
         return run
-    return next((part for part in run.parts if under_way(part)), None)
+    return next((part for part in run.parts if is_in_progress(part)), None)
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

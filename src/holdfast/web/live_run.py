@@ -26,11 +26,11 @@ from holdfast.plan import plan
 from holdfast.report import wording
 from holdfast.report.page.cells import so_far
 from holdfast.runner.outcome import RunOutcome, conclude
-from holdfast.runner.start import stored_spec
+from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally
-from holdfast.store.audits import whole
+from holdfast.store.audits import read_details
 from holdfast.store.blobs import unpack
-from holdfast.store.planned import Planned
+from holdfast.store.planned import PlannedTrials
 from holdfast.store.record import TrialRecord
 from holdfast.store.record_lines import read_lines
 from holdfast.store.rundir import RunDir, RunEnd
@@ -61,10 +61,10 @@ class LiveRun:
         """Increases with everything that is read."""
         self._run = run
         self._clock = clock
-        self._manifest = run.manifest()
-        self._spec, _ = stored_spec(run, self._manifest, None, environ)
+        self._manifest = run.read_manifest()
+        self._spec, _ = load_stored_spec(run, self._manifest, None, environ)
         self._plan = plan(self._spec, self._manifest.options.select, sequential=self._manifest.options.auto)
-        self._planned = Planned(self._plan)
+        self._planned = PlannedTrials(self._plan)
         self._scenarios = {scenario.name: scenario for scenario in self._spec.scenarios}
         self._anew(keep_errors=True)
 
@@ -119,7 +119,7 @@ class LiveRun:
         self._keep_errors = keep_errors
         self._tally = Tally(self._spec, self._plan)
         self._trial_file = FileTail(self._run.path / "trials.jsonl")
-        self._verdict_file = FileTail(self._run.verdicts())
+        self._verdict_file = FileTail(self._run.get_verdict_file())
         self._observation_files: dict[Path, FileTail] = {}
         self._pending: dict[str, Trial] = {}
         self._seen: dict[str, Observation] = {}
@@ -133,7 +133,7 @@ class LiveRun:
     def _read(self) -> None:
         # Files are read in the reverse order of writing, so whatever a verdict refers to has been written by then.
         verdicts = self._verdict_file.lines()
-        observations = [line for path in self._run.observation_files() for line in self._tail(path).lines()]
+        observations = [line for path in self._run.list_observation_files() for line in self._tail(path).lines()]
         for line in self._trial_file.lines():
             self._begin(line)
         for line in observations:
@@ -158,7 +158,7 @@ class LiveRun:
 
     def _in_plan(self, trial: Trial) -> bool:
         try:
-            return self._planned.holds(trial)
+            return self._planned.has_trial(trial)
         except KeyError:
             return False
 
@@ -171,7 +171,7 @@ class LiveRun:
         trial = self._pending.get(observation.trial)
         if trial is None or (observation.error and not self._keep_errors):
             return
-        observation = whole(self._run, observation)
+        observation = read_details(self._run, observation)
         if trial.kind == "control":
             self._tally.note_trial(trial, observation)
             self._pending.pop(trial.id)

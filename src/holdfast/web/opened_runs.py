@@ -13,7 +13,7 @@ from holdfast.errors import UserError
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.stored import look
 from holdfast.store.run_names import is_damaged, is_run, run_folder
-from holdfast.store.rundir import RunDir, record_files, under_way
+from holdfast.store.rundir import RunDir, is_in_progress, record_files
 from holdfast.web.live_run import LiveRun
 from holdfast.web.run_id import is_run_id
 
@@ -82,7 +82,7 @@ class OpenedRuns:
             return self._follow(run)
 
     def _follow(self, run: RunDir) -> LiveRun | None:
-        if not under_way(run):
+        if not is_in_progress(run):
             self._live.pop(run.id, None)
             return None
         live = self._live.get(run.id)

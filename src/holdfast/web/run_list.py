@@ -14,12 +14,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.errors import HoldfastError
-from holdfast.runner.past.history import SEVERAL, history
+from holdfast.runner.past.history import SEVERAL, open_history
 from holdfast.runner.whole import ORDER
 from holdfast.store.history import History
 from holdfast.store.past_run import PastRun
 from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import parts_of, run_folder
+from holdfast.store.run_names import list_parts, run_folder
 
 GLANCE_S = 0.5
 """Seconds between quick checks: the folder itself, and runs that have not ended."""
@@ -102,7 +102,7 @@ class RunList:
     def _keep(self) -> None:
         while not self._over:
             try:
-                with history(self._folder, self._tell, self._step) as index:
+                with open_history(self._folder, self._tell, self._step) as index:
                     self._follow(index)
             except _Over:
                 return
@@ -116,7 +116,7 @@ class RunList:
 
     def _follow(self, history: History) -> None:
         """Follow until the viewer ends, or a missing folder of runs appears."""
-        self._publish(tuple(history.runs()))
+        self._publish(tuple(history.read_runs()))
         self._done.set()
         there = self._folder.is_dir()
         scanned_at, glance = time.monotonic(), self._glance()
@@ -131,7 +131,7 @@ class RunList:
             if not woken and now == glance and began - scanned_at < every:
                 continue
             if history.update(self._step):
-                self._publish(tuple(history.runs()))
+                self._publish(tuple(history.read_runs()))
             self._tell_changed(sorted({id for id, _ in now[1] ^ glance[1]}))
             scanned_at = time.monotonic()
             every, glance = max(SCAN_S, 20 * (scanned_at - began)), self._glance()
@@ -148,7 +148,7 @@ class RunList:
     def _state(self, run: PastRun) -> str:
         path = run_folder(self._folder, run.id)
         ends = [os.path.isfile(path / name) for name in ("ended.json", "overall.json")]
-        return f"{is_written(path)}{ends}{len(parts_of(path)) if run.part == SEVERAL else 0}"
+        return f"{is_written(path)}{ends}{len(list_parts(path)) if run.part == SEVERAL else 0}"
 
     def _step(self, history: History, left: int | None) -> None:
         """Publish what is known while the rest is read."""
@@ -156,7 +156,7 @@ class RunList:
             raise _Over
         began = time.monotonic()
         if not self._first.is_set() or (left and began > self._publish_at):
-            self._publish(tuple(history.runs()), left)
+            self._publish(tuple(history.read_runs()), left)
             took = time.monotonic() - began
             self._publish_at = began + max(_PUBLISH_S, 10 * took)  # the rest of the time is for reading
 

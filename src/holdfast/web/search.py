@@ -137,9 +137,9 @@ class _Limited:
 def _in_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:
     """Every match; None for a line without one, so the caller can stop."""
     with suppress(OSError):
-        for line in read_lines(run.verdicts()):
+        for line in read_lines(run.get_verdict_file()):
             yield _in_verdict(line, needle) if needle.may_hold(line) else None
-        for path in run.observation_files():
+        for path in run.list_observation_files():
             for line in read_lines(path):
                 if not needle.may_hold(line):
                     yield None

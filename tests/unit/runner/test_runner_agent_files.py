@@ -10,17 +10,17 @@ import pytest
 from golden_words import Golden
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.runner import agent_files
-from holdfast.runner.agent_files import changed_files, file_digest
+from holdfast.runner.agent_files import describe_changes, digest_file
 
 
 def test_another_content_is_another_digest(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_text("one")
-    first = file_digest(file)
+    first = digest_file(file)
     os.utime(file, (1, 1))
-    assert file_digest(file) == first
+    assert digest_file(file) == first
     file.write_text("two")
-    assert file_digest(file) != first
+    assert digest_file(file) != first
 
 
 def test_a_large_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,14 +29,14 @@ def test_a_large_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         made.truncate(agent_files.LARGE + 1)
     monkeypatch.setattr(Path, "open", lambda *_: pytest.fail("it was read"))
     os.utime(file, (1, 1))
-    first = file_digest(file)
+    first = digest_file(file)
     os.utime(file, (2, 2))
-    assert file_digest(file) != first
+    assert digest_file(file) != first
 
 
 def test_what_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
-    assert file_digest(tmp_path / "gone").startswith("unreadable: ")
-    assert file_digest(tmp_path).startswith("unreadable: ")
+    assert digest_file(tmp_path / "gone").startswith("unreadable: ")
+    assert digest_file(tmp_path).startswith("unreadable: ")
 
 
 FILES = {
@@ -57,7 +57,7 @@ def imported(folder: Path, **agent: object) -> dict[str, str]:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     made = AgentSpec(**{"type": "python", "endpoint": "agent:ask", **agent})  # type: ignore[arg-type]
-    return agent_files.agent_files(Spec(path=str(folder / "holdfast.yaml"), name="x", agent=made, digest=""))
+    return agent_files.digest_agent_files(Spec(path=str(folder / "holdfast.yaml"), name="x", agent=made, digest=""))
 
 
 def test_what_an_agent_imports_from_the_specs_folder_is_the_agent(tmp_path: Path, golden: Golden) -> None:
@@ -66,10 +66,10 @@ def test_what_an_agent_imports_from_the_specs_folder_is_the_agent(tmp_path: Path
     (tmp_path / "tools" / "wire.py").write_text("from ..other import y\n")
     (tmp_path / "late.py").unlink()
     (tmp_path / "tools" / "wire.py").write_text("import unused\n")
-    later = agent_files.agent_files(
+    later = agent_files.digest_agent_files(
         Spec(path=str(tmp_path / "holdfast.yaml"), name="x", agent=AgentSpec("python", endpoint="agent:ask"), digest="")
     )
-    golden(changed_files(found, later))
+    golden(describe_changes(found, later))
 
 
 def test_modules_of_agent_dir_and_of_a_started_program_count_too(tmp_path: Path) -> None:
@@ -91,14 +91,14 @@ def agent_of(folder: Path, command: str, files: dict[str, str]) -> dict[str, str
         (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text(text)
     agent = AgentSpec("command", command=command)
-    return agent_files.agent_files(Spec(path=str(folder / "holdfast.yaml"), name="x", agent=agent, digest=""))
+    return agent_files.digest_agent_files(Spec(path=str(folder / "holdfast.yaml"), name="x", agent=agent, digest=""))
 
 
 @pytest.mark.parametrize("words", ["from lib import *", "from lib import*", "from .lib import *", "from lib import(a)"])
 def test_a_module_of_which_everything_is_imported_counts(tmp_path: Path, words: str) -> None:
     before = agent_of(tmp_path, "python main.py", {"main.py": f"{words}\n", "lib.py": "a = 1\n"})
     after = agent_of(tmp_path, "python main.py", {"lib.py": "a = 2\n"})
-    assert changed_files(before, after) == ["lib.py changed"]
+    assert describe_changes(before, after) == ["lib.py changed"]
 
 
 def test_what_a_programs_modules_import_is_looked_for_next_to_the_program_too(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def let_through(options: RunOptions, *, done: int = 0, price: float = 0.0, takes
     state = {"spent": 0.0, "now": 100.0}
     budget = Budget(options, done, lambda: state["spent"], lambda: state["now"])
     count = 0
-    for _ in budget.within(TRIALS):
+    for _ in budget.limit_trials(TRIALS):
         count += 1
         state["spent"] += price
         state["now"] += takes_s
@@ -41,7 +41,7 @@ def test_time_ends_it_from_the_first_trial_on():
 
 def test_a_later_batch_is_not_begun_either():
     budget = Budget(RunOptions(max_trials=5), 0, lambda: 0.0, lambda: 0.0)
-    assert len(list(budget.within(TRIALS))) == 5
+    assert len(list(budget.limit_trials(TRIALS))) == 5
     assert budget.ended_by == ""
-    assert list(budget.within(TRIALS)) == []
+    assert list(budget.limit_trials(TRIALS)) == []
     assert budget.ended_by == "--max-trials 5"

@@ -14,7 +14,7 @@ def warned(rule: Invariant, *called: str) -> list[str]:
     tools = CalledTools(Spec("spec.yaml", AgentSpec(), "s", invariants=(rule,)))
     for name in called:
         tools.add(Observation("t", trace=(TraceEvent(0, "tool_call", name), TraceEvent(0, "llm_call", "some-model"))))
-    return [warning.text for warning in tools.warnings()]
+    return [warning.text for warning in tools.build_warnings()]
 
 
 ORDERED = Invariant("refunds", "only_after", {"tool": "isue_refund", "requires": "lookup"})

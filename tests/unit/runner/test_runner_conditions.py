@@ -51,12 +51,12 @@ def test_an_ending_that_all_trials_share_is_said_once(golden: Golden) -> None:
 def test_what_sessions_lacked_is_said_of_the_whole_each_once(golden: Golden) -> None:
     conditions, task = Conditions(), replay(answer("weather", 1))
     for _ in range(3):
-        conditions.replayed(task, Observation("t", recorded=(RecordedUse("book", 0, "tool", 0, "book(seat=4)"),)))
+        conditions.note_replay(task, Observation("t", recorded=(RecordedUse("book", 0, "tool", 0, "book(seat=4)"),)))
     golden(conditions.notes)
 
 
 def test_an_agent_cannot_fill_the_report_of_the_whole() -> None:
     conditions = Conditions()
     for n in range(SESSION_NOTES + 10):
-        conditions.replayed(replay(), Observation("t", recorded=(RecordedUse("t", 0, "tool", 0, f"t({n})"),)))
+        conditions.note_replay(replay(), Observation("t", recorded=(RecordedUse("t", 0, "tool", 0, f"t({n})"),)))
     assert len(conditions.notes) == SESSION_NOTES

@@ -10,8 +10,8 @@ import pytest
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.world import Evidence
-from holdfast.runner.consultations import Consultations, Waiting, asks_a_model
-from holdfast.store.record import Consulted, RunRecord, StoredAdvice
+from holdfast.runner.consultations import Consultations, Waiting, does_ask_model
+from holdfast.store.record import RunRecord, StoredAdvice, StoredAnswer
 from holdfast.store.rundir import RunDir, record_files
 
 JUDGE = Invariant("j", "llm_as_judge", {"model": "m", "criteria": "c"})
@@ -81,14 +81,14 @@ def test_what_is_dropped_is_ended() -> None:
 
 
 def test_only_rules_that_ask_a_model_are_consulted_and_only_on_what_was_seen(tmp_path: Path) -> None:
-    assert asks_a_model(JUDGE)
-    assert not asks_a_model(PLAIN)
+    assert does_ask_model(JUDGE)
+    assert not does_ask_model(PLAIN)
     run = RunDir.create(tmp_path / "runs")
     consultations = Consultations(Spec("c.yaml", AgentSpec(), invariants=(JUDGE, PLAIN)), {}, run)
     assert consultations
-    assert consultations.wanted((PLAIN, JUDGE), Observation("t", (Turn("q", "a"),))) == [JUDGE]
-    assert consultations.wanted((PLAIN, JUDGE), Observation("t")) == [JUDGE]
-    assert consultations.wanted((PLAIN, JUDGE), Observation("t", error="no start")) == []
+    assert consultations.select_rules((PLAIN, JUDGE), Observation("t", (Turn("q", "a"),))) == [JUDGE]
+    assert consultations.select_rules((PLAIN, JUDGE), Observation("t")) == [JUDGE]
+    assert consultations.select_rules((PLAIN, JUDGE), Observation("t", error="no start")) == []
     assert not Consultations(Spec("c.yaml", AgentSpec(), invariants=(PLAIN,)), {}, run)
 
 
@@ -96,16 +96,16 @@ def test_what_was_said_is_found_again_and_sealed(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path / "runs")
     record = RunRecord(run, consults=True)
     for n, rule in enumerate(("a", "b", "a")):
-        record.consulted(Consulted("t", rule, Evidence({"n": n})))
+        record.write_answer(StoredAnswer("t", rule, Evidence({"n": n})))
     sealed, said = record.seal()
     record.close()
     assert (sealed["evidence-0.jsonl"].lines, said) == (3, ())
-    assert run.evidence() in record_files(run)
+    assert run.get_evidence_file() in record_files(run)
     heard = StoredAdvice(run)
     assert heard.get("t", "a") == Evidence({"n": 2}), "the last counts"
     assert heard.get("t", "b") == Evidence({"n": 1})
     assert heard.get("u", "a") is None
     bare = RunDir.create(tmp_path / "runs")
     RunRecord(bare).close()
-    assert bare.evidence() not in record_files(bare)
+    assert bare.get_evidence_file() not in record_files(bare)
     assert StoredAdvice(bare).get("t", "a") is None

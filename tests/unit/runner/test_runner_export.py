@@ -34,7 +34,7 @@ class Ended:
     def cells(self) -> Any:
         return self
 
-    def traced(self) -> Iterator[TracedTrial]:
+    def read_traced(self) -> Iterator[TracedTrial]:
         return iter([TRACED])
 
 

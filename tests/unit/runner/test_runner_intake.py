@@ -17,7 +17,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job
-from holdfast.store.record import observations, verdicts
+from holdfast.store.record import read_observations, read_verdicts
 from holdfast.store.rundir import RunDir
 
 SECRET = "hunter2-hunter2"
@@ -51,9 +51,9 @@ def taken(spec: Spec, tmp_path: Path, texts: list[str], **more: bool) -> tuple[l
             seen = Observation(trial.id, (Turn(trial.task.prompt, text),))
             intake.store(trial, seen)
             assert intake.take_at_once(trial, seen, alone=True)
-            counts.append(len(list(verdicts(run.verdicts()))))
+            counts.append(len(list(read_verdicts(run.get_verdict_file()))))
         await asyncio.sleep(0)
-        counts.append(len(list(verdicts(run.verdicts()))))
+        counts.append(len(list(read_verdicts(run.get_verdict_file()))))
         intake.record.close()
 
     asyncio.run(go())
@@ -94,12 +94,12 @@ def test_halves_of_characters_are_replaced_once_noted_and_judged_as_they_are_sto
         second.id: Observation(second.id, (Turn("q", "fine"),), trace=(event,)),
         third.id: Observation(third.id, (Turn("q", "fine"),), trace=(event,), notes=(HALVES,)),
     }
-    intake.saw(second, event)
+    intake.record_event(second, event)
     kept = {trial.id: intake.store(trial, cases[trial.id]) for trial in job.plan.trials}
     assert kept[first.id].turns[0].text == "fine \ufffd"
     assert kept[second.id].trace[0].input == kept[third.id].trace[0].input == "a\ufffd"
     assert all(seen.notes == (HALVES,) for seen in kept.values())
-    assert {seen.trial: seen for seen in observations(run)} == kept
+    assert {seen.trial: seen for seen in read_observations(run)} == kept
     intake.record.close()
 
 
@@ -112,5 +112,5 @@ def test_a_secret_in_two_halves_is_masked(spec: Spec, tmp_path: Path) -> None:
     intake.store(trial, Observation(trial.id, (Turn("q", "it is pass\ud83d\ude00word"),)))
     intake.keep(job.plan.preflight, Observation(job.plan.preflight.id, (Turn("q", "pass\ud83d\ude00word"),)))
     intake.record.close()
-    texts = [seen.turns[0].text for seen in observations(run)]
+    texts = [seen.turns[0].text for seen in read_observations(run)]
     assert texts == ["it is [masked]", "[masked]"]

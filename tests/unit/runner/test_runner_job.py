@@ -9,7 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from holdfast.plan import RunOptions
-from holdfast.runner.job import Job, trusts_commands
+from holdfast.runner.job import Job, is_trusted
 from holdfast.spec import LoadOptions, load
 
 SPEC = {
@@ -31,7 +31,7 @@ def job(folder: Path, options: RunOptions, **sections: object) -> Job:
 
 def test_the_agent_is_asked_once_first(tmp_path: Path) -> None:
     mock = {"name": "mail", "type": "http_mock"}
-    first = job(tmp_path, RunOptions(part="scenario"), services=[mock]).asked_first
+    first = job(tmp_path, RunOptions(part="scenario"), services=[mock]).preflight_trial
     assert first is not None
     assert first.kind == "control"
 
@@ -45,11 +45,11 @@ def test_the_agent_is_asked_once_first(tmp_path: Path) -> None:
     ids=["an external server", "a way in"],
 )
 def test_not_where_that_would_leave_marks_outside(tmp_path: Path, sections: dict[str, object]) -> None:
-    assert job(tmp_path, RunOptions(part="scenario"), **sections).asked_first is None
+    assert job(tmp_path, RunOptions(part="scenario"), **sections).preflight_trial is None
 
 
 def test_nor_where_the_user_does_not_want_it(tmp_path: Path) -> None:
-    assert job(tmp_path, RunOptions(part="scenario", preflight=False)).asked_first is None
+    assert job(tmp_path, RunOptions(part="scenario", preflight=False)).preflight_trial is None
 
 
 def test_commands_are_trusted_in_the_project_folder_and_where_the_user_says_so(
@@ -60,7 +60,7 @@ def test_commands_are_trusted_in_the_project_folder_and_where_the_user_says_so(
     (tmp_path / "project/link.yaml").symlink_to(tmp_path / "x.yaml")
     outside = job(tmp_path, RunOptions(part="scenario")).spec
     inside = job(tmp_path / "project/agents", RunOptions(part="scenario")).spec
-    assert trusts_commands(inside, RunOptions())
-    assert not trusts_commands(outside, RunOptions())
-    assert not trusts_commands(replace(outside, path="link.yaml"), RunOptions())
-    assert trusts_commands(outside, RunOptions(allow_commands=True))
+    assert is_trusted(inside, RunOptions())
+    assert not is_trusted(outside, RunOptions())
+    assert not is_trusted(replace(outside, path="link.yaml"), RunOptions())
+    assert is_trusted(outside, RunOptions(allow_commands=True))

@@ -33,7 +33,7 @@ def test_a_world_stays_if_something_went_wrong(tmp_path, monkeypatch, seen, outc
     monkeypatch.chdir(tmp_path)
     (KEPT / "abc").mkdir(parents=True)
     worlds = KeptWorlds(True, RunDir(Path(".holdfast/runs/0001")))
-    worlds.judged(seen, map(verdict, outcomes))
+    worlds.decide(seen, map(verdict, outcomes))
     assert (KEPT / "abc").exists() is stays
     assert bool(worlds.notes) is stays
 
@@ -42,7 +42,7 @@ def test_nothing_is_touched_where_nothing_is_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (KEPT / "abc").mkdir(parents=True)
     worlds = KeptWorlds(False, RunDir(Path(".holdfast/runs/0001")))
-    worlds.judged(WELL)
-    worlds.judged(Observation("abc", error="it broke"))
+    worlds.decide(WELL)
+    worlds.decide(Observation("abc", error="it broke"))
     assert (KEPT / "abc").exists()
     assert worlds.notes == ()

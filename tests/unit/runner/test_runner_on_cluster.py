@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import UserError
 from holdfast.plan import RunOptions
 from holdfast.runner.job import Job
-from holdfast.runner.on_cluster import _excluded, refuse_outside
+from holdfast.runner.on_cluster import _list_excluded, refuse_outside
 from holdfast.spec import load
 
 SPEC = """
@@ -43,8 +43,8 @@ def test_a_file_out_of_the_folder_is_refused_and_one_in_it_is_not(tmp_path: Path
 
 
 def test_secrets_in_files_travel_only_where_that_is_asked(tmp_path: Path) -> None:
-    stays = _excluded(job(tmp_path))
+    stays = _list_excluded(job(tmp_path))
     assert {"/keys/token", ".env", ".env.*", "/.git"} <= set(stays)
-    sent = _excluded(job(tmp_path, send_secrets=True))
+    sent = _list_excluded(job(tmp_path, send_secrets=True))
     assert "/.git" in sent
     assert not {"/keys/token", ".env"} & set(sent)

@@ -79,7 +79,7 @@ def test_a_run_on_uvloop_passes_a_call_and_meets_a_fault(job: Job, tmp_path: Pat
     rundir = begin(job, tmp_path / "runs")
     run(job, rundir, listen)
     assert loops == {uvloop.Loop}
-    stored = "".join(path.read_text() for path in rundir.observation_files())
+    stored = "".join(path.read_text() for path in rundir.list_observation_files())
     assert "came: True" in stored
     assert "status: 5" in stored
 

@@ -18,7 +18,7 @@ from holdfast.model.trial import Trial
 from holdfast.plan import RunOptions, agent_json, identity
 from holdfast.runner.job import Job
 from holdfast.runner.run import RunInProgress, run
-from holdfast.store.record import known_scenarios, trials, verdicts
+from holdfast.store.record import read_scenarios, read_trials, read_verdicts
 from holdfast.store.rundir import RunDir
 
 AGENT = """
@@ -73,7 +73,7 @@ def spec(tmp_path: Path) -> Spec:
 def test_a_planner_may_invent_scenarios(spec: Spec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(spec, RunOptions(preflight=False), {})
     planner = Inventor(spec, job.plan.trials[0])
-    monkeypatch.setattr(RunInProgress, "_planner", lambda *_: planner)
+    monkeypatch.setattr(RunInProgress, "_build_planner", lambda *_: planner)
     rundir = RunDir.create(tmp_path / "runs")
     running = run(job, rundir, lambda event: None)
     calm, broken = planner.heard[1].trials, planner.heard[2].trials
@@ -88,10 +88,10 @@ def test_a_planner_may_invent_scenarios(spec: Spec, tmp_path: Path, monkeypatch:
         (VerdictCode("says", "fail", "text-missing"),),
     ]
     assert [one.outcome for one in running.intake.tally.iter_cells()] == ["pass"]
-    known = known_scenarios(rundir, spec.scenarios)
-    stored = [one.trial(known) for one in trials(rundir) if one.kind == "contract"]
+    known = read_scenarios(rundir, spec.scenarios)
+    stored = [one.build_trial(known) for one in read_trials(rundir) if one.kind == "contract"]
     assert [one.scenario.injections != () for one in stored] == [False, True, True]
-    assert [one.outcome for one in verdicts(rundir.verdicts())] == ["pass", "fail", "fail"]
+    assert [one.outcome for one in read_verdicts(rundir.get_verdict_file())] == ["pass", "fail", "fail"]
 
 
 def test_a_planner_that_does_not_ask_learns_of_no_single_trial(spec: Spec, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.runner.preflight import preflight
+from holdfast.runner.preflight import run_preflight
 
 TRIAL = Trial("0123456789ab", "contract", Scenario("calm"), Task(("q",)))
 BEDROCK = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse"
@@ -37,7 +37,7 @@ class Answering:
 def warnings(calls: dict[str, int], turn: Turn = ANSWERED, *, gateway: bool = False, **how: Any) -> list[str]:
     said: list[str] = []
     spec = Spec(path="s.yaml", agent=AgentSpec(type="command", command="agent", gateway=gateway), **how)
-    asyncio.run(preflight(Answering(calls, turn), spec, TRIAL, lambda code, text: said.append(code)))  # type: ignore[arg-type]
+    asyncio.run(run_preflight(Answering(calls, turn), spec, TRIAL, lambda code, text: said.append(code)))  # type: ignore[arg-type]
     return said
 
 
@@ -87,5 +87,5 @@ def test_a_server_that_refuses_the_first_request_may_want_another_one(status: in
     agent = AgentSpec(type="http", endpoint="http://localhost:1/", reset_endpoint="http://localhost:1/reset")
     spec = Spec(path="s.yaml", agent=agent)
     turn = Turn("q", "{}", ending="http_error", status=status)
-    asyncio.run(preflight(Answering({}, turn), spec, TRIAL, lambda code, text: said.append(code)))  # type: ignore[arg-type]
+    asyncio.run(run_preflight(Answering({}, turn), spec, TRIAL, lambda code, text: said.append(code)))  # type: ignore[arg-type]
     assert said == (["request-refused"] if warned else [])

@@ -12,7 +12,7 @@ from holdfast.model.world import AuditEvent, Evidence, Isolation
 from holdfast.secrets.masker import MASK, Masker
 from holdfast.store.audits import LOST
 from holdfast.store.blobs import LIMIT
-from holdfast.store.record import RunRecord, observations
+from holdfast.store.record import RunRecord, read_observations
 from holdfast.store.rundir import RunDir
 
 ID = "0123456789ab"
@@ -30,7 +30,7 @@ def stored(tmp_path: Path, *found: Observation) -> RunDir:
     run = RunDir(tmp_path)
     record = RunRecord(run)
     for one in found:
-        record.observation(one)
+        record.write_observation(one)
     record.close()
     return run
 
@@ -40,16 +40,16 @@ def test_the_audit_log_lies_in_a_file_of_its_own_and_comes_back(tmp_path: Path) 
     lines = (tmp_path / "audit" / f"{ID}.jsonl").read_text().splitlines()
     assert len(lines) == 2
     assert b"hunter22" not in (tmp_path / "observations-0.jsonl").read_bytes()
-    (bare,) = observations(run, traces=False)
+    (bare,) = read_observations(run, traces=False)
     assert (bare.audit, bare.audited) == ((), 2)
-    (whole,) = observations(run)
+    (whole,) = read_observations(run)
     assert whole == seen()
 
 
 def test_a_trial_that_is_run_again_leaves_its_last_log(tmp_path: Path) -> None:
     again = Observation(ID, audit=AUDIT[:1])
     run = stored(tmp_path, seen(), again)
-    assert list(observations(run))[1] == again
+    assert list(read_observations(run))[1] == again
 
 
 @pytest.mark.parametrize("damage", ["gone", "forged", "longer"])
@@ -62,7 +62,7 @@ def test_a_log_that_was_touched_is_an_error_and_not_judged_on(tmp_path: Path, da
         file.write_text(file.read_text().replace("smtp", "smpt"))
     else:
         file.write_text(file.read_text() * 2)
-    (found,) = observations(run)
+    (found,) = read_observations(run)
     assert (found.error, found.audit) == (LOST, ())
 
 
@@ -71,7 +71,7 @@ def test_long_evidence_is_a_blob(tmp_path: Path) -> None:
     found = Observation(ID, evidence={"r": Evidence({"content": text, "rows": [[1, None]]})})
     run = stored(tmp_path, found)
     assert (tmp_path / "observations-0.jsonl").stat().st_size < LIMIT
-    assert list(observations(run)) == [found]
+    assert list(read_observations(run)) == [found]
 
 
 def test_secrets_are_masked_in_audit_evidence_and_forbidden_details() -> None:

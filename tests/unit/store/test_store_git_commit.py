@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.git_commit import GitCommit, commit_of, is_dirty, path_in_repository
+from holdfast.store.git_commit import GitCommit, find_commit, get_repository_path, is_dirty
 
 AS = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
 
@@ -31,32 +31,32 @@ def repository(tmp_path: Path) -> Path:
 def test_a_branch(repository: Path) -> None:
     below = repository / "a" / "b"
     below.mkdir(parents=True)
-    assert commit_of(below) == GitCommit(git(repository, "rev-parse", "HEAD"), "trunk")
+    assert find_commit(below) == GitCommit(git(repository, "rev-parse", "HEAD"), "trunk")
 
 
 def test_a_packed_branch_and_a_loose_one_before_it(repository: Path) -> None:
     git(repository, "pack-refs", "--all")
     first = git(repository, "rev-parse", "HEAD")
-    assert commit_of(repository).commit == first
+    assert find_commit(repository).commit == first
     git(repository, "commit", "-q", "--allow-empty", "-m", "second")
-    assert commit_of(repository).commit == git(repository, "rev-parse", "HEAD") != first
+    assert find_commit(repository).commit == git(repository, "rev-parse", "HEAD") != first
 
 
 def test_no_branch(repository: Path) -> None:
     git(repository, "checkout", "-q", "--detach")
-    assert commit_of(repository) == GitCommit(git(repository, "rev-parse", "HEAD"))
+    assert find_commit(repository) == GitCommit(git(repository, "rev-parse", "HEAD"))
 
 
 def test_another_worktree(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", "-q", "-b", "side/one", str(tmp_path / "side"))
     git(tmp_path / "side", "commit", "-q", "--allow-empty", "-m", "aside")
-    assert commit_of(tmp_path / "side") == GitCommit(git(tmp_path / "side", "rev-parse", "HEAD"), "side/one")
-    assert commit_of(repository).branch == "trunk"
+    assert find_commit(tmp_path / "side") == GitCommit(git(tmp_path / "side", "rev-parse", "HEAD"), "side/one")
+    assert find_commit(repository).branch == "trunk"
 
 
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
-    assert commit_of(tmp_path) == GitCommit()
+    assert find_commit(tmp_path) == GitCommit()
 
 
 @pytest.mark.parametrize(
@@ -69,23 +69,23 @@ def test_what_is_not_a_repository_gives_nothing(head: str, tmp_path: Path) -> No
     (tmp_path / ".git" / "HEAD").write_bytes(head.encode("latin-1"))
     (refs / "loop").write_text("ref: refs/heads/loop")
     (tmp_path / "secret").write_text("0" * 40)
-    assert commit_of(tmp_path) == GitCommit()
+    assert find_commit(tmp_path) == GitCommit()
 
 
 def test_a_folder_that_may_not_be_read_gives_nothing(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: /nowhere/at/all\n")
-    assert commit_of(tmp_path) == GitCommit()
+    assert find_commit(tmp_path) == GitCommit()
 
 
 def test_a_pipe_in_the_place_of_head_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     os.mkfifo(tmp_path / ".git" / "HEAD")
-    assert commit_of(tmp_path) == GitCommit()
+    assert find_commit(tmp_path) == GitCommit()
 
 
 def test_a_file_is_named_from_the_top_of_its_repository(repository: Path, tmp_path: Path) -> None:
-    assert path_in_repository(repository / "a" / "b.yaml") == "a/b.yaml"
-    assert path_in_repository(tmp_path / "b.yaml") == ""
+    assert get_repository_path(repository / "a" / "b.yaml") == "a/b.yaml"
+    assert get_repository_path(tmp_path / "b.yaml") == ""
 
 
 def test_a_tree_is_dirty_with_a_tracked_file_changed_staged_or_removed(repository: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.store import history_table
-from holdfast.store.history import BATCH, opened
+from holdfast.store.history import BATCH, open_index
 from holdfast.store.history_table import FILE
 from holdfast.store.past_run import PastCell, PastRun
 from holdfast.store.rundir import RunDir
@@ -21,14 +21,14 @@ from holdfast.store.rundir import RunDir
 KIT = """
 import sys
 from pathlib import Path
-from holdfast.store.history import opened
+from holdfast.store.history import open_index
 from holdfast.store.past_run import PastCell, PastRun
 
 def read(run):
     return PastRun(run.id, "contract", score=50.0, cells=(PastCell("r", "s", "pass", passes=1),))
 
-with opened(Path(sys.argv[1]), read, lambda text: print(text, file=sys.stderr)) as history:
-    print(len(history.runs(cells_of=None)))
+with open_index(Path(sys.argv[1]), read, lambda text: print(text, file=sys.stderr)) as history:
+    print(len(history.read_runs(cells_of=None)))
 """
 
 
@@ -57,8 +57,8 @@ class Reader:
 
 def ids(runs: Path, read: Reader, tell: list[str] | None = None) -> list[str]:
     said: list[str] = []
-    with opened(runs, read, (said if tell is None else tell).append) as history:
-        found = [run.id for run in history.runs()]
+    with open_index(runs, read, (said if tell is None else tell).append) as history:
+        found = [run.id for run in history.read_runs()]
     if tell is None:
         assert said == []
     return found
@@ -120,15 +120,15 @@ def test_what_was_put_in_comes_out(runs: Path) -> None:
         "whole": True,
         "cells": (cell,),
     }
-    with opened(runs, Reader(**known), print) as history:
+    with open_index(runs, Reader(**known), print) as history:
         assert history.run("0003") == PastRun("0003", "contract", **known)  # type: ignore[arg-type]
         assert history.run("0004") is None
 
 
 def test_a_name_that_is_not_an_utf_8_is_kept_as_well_as_can_be(runs: Path) -> None:
     add(runs, "0001")
-    with opened(runs, Reader(spec="/a/\udcff.yaml", note="\udcff"), print) as history:
-        assert [run.spec for run in history.runs()] == ["/a/?.yaml"]
+    with open_index(runs, Reader(spec="/a/\udcff.yaml", note="\udcff"), print) as history:
+        assert [run.spec for run in history.read_runs()] == ["/a/?.yaml"]
 
 
 def test_a_project_without_runs_has_an_empty_history_and_no_file(runs: Path) -> None:

@@ -28,7 +28,7 @@ from holdfast.plan import Plan, plan
 from holdfast.store import stored_records
 from holdfast.store.blobs import LIMIT, LOST, pack
 from holdfast.store.index import RunIndex, TrialNumbers
-from holdfast.store.planned import Planned
+from holdfast.store.planned import PlannedTrials
 from holdfast.store.record import record_of
 from holdfast.store.rundir import RunDir
 from holdfast.store.stored_records import DAMAGED, RecordsInMemory, RunRecords, StoredRecords, open_records
@@ -68,7 +68,7 @@ def _read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @contextmanager
 def opened(run: RunDir, made: Plan, *, damaged: bool = False) -> Iterator[RunRecords]:
-    records = open_records(run, made, run.verdicts())
+    records = open_records(run, made, run.get_verdict_file())
     assert isinstance(records, StoredRecords if damaged or stored_records.MOST_AT_ONCE < 0 else RecordsInMemory)
     yield records
     records.close()
@@ -104,7 +104,7 @@ def test_the_last_good_observation_counts_and_a_failure_of_ours_only_without_one
         seen(three, "", "broke"), seen(three, "mended"),
     )  # fmt: skip
     with opened(run, made) as records:
-        said = [found.seen.error or found.seen.turns[0].text for found in records.traced()]
+        said = [found.seen.error or found.seen.turns[0].text for found in records.read_traced()]
     assert said == ["second", "broke twice", "mended"]
 
 
@@ -116,12 +116,10 @@ def test_of_a_cell_and_of_a_trial_the_last_verdicts_are_found(tmp_path: Path) ->
     run = stored(tmp_path, calm, down, seen(calm), seen(down), *verdicts, judged(calm, "gone"))
     with opened(run, made) as records:
         in_cell = {
-            (rule, scenario): [
-                (trial.id, v.reason) for trial, _, v in records.judged_in_cell(made.position(rule, scenario))
-            ]
+            (rule, scenario): [(trial.id, v.reason) for trial, _, v in records.read_cell(made.position(rule, scenario))]
             for rule, scenario in (("a", "calm"), ("b", "down"), ("a", "down"))
         }
-        by_trial = [(v.invariant, v.reason) for v in records.traced_trial(calm.id).verdicts]
+        by_trial = [(v.invariant, v.reason) for v in records.read_trial(calm.id).verdicts]
     assert in_cell == {("a", "calm"): [(calm.id, "4")], ("b", "down"): [(down.id, "2")], ("a", "down"): []}
     assert by_trial == [("a", "4"), ("b", "3"), ("gone", "")]
 
@@ -130,10 +128,10 @@ def test_a_trial_that_was_begun_twice_is_one_and_one_never_begun_is_none(tmp_pat
     made = small()
     one, two, three = made.trials[:3]
     run = stored(tmp_path, one, two, one, seen(two), seen(one), seen(three), judged(three, "a"))
-    index = RunIndex(run, made, run.verdicts())
-    assert list(index.seen()) == [0, 1]
+    index = RunIndex(run, made, run.get_verdict_file())
+    assert list(index.list_observed()) == [0, 1]
     assert index.number(three.id) is None
-    assert index.by_cell.of(made.position("a", "calm")) == []
+    assert index.by_cell.list_owned(made.position("a", "calm")) == []
 
 
 def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_trial(tmp_path: Path) -> None:
@@ -142,10 +140,10 @@ def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_
     run = stored(tmp_path, one, judged(one, "a"))
     (tmp_path / "observations-0.jsonl").write_bytes(b'{"trial":"%b","turns":7}\n' % one.id.encode())
     with opened(run, made, damaged=True) as records:
-        assert [seen.error for _, seen, _ in records.judged_in_cell(0)] == [DAMAGED]
+        assert [seen.error for _, seen, _ in records.read_cell(0)] == [DAMAGED]
     (tmp_path / "verdicts-1.jsonl").write_bytes(b'{"trial":"%b","invariant":"a"}\n' % one.id.encode())
     with opened(run, made, damaged=True) as records, pytest.raises(UserError, check=has_code("run-damaged")):
-        list(records.judged_in_cell(0))
+        list(records.read_cell(0))
 
 
 @given(st.data())
@@ -164,8 +162,11 @@ def test_all_at_once_and_one_by_one_give_the_same(
     )
     run = stored(tmp_path_factory.mktemp("run"), *begun, *observed, *verdicts)
     found = [
-        ([list(records.judged_in_cell(cell)) for cell in range(len(made.cells))], list(records.traced()))
-        for records in (StoredRecords(run, made, run.verdicts()), RecordsInMemory(run, made, run.verdicts()))
+        ([list(records.read_cell(cell)) for cell in range(len(made.cells))], list(records.read_traced()))
+        for records in (
+            StoredRecords(run, made, run.get_verdict_file()),
+            RecordsInMemory(run, made, run.get_verdict_file()),
+        )
     ]
     assert found[0] == found[1]
 
@@ -176,7 +177,7 @@ def test_a_large_run_is_read_one_by_one(tmp_path: Path, monkeypatch: pytest.Monk
     size = (tmp_path / "trials.jsonl").stat().st_size
     for most, kind in ((size, RecordsInMemory), (size - 1, StoredRecords)):
         monkeypatch.setattr(stored_records, "MOST_AT_ONCE", most)
-        assert isinstance(open_records(run, made, run.verdicts()), kind)
+        assert isinstance(open_records(run, made, run.get_verdict_file()), kind)
 
 
 def test_a_value_that_is_lost_is_reported_though_the_trial_was_seen_before(tmp_path: Path) -> None:
@@ -186,17 +187,17 @@ def test_a_value_that_is_lost_is_reported_though_the_trial_was_seen_before(tmp_p
     with open(tmp_path / "observations-0.jsonl", "ab") as file:
         file.write(pack(seen(one, "long" * LIMIT), tmp_path / "blobs") + b"\n")
     with opened(run, made, damaged=True) as records:
-        assert [one.text for _, found, _ in records.judged_in_cell(0) for one in found.turns] == ["long" * LIMIT]
+        assert [one.text for _, found, _ in records.read_cell(0) for one in found.turns] == ["long" * LIMIT]
     shutil.rmtree(tmp_path / "blobs")
     with opened(run, made, damaged=True) as records:
-        assert [found.error for _, found, _ in records.judged_in_cell(0)] == [LOST]
+        assert [found.error for _, found, _ in records.read_cell(0)] == [LOST]
 
 
 # -- the plan -----------------------------------------------------------------------------------
 def test_a_plan_holds_its_own_trials_and_no_others() -> None:
     made = small()
-    planned = Planned(made)
-    assert all(map(planned.holds, made.trials))
+    planned = PlannedTrials(made)
+    assert all(map(planned.has_trial, made.trials))
     one = made.trials[0]
     foreign = [
         ("replica", 1),
@@ -207,21 +208,21 @@ def test_a_plan_holds_its_own_trials_and_no_others() -> None:
     ]
     for field, value in foreign:
         changed = {name: getattr(one, name) for name in one.__struct_fields__} | {field: value}
-        assert not planned.holds(Trial(**changed))
+        assert not planned.has_trial(Trial(**changed))
 
 
 def test_params_that_are_equal_but_written_otherwise_are_distinguished() -> None:
     made = small({"flag": 1}, {"flag": True}, {"flag": 1.0})
-    planned = Planned(made)
+    planned = PlannedTrials(made)
     assert len({trial.id for trial in made.trials}) == len(made.trials)
-    assert all(map(planned.holds, made.trials))
+    assert all(map(planned.has_trial, made.trials))
 
 
 def test_an_unknown_scenario_is_refused_each_time() -> None:
     made = small()
-    planned = Planned(made)
+    planned = PlannedTrials(made)
     one = made.trials[0]
-    assert planned.holds(one)
+    assert planned.has_trial(one)
     for _ in range(2):
         with pytest.raises(KeyError):
-            planned.holds(replace(one, scenario=Scenario("nowhere")))
+            planned.has_trial(replace(one, scenario=Scenario("nowhere")))

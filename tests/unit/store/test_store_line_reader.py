@@ -19,10 +19,10 @@ def test_lines_of_any_length_in_any_order(tmp_path):
         at += len(line) + 1
     order = [*range(60), *rng.sample(range(60), 60)]
     with closing(LineReader(file)) as reader:
-        assert all(reader.line(starts[n]) == lines[n] for n in order)
+        assert all(reader.read_line(starts[n]) == lines[n] for n in order)
 
 
 def test_a_last_line_without_a_newline_is_one_too(tmp_path):
     (tmp_path / "x").write_bytes(b"a\nb")
     with closing(LineReader(tmp_path / "x")) as reader:
-        assert reader.line(2) == b"b"
+        assert reader.read_line(2) == b"b"

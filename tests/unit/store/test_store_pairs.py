@@ -8,7 +8,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trial import Trial
-from holdfast.store.pairs import _resisted
+from holdfast.store.pairs import _is_resisted
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 
@@ -17,7 +17,7 @@ def resisted(turn: Turn, *, counts: bool) -> bool | None:
     change = RequestChange("payload_size_attack")
     made = Variation("payload_size_attack", "hi", attack=True, canaries=(CANARY,), request=change)
     trial = Trial("0" * 12, "contract", Scenario("calm"), Task(("hi",), "mutation", made))
-    return _resisted(trial, Observation(trial.id, (turn,)), refusal_counts=counts)
+    return _is_resisted(trial, Observation(trial.id, (turn,)), refusal_counts=counts)
 
 
 def refused(status: int, text: str = "no") -> Turn:

@@ -15,11 +15,11 @@ from holdfast.model.verdict import Verdict
 from holdfast.store.record import (
     GROUP,
     RunRecord,
-    known_scenarios,
-    observations,
+    read_observations,
+    read_scenarios,
+    read_trials,
+    read_verdicts,
     record_of,
-    trials,
-    verdicts,
 )
 from holdfast.store.rundir import RunDir, record_files
 from holdfast.store.seals import seal_of
@@ -37,17 +37,17 @@ def verdict(n: int) -> Verdict:
 
 
 def written(run: RunDir) -> list[Verdict]:
-    return list(verdicts(run.verdicts()))
+    return list(read_verdicts(run.get_verdict_file()))
 
 
 def test_trials_and_observations_are_on_disk_at_once(run: RunDir) -> None:
     record = RunRecord(run, (CALM,))
     known = [Trial(f"{n:012x}", "contract", CALM, Task(("hi",))) for n in range(3)]
-    record.trials(known)
-    record.observation(Observation(known[0].id, (Turn("hi", "answer"),)))
-    assert list(trials(run)) == list(map(record_of, known))
-    assert not run.scenarios().exists()
-    assert [seen.trial for seen in observations(run)] == [known[0].id]
+    record.write_trials(known)
+    record.write_observation(Observation(known[0].id, (Turn("hi", "answer"),)))
+    assert list(read_trials(run)) == list(map(record_of, known))
+    assert not run.get_scenario_file().exists()
+    assert [seen.trial for seen in read_observations(run)] == [known[0].id]
     record.close()
 
 
@@ -57,21 +57,21 @@ def test_a_scenario_that_the_spec_does_not_have_is_stored_once(run: RunDir) -> N
     known = [
         Trial(f"{n:012x}", "contract", one, Task(("hi",))) for n, one in enumerate((CALM, invented, CALM, invented))
     ]
-    record.trials(known[:2])
-    record.trials(known[2:])
+    record.write_trials(known[:2])
+    record.write_trials(known[2:])
     sealed, _ = record.seal()
     record.close()
-    scenarios = known_scenarios(run, (CALM,))
-    assert [one.trial(scenarios) for one in trials(run)] == known
+    scenarios = read_scenarios(run, (CALM,))
+    assert [one.build_trial(scenarios) for one in read_trials(run)] == known
     assert sealed["scenarios.jsonl"].lines == 1
-    assert run.scenarios() in record_files(run)
+    assert run.get_scenario_file() in record_files(run)
 
 
 def test_two_scenarios_of_one_name_are_refused(run: RunDir) -> None:
     record = RunRecord(run, (CALM,))
     other = Scenario("calm", (Injection("tool", "search", "error"),))
     with pytest.raises(HarnessError):
-        record.trials([Trial("0" * 12, "contract", other, Task(("hi",)))])
+        record.write_trials([Trial("0" * 12, "contract", other, Task(("hi",)))])
     record.close()
 
 
@@ -96,7 +96,7 @@ def test_a_seal_is_of_all_verdicts(run: RunDir) -> None:
     record.close()
     assert said == ()
     assert sealed["verdicts-1.jsonl"].lines == 2
-    assert sealed["verdicts-1.jsonl"] == seal_of(run.verdicts())
+    assert sealed["verdicts-1.jsonl"] == seal_of(run.get_verdict_file())
 
 
 def test_a_group_that_could_not_be_written_is_not_tried_again(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:

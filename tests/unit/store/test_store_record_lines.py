@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from error_code import has_code
 from holdfast.errors import UserError
 from holdfast.model.codec import decoder, encode
-from holdfast.store.record_lines import read_lines, records
+from holdfast.store.record_lines import read_lines, read_records
 
 ROW = decoder(dict[str, int])
 ONE_LINE_TOO_MANY_AND_ONE_TOO_FEW = (
@@ -24,7 +24,7 @@ ONE_LINE_TOO_MANY_AND_ONE_TOO_FEW = (
 
 
 def read(path: Path) -> list[tuple[int, dict[str, int]]]:
-    return list(records(path, ROW.decode, ROW.decode_lines))
+    return list(read_records(path, ROW.decode, ROW.decode_lines))
 
 
 @given(st.lists(st.integers(0, 10**30), max_size=20), st.integers(0, 12))
@@ -51,7 +51,7 @@ def test_a_line_of_two_records_is_refused_though_another_has_none(tmp_path: Path
 def test_a_bad_line_in_a_later_block_is_named_after_all_before_it_were_given(tmp_path: Path, bad: bytes) -> None:
     lines = [encode({"n": n}) + b"\n" for n in range(20_000)]
     (tmp_path / "rows").write_bytes(b"".join([*lines, bad, *lines]))
-    found = records(tmp_path / "rows", ROW.decode, ROW.decode_lines)
+    found = read_records(tmp_path / "rows", ROW.decode, ROW.decode_lines)
     assert [row["n"] for _, row in islice(found, len(lines))] == list(range(len(lines)))
     with pytest.raises(UserError, match="rows:20001: ", check=has_code("run-damaged")):
         next(found)
@@ -65,7 +65,7 @@ def test_a_record_with_spaces_around_it_is_one(tmp_path: Path) -> None:
 def test_what_is_written_while_a_torn_line_is_read_is_left_for_the_next_time(tmp_path: Path) -> None:
     file = tmp_path / "rows"
     file.write_bytes(b'{"a":1}\n{"a":2}\n{"a":')
-    found = records(file, ROW.decode, ROW.decode_lines)
+    found = read_records(file, ROW.decode, ROW.decode_lines)
     first = next(found)
     with open(file, "ab") as more:
         more.write(b'3}\n{"a":4}\n')

@@ -49,9 +49,9 @@ def stored(tmp_path: Path) -> Callable[..., tuple[StoredRun, Tally]]:
     ) -> tuple[StoredRun, Tally]:
         run = RunDir.create(tmp_path)
         record = RunRecord(run)
-        record.trials(begun)
+        record.write_trials(begun)
         for one in observations:
-            record.observation(one)
+            record.write_observation(one)
         record.hold(verdicts)
         record.flush()
         record.close()

@@ -65,4 +65,4 @@ def test_the_table_has_only_exclusive_locks_of_that_file(tmp_path: Path) -> None
         (f"1: -> FLOCK  ADVISORY  WRITE 7 {device}:{inode} 0 EOF", False),
         ("", False),
     ):
-        assert run_locks._listed(line, about) is held, line
+        assert run_locks._is_listed(line, about) is held, line

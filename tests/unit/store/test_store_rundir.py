@@ -11,7 +11,7 @@ from holdfast.errors import UsageError, UserError
 from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.plan import RunOptions, Select
 from holdfast.store.lines import JsonLines
-from holdfast.store.record import verdicts
+from holdfast.store.record import read_verdicts
 from holdfast.store.rundir import Manifest, RunDir, write_json
 
 
@@ -81,10 +81,10 @@ def test_another_format_is_refused_with_the_way_out(tmp_path: Path) -> None:
     for of_later in (manifest(format=99), {"format": 99, "name": "what we do not know yet"}):
         write_json(run.path / "run.json", of_later)
         with pytest.raises(UserError, match=f"99.*{RUN_DIRECTORY}"):
-            run.manifest()
+            run.read_manifest()
     write_json(run.path / "run.json", {"format": RUN_DIRECTORY})
     with pytest.raises(UserError, check=has_code("run-damaged")):
-        run.manifest()
+        run.read_manifest()
 
 
 def test_runs_are_for_their_owner_alone(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_options_of_a_run_come_back_whole(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path)
     told = replace(GIVEN, concurrency=4, fail_fast=True, preflight=False, record=Path("r"), keep=True)
     write_json(run.path / "run.json", manifest(options=told))
-    assert run.manifest() == manifest(options=told)
+    assert run.read_manifest() == manifest(options=told)
 
 
 def stored(folder: Path) -> RunDir:
@@ -153,7 +153,7 @@ def test_something_else_in_the_place_of_the_manifest_is_reported_and_not_waited_
 ) -> None:
     put(tmp_path / "run.json")
     with pytest.raises(UserError) as refused:
-        RunDir(tmp_path).manifest()
+        RunDir(tmp_path).read_manifest()
     assert refused.value.code == "run-damaged"
 
 
@@ -162,4 +162,4 @@ def test_a_verdict_that_no_trial_can_have_is_not_a_record(tmp_path: Path) -> Non
         b'{"trial":"a","invariant":"r","outcome":"n/a","score":0.0,"reason":""}\n'
     )
     with pytest.raises(UserError, match=r"verdicts-1.jsonl:1: .*'n/a'", check=has_code("run-damaged")):
-        list(verdicts(tmp_path / "verdicts-1.jsonl"))
+        list(read_verdicts(tmp_path / "verdicts-1.jsonl"))

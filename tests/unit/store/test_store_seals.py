@@ -16,8 +16,8 @@ from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions
 from holdfast.store.lines import JsonLines
-from holdfast.store.record import RunRecord, observations
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, record_files, sealed_documents, verdict_files, write_json
+from holdfast.store.record import RunRecord, read_observations
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, list_verdict_files, record_files, seal_documents, write_json
 from holdfast.store.seal_check import check
 from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, seal_of
 
@@ -129,15 +129,15 @@ def run(tmp_path):
     made = RunDir.create(tmp_path)
     record = RunRecord(made)
     event = TraceEvent(0.1, "llm_call", "m", "llm", 1)
-    record.event("0123456789ab", event)
-    record.observation(Observation("0123456789ab", trace=(event,), output="x" * 20_000))
+    record.write_event("0123456789ab", event)
+    record.write_observation(Observation("0123456789ab", trace=(event,), output="x" * 20_000))
     sealed, said = record.seal()
     record.close()
     assert said == ()
     manifest = Manifest(RUN_DIRECTORY, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, RunOptions(part="scenario"))
     write_json(made.path / "run.json", manifest)
     (made.path / "spec.yaml").write_text("version: 1\n")
-    made.end(RunEnd(True, 1.0, sealed=sealed | sealed_documents(made)))
+    made.end(RunEnd(True, 1.0, sealed=sealed | seal_documents(made)))
     (made.path / "score.json").write_text("{}\n")
     return made
 
@@ -183,7 +183,7 @@ def test_a_run_that_ended_is_refused_if_its_end_was_edited_or_removed(run, edit)
 
 
 def test_every_file_that_the_run_sealed_is_missed_and_its_edit_noticed(run):
-    sealed = run.ended().sealed
+    sealed = run.read_end().sealed
     assert set(sealed) == {path.name for path in record_files(run)}
     for name in sealed:
         before = (run.path / name).read_bytes()
@@ -213,18 +213,18 @@ def test_a_file_of_the_run_that_is_gone_is_missed(run):
 
 
 def test_a_trace_or_a_large_value_that_was_exchanged_is_not_believed(run, golden: Golden):
-    (seen,) = observations(run)
+    (seen,) = read_observations(run)
     assert (len(seen.trace), len(seen.output), seen.error) == (1, 20_000, "")
     file = run.path / "traces" / "0123456789ab.jsonl"
     before = file.read_bytes()
     file.write_bytes(before.replace(b'"m"', b'"n"'))
-    (seen,) = observations(run)
+    (seen,) = read_observations(run)
     assert seen.trace == ()
     golden(seen.error)
     file.write_bytes(before)
     (blob,) = (run.path / "blobs").iterdir()
     blob.write_bytes(b"y" * 20_000)
-    (seen,) = observations(run)
+    (seen,) = read_observations(run)
     assert (seen.output, seen.trial) == ("", "0123456789ab")
     assert "large value" in seen.error
 
@@ -234,8 +234,8 @@ def test_pipes_that_somebody_put_in_the_place_of_files_do_not_hold_us_up(run):
         (run.path / name).unlink()
         os.mkfifo(run.path / name)
     os.mkfifo(run.path / "observations-3.jsonl")
-    assert list(observations(run)) == []
-    assert run.ended() is None
+    assert list(read_observations(run)) == []
+    assert run.read_end() is None
     (run.path / "verdicts-x.jsonl").touch()
     (run.path / "verdicts-2.jsonl").touch()
-    assert [path.name for path in verdict_files(run)] == ["verdicts-1.jsonl", "verdicts-2.jsonl"]
+    assert [path.name for path in list_verdict_files(run)] == ["verdicts-1.jsonl", "verdicts-2.jsonl"]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.secrets.masker import Masker
-from holdfast.store.record import RunRecord, observations
+from holdfast.store.record import RunRecord, read_observations
 from holdfast.store.rundir import RunDir
 from holdfast.store.traces import LOST
 
@@ -29,21 +29,21 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def stored(run: RunDir) -> Observation:
-    *_, last = observations(run)
+    *_, last = read_observations(run)
     return last
 
 
 def record(run: RunDir, seen: Observation, *written: TraceEvent) -> None:
     kept = RunRecord(run)
     for event in written:
-        kept.event(seen.trial, event)
-    kept.observation(seen)
+        kept.write_event(seen.trial, event)
+    kept.write_observation(seen)
     kept.close()
 
 
 def test_an_event_is_on_disk_as_it_happens_and_only_its_owner_can_read_it(run: RunDir) -> None:
     kept = RunRecord(run)
-    kept.event(ID, EVENTS[0])
+    kept.write_event(ID, EVENTS[0])
     file = run.path / "traces" / f"{ID}.jsonl"
     assert file.read_bytes().count(b"\n") == 1
     assert os.stat(file).st_mode & 0o777 == 0o600
@@ -57,7 +57,7 @@ def test_the_observations_own_line_leaves_the_trace_out_and_readers_attach_it(ru
     assert b"look" not in line
     assert b'"events":2' in line
     assert stored(run) == SEEN
-    assert next(observations(run, traces=False)).trace == ()
+    assert next(read_observations(run, traces=False)).trace == ()
 
 
 def test_a_trace_that_nobody_wrote_as_it_happened_is_written_at_the_end(run: RunDir) -> None:
@@ -95,8 +95,8 @@ def test_a_lost_or_damaged_trace_is_an_error_never_a_guess(run: RunDir, damage: 
 
 def test_an_inline_agents_events_stay_in_the_observation(run: RunDir) -> None:
     kept = RunRecord(run, inline=True)
-    kept.event(ID, EVENTS[0])
-    kept.observation(SEEN)
+    kept.write_event(ID, EVENTS[0])
+    kept.write_observation(SEEN)
     kept.close()
     assert not (run.path / "traces").exists()
     assert stored(run) == SEEN

@@ -21,12 +21,12 @@ from holdfast.model.score import Score
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.reading.tree import parse
-from holdfast.runner.agent_files import LARGE, ImportedFiles, agent_digest, agent_files, file_digest
+from holdfast.runner.agent_files import LARGE, ImportedFiles, digest_agent, digest_agent_files, digest_file
 from holdfast.runner.job import Job
 from holdfast.spec.load import source_of
 from holdfast.spec.references import given_by
 from holdfast.spec.secrecy import scalars
-from holdfast.store.run_names import parts_of, stored_runs
+from holdfast.store.run_names import list_parts, list_stored_runs
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
 
@@ -74,7 +74,7 @@ depends on them.
 
 def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
     """Raise UsageError if nobody can tell whether the agent is the same, or if the options ask for a fresh run."""
-    unknown = _unknown(spec)
+    unknown = _find_unreadable(spec)
     if unknown:
         what = f"--cached: {unknown}, so Holdfast cannot tell whether its code has changed"
         raise UsageError(what, code="cache-impossible", hint="leave --cached out")
@@ -87,7 +87,7 @@ def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
             )
 
 
-def _unknown(spec: Spec) -> str:
+def _find_unreadable(spec: Spec) -> str:
     """The part of the agent whose files cannot be read from here; empty if there is none."""
     agent, root = spec.agent, Path(spec.path).resolve().parent
     if agent.in_python:
@@ -102,7 +102,7 @@ def _unknown(spec: Spec) -> str:
     return "" if named else "the agent's command names no file next to the spec"
 
 
-def variables(job: Job) -> tuple[str, ...]:
+def list_variables(job: Job) -> tuple[str, ...]:
     """Values that the spec refers to but does not contain, and that no run stores: set variables, and secrets."""
     world = job.spec.world
     secrets = [one for one in (world.secrets if world is not None else ()) if not one.source.startswith(_FIXED)]
@@ -112,32 +112,32 @@ def variables(job: Job) -> tuple[str, ...]:
     return (*given_by(texts, job.environ), *(one.name for one in secrets))
 
 
-def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
+def digest_files(job: Job, but_for: Collection[Path] = ()) -> str:
     """Digest every file next to and below the spec, the installed packages and the inherited environment."""
     root = Path(job.spec.path).resolve().parent
     left_out = {path.resolve() for path in but_for}
     entries: list[list[str]] = []
-    for folder in (root, *_editable()):
+    for folder in (root, *_find_editable()):
         read = 0
-        for name, path in _files(folder):
+        for name, path in _walk_files(folder):
             if path in left_out or left_out.intersection(path.parents):
                 continue
             by_time = _BY_TIME in path.parts[len(folder.parts) :]
-            entries.append([name, _mark(path) if by_time else file_digest(path)])
+            entries.append([name, _mark(path) if by_time else digest_file(path)])
             read += not by_time
             if read > MOST_FILES:
                 hint = "put the spec into a folder with its agent, or leave --cached out"
                 raise UsageError(
                     f"--cached: there are more than {MOST_FILES} files in {folder}", code="cache-impossible", hint=hint
                 )
-    entries += ([str(path), one] for path, one in sorted(_outside(job, root).items()))
-    recording = file_digest(job.options.replay) if job.options.replay else ""
+    entries += ([str(path), one] for path, one in sorted(_digest_outside(job, root).items()))
+    recording = digest_file(job.options.replay) if job.options.replay else ""
     made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
-    known = [entries, recording, made, sys.version, _installed(), _environment(job)]
+    known = [entries, recording, made, sys.version, _list_packages(), _list_environment(job)]
     return digest(canonical(known).decode("utf-8", "replace").encode(), 16)
 
 
-def _outside(job: Job, root: Path) -> dict[Path, str]:
+def _digest_outside(job: Job, root: Path) -> dict[Path, str]:
     """Digest the files elsewhere that the agent's code, command or variables name, and the modules it imports there.
 
     A path that is put together at runtime cannot be known without running the agent.
@@ -146,9 +146,9 @@ def _outside(job: Job, root: Path) -> dict[Path, str]:
     named = [(root, word) for word in (*(agent.command or "").split(), *agent.args, *map(str, agent.env.values()))]
     paths = (job.environ.get("PYTHONPATH", "") + os.pathsep + str(agent.env.get("PYTHONPATH", ""))).split(os.pathsep)
     named += [(root, path) for path in paths if path]
-    for path in (root / name for name in agent_files(job.spec)):
+    for path in (root / name for name in digest_agent_files(job.spec)):
         text = path.read_bytes() if path.stat().st_size < LARGE else b""
-        named += [(base, word) for word in _paths_in(text, path.suffix) for base in (root, path.parent)]
+        named += [(base, word) for word in _find_paths(text, path.suffix) for base in (root, path.parent)]
     found = ImportedFiles()
     folders = [root]
     for base, word in named:
@@ -161,12 +161,12 @@ def _outside(job: Job, root: Path) -> dict[Path, str]:
         elif os.path.isdir(place):
             folders.append(place)
     if len(folders) > 1:
-        for path in (root / name for name in agent_files(job.spec)):
+        for path in (root / name for name in digest_agent_files(job.spec)):
             found.add(path, tuple(dict.fromkeys(folders)))
     return {path: one for path, one in found.digests.items() if not path.is_relative_to(root)}
 
 
-def _paths_in(text: bytes, suffix: str) -> list[str]:
+def _find_paths(text: bytes, suffix: str) -> list[str]:
     """The paths that the text of a program contains."""
     if suffix == ".py":
         words = [one[1] for one in _PATH_LITERAL.finditer(text)]
@@ -175,19 +175,19 @@ def _paths_in(text: bytes, suffix: str) -> list[str]:
     return sorted({word.decode("utf-8", "replace") for word in words})
 
 
-def _environment(job: Job) -> list[list[str]]:
+def _list_environment(job: Job) -> list[list[str]]:
     """The variables that an agent inherits without a sandbox; in a sandbox it gets only those that the spec names."""
     if job.spec.world is not None:
         return []
     return sorted([name, value] for name, value in job.environ.items() if name not in NOT_COMPARED)
 
 
-def variable_marks(job: Job) -> dict[str, str]:
+def digest_variables(job: Job) -> dict[str, str]:
     """A few digits of a digest for each compared variable: enough to detect a change, too few to reveal the value."""
-    return {encodable(name): digest(encodable(value).encode(), 2) for name, value in _environment(job)}
+    return {encodable(name): digest(encodable(value).encode(), 2) for name, value in _list_environment(job)}
 
 
-def _files(root: Path) -> Iterator[tuple[str, Path]]:
+def _walk_files(root: Path) -> Iterator[tuple[str, Path]]:
     """Each file below a folder, also behind links: its name there and its real path. A link to a folder counts, too."""
     visited = set()
     for folder, below, names in os.walk(root, followlinks=True):
@@ -213,13 +213,13 @@ def _mark(path: Path) -> str:
     return f"{about.st_size} bytes of {about.st_mtime_ns}"
 
 
-def _installed() -> list[str]:
+def _list_packages() -> list[str]:
     from importlib.metadata import distributions
 
     return sorted({f"{one.metadata['Name']} {one.version}" for one in distributions()})
 
 
-def _editable() -> list[Path]:
+def _find_editable() -> list[Path]:
     """Folders of packages in editable installs, whose version does not identify their content."""
     from importlib.metadata import distributions
     from urllib.parse import unquote, urlsplit
@@ -227,7 +227,7 @@ def _editable() -> list[Path]:
     folders = set()
     for one in distributions():
         try:
-            installed = decoder(_Installed).decode(one.read_text("direct_url.json") or "{}")
+            installed = decoder(_DirectUrl).decode(one.read_text("direct_url.json") or "{}")
         except ValueError:
             continue
         if installed.url.startswith("file:") and installed.dir_info.get("editable"):
@@ -235,61 +235,65 @@ def _editable() -> list[Path]:
     return sorted(folders)
 
 
-class _Installed(Struct, frozen=True):
+class _DirectUrl(Struct, frozen=True):
     """The content of `direct_url.json` of an installed package."""
 
     url: str = ""
     dir_info: dict[str, bool] = {}
 
 
-def cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
+def find_cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
     """The newest `--cached` run with the same agent and options that reached a verdict.
 
     Only runs made with `--cached` are considered: others do not record the files next to their spec.
     """
-    wanted = _wanted(job)
-    for path in reversed([one for run in stored_runs(runs) for one in (run, *parts_of(run))]):
+    wanted = _build_job_key(job)
+    for path in reversed([one for run in list_stored_runs(runs) for one in (run, *list_parts(run))]):
         run = RunDir(path)
         try:
-            if run.manifest().files == files and _settings(run.manifest()) == wanted and _decided(run):
+            if (
+                run.read_manifest().files == files
+                and _build_run_key(run.read_manifest()) == wanted
+                and _has_verdict(run)
+            ):
                 return run
         except (UserError, OSError):
             continue  # a run that cannot be read cannot be reused
     return None
 
 
-def changed_variables(runs: Path, job: Job) -> list[str]:
+def find_changed_variables(runs: Path, job: Job) -> list[str]:
     """The names of variables that differ from the newest comparable `--cached` run."""
-    wanted, now = _wanted(job), variable_marks(job)
-    for path in reversed([one for run in stored_runs(runs) for one in (run, *parts_of(run))]):
+    wanted, now = _build_job_key(job), digest_variables(job)
+    for path in reversed([one for run in list_stored_runs(runs) for one in (run, *list_parts(run))]):
         try:
-            known = RunDir(path).manifest()
+            known = RunDir(path).read_manifest()
         except (UserError, OSError):
             continue
-        if known.files and _settings(known) == wanted:
+        if known.files and _build_run_key(known) == wanted:
             return sorted(name for name in now.keys() | known.variables if now.get(name) != known.variables.get(name))
     return []
 
 
-def _wanted(job: Job) -> tuple[object, ...]:
+def _build_job_key(job: Job) -> tuple[object, ...]:
     spec, options = job.spec, job.options
     options = replace(options, part=spec.part, replay=options.replay and options.replay.resolve())
-    known = (spec.digest, agent_digest(spec, agent_files(spec)), spec.seed, spec.settled)
-    return (__version__, str(Path(spec.path).resolve()), *known, _deciding(options))
+    known = (spec.digest, digest_agent(spec, digest_agent_files(spec)), spec.seed, spec.settled)
+    return (__version__, str(Path(spec.path).resolve()), *known, _drop_irrelevant(options))
 
 
-def _settings(manifest: Manifest) -> tuple[object, ...]:
+def _build_run_key(manifest: Manifest) -> tuple[object, ...]:
     known = (manifest.spec_digest, manifest.agent_digest, manifest.seed, manifest.settled)
-    return (manifest.version, manifest.file, *known, _deciding(manifest.options))
+    return (manifest.version, manifest.file, *known, _drop_irrelevant(manifest.options))
 
 
-def _deciding(options: RunOptions) -> RunOptions:
+def _drop_irrelevant(options: RunOptions) -> RunOptions:
     """The options that a verdict may depend on; the number of parallel trials is not one of them."""
     return replace(options, concurrency=None, record=None, keep=False, allow_commands=False)
 
 
-def _decided(run: RunDir) -> bool:
-    ended, score = run.ended(), run.path / "score.json"
+def _has_verdict(run: RunDir) -> bool:
+    ended, score = run.read_end(), run.path / "score.json"
     if ended is None or not ended.complete or ended.unrun or ended.unasked or not score.is_file():
         return False
     try:

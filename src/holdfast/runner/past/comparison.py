@@ -16,11 +16,11 @@ from holdfast.model.task import Variation
 from holdfast.model.verdict import Judgement
 from holdfast.plan.checks import traits_of
 from holdfast.report.cases import mutation_name
-from holdfast.runner.start import stored_spec
+from holdfast.runner.start import load_stored_spec
 from holdfast.runner.whole import check_parts
 from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.comparison import PairCounts, PromptPairs, compare_rules
-from holdfast.store.pairs import RESISTED, StoredPair, part_folders, stored_pairs
+from holdfast.store.pairs import RESISTED, StoredPair, list_part_folders, read_pairs
 from holdfast.store.rundir import RunDir, read_json
 from holdfast.store.seal_check import check
 
@@ -65,41 +65,41 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     for run in runs:
         check_parts(run)
     if bool(before.parts) != bool(after.parts):
-        before, after = _part_of(before, after), _part_of(after, before)
+        before, after = _get_matching_part(before, after), _get_matching_part(after, before)
     reduced = [(whole, one) for whole, one in zip(runs, (before, after), strict=True) if whole is not one]
     parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in reduced]
-    warnings = _checked(before, after)
-    plan = _plan(list(_shared_parts(before, after, environ)))
-    earlier, later = (Outcomes(stored_pairs(run), plan) for run in (before, after))
+    warnings = _check_runs(before, after)
+    plan = _plan(list(_pair_parts(before, after, environ)))
+    earlier, later = (Outcomes(read_pairs(run), plan) for run in (before, after))
     counts, paired = count_pairs(earlier, later, plan)
     if not paired:
         what = f"runs {before.id} and {after.id} have no decided prompt in common"
-        raise UsageError(what, code="runs-incomparable", hint=_why(before, after))
+        raise UsageError(what, code="runs-incomparable", hint=_explain_empty(before, after))
     return Comparison(
         before.id,
         after.id,
         compare_rules(counts),
-        earlier.decided_but(paired, plan),
-        later.decided_but(paired, plan),
-        (*_left_out(plan), *_in_one_only(earlier, later, before, after)),
-        (*parted, *_notes(before, after), *warnings),
+        earlier.count_uncompared(paired, plan),
+        later.count_uncompared(paired, plan),
+        (*_describe_changed(plan), *_describe_unmatched(earlier, later, before, after)),
+        (*parted, *_build_notes(before, after), *warnings),
     )
 
 
-def _checked(before: RunDir, after: RunDir) -> list[str]:
+def _check_runs(before: RunDir, after: RunDir) -> list[str]:
     """Reject a run whose files are missing or changed; return a note for a run that was never sealed."""
     runs = [one for whole in (before, after) for one in (whole.parts or (whole,))]
     return [f"run {run.id}: {warning}" for run in runs if (warning := check(run))]
 
 
-def _part_of(run: RunDir, other: RunDir) -> RunDir:
+def _get_matching_part(run: RunDir, other: RunDir) -> RunDir:
     """The part of a multi-part run that matches the other run; a run of one part is returned as is.
 
     A scenario with a matrix matches the contract, because both come from the same trials.
     """
     if not run.parts:
         return run
-    wanted = other.manifest().options.part
+    wanted = other.read_manifest().options.part
     parts = {part.path.name: part for part in run.parts}
     known = parts.get(wanted) or (parts.get("scenario") if wanted == "contract" else None)
     if known is None:
@@ -118,7 +118,7 @@ class _Replicas(NamedTuple):
     outcomes: dict[int, Judgement]
     """By replica."""
 
-    def combined(self, how: Aggregation, replicas: Collection[int]) -> bool | None:
+    def combine(self, how: Aggregation, replicas: Collection[int]) -> bool | None:
         """Whether these replicas pass together; None if undecided."""
         count = Counter(self.outcomes[replica] for replica in replicas)
         n = len(replicas)
@@ -144,13 +144,13 @@ class Outcomes:
             if one.attack is not None:
                 self.attacks[one.key] = one.attack
 
-    def decided_but(self, paired: Set[int], plan: PairingPlan) -> int:
+    def count_uncompared(self, paired: Set[int], plan: PairingPlan) -> int:
         """How many prompts are decided here but were not compared."""
         rest = (one for key, one in self.prompts.items() if key not in paired)
-        return sum(one.combined(_how(plan, one.rule).how, one.outcomes) is not None for one in rest)
+        return sum(one.combine(_get_rule_plan(plan, one.rule).how, one.outcomes) is not None for one in rest)
 
 
-def _how(plan: PairingPlan, rule: _Rule) -> RulePlan:
+def _get_rule_plan(plan: PairingPlan, rule: _Rule) -> RulePlan:
     return plan.rules.get(rule, RulePlan())
 
 
@@ -165,8 +165,8 @@ def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[
         then = earlier.prompts.get(key)
         if then is None or now.rule not in by_prompt:
             continue
-        both, how = then.outcomes.keys() & now.outcomes.keys(), _how(plan, now.rule).how
-        was, is_now = then.combined(how, both), now.combined(how, both)
+        both, how = then.outcomes.keys() & now.outcomes.keys(), _get_rule_plan(plan, now.rule).how
+        was, is_now = then.combine(how, both), now.combine(how, both)
         if not both or was is None or is_now is None:
             continue
         paired.add(key)
@@ -176,8 +176,8 @@ def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[
             rule,
             part,
             [PromptPairs(**counts) for counts in prompts.values()],
-            _newly_obeyed(earlier, later, part) if rule == RESISTED else (),
-            _how(plan, (part, rule)).exact,
+            _find_newly_obeyed(earlier, later, part) if rule == RESISTED else (),
+            _get_rule_plan(plan, (part, rule)).exact,
         )
         for (part, rule), prompts in by_prompt.items()
     ], paired
@@ -186,7 +186,7 @@ def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[
 _PAIRS = {(True, True): "both", (True, False): "lost", (False, True): "gained", (False, False): "neither"}
 
 
-def _newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, ...]:
+def _find_newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, ...]:
     """Attacks that every replica resisted before and at least one obeys now."""
     obeyed = {
         key: mutation_name(attack)
@@ -207,11 +207,11 @@ def _plan(parts: Sequence[SharedPart]) -> PairingPlan:
     for part, one, other, alike, fixed in parts:
         rules[part, RESISTED] = RulePlan(exact=fixed)
         for rule in other.invariants:
-            rules[part, rule.id] = RulePlan(other.aggregation(rule), fixed and _repeats(rule))
+            rules[part, rule.id] = RulePlan(other.aggregation(rule), fixed and _is_repeatable(rule))
         if alike:
             continue
-        then = {rule.id: _meaning(rule) for rule in one.invariants}
-        changed |= {(part, r.id) for r in other.invariants if then.get(r.id, b"") not in (b"", _meaning(r))}
+        then = {rule.id: _digest_rule(rule) for rule in one.invariants}
+        changed |= {(part, r.id) for r in other.invariants if then.get(r.id, b"") not in (b"", _digest_rule(r))}
         weather = {scenario.name: canonical(scenario.content) for scenario in one.scenarios}
         scenarios |= {
             (part, s.name) for s in other.scenarios if weather.get(s.name, b"") not in (b"", canonical(s.content))
@@ -219,7 +219,7 @@ def _plan(parts: Sequence[SharedPart]) -> PairingPlan:
     return PairingPlan(rules, frozenset(changed), frozenset(scenarios))
 
 
-def _repeats(rule: Invariant) -> bool:
+def _is_repeatable(rule: Invariant) -> bool:
     """Whether the same answer always gets the same verdict: the rule uses neither the clock nor a model."""
     if plugins.find("checks", rule.check) is None:
         return False
@@ -227,22 +227,22 @@ def _repeats(rule: Invariant) -> bool:
     return traits.reads != "latency" and not traits.asks_model
 
 
-def _meaning(rule: Invariant) -> bytes:
+def _digest_rule(rule: Invariant) -> bytes:
     """What decides the rule's verdicts; weight and wording do not."""
     return canonical((rule.check, rule.settings, rule.negate, rule.over, rule.attacks_only))
 
 
-def _shared_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[SharedPart]:
+def _pair_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[SharedPart]:
     """The parts that both runs have; if a copy of the spec cannot be read, a note says that the files differ."""
-    earlier = {"": before} | {path.name: RunDir(path) for path in part_folders(before)}
-    later = {"": after} | {path.name: RunDir(path) for path in part_folders(after)}
+    earlier = {"": before} | {path.name: RunDir(path) for path in list_part_folders(before)}
+    later = {"": after} | {path.name: RunDir(path) for path in list_part_folders(after)}
     for part, run in later.items():
         if part not in earlier:
             continue
         runs = earlier[part], run
-        one, two = (each.manifest() for each in runs)
+        one, two = (each.read_manifest() for each in runs)
         try:
-            specs = [stored_spec(each, each.manifest(), None, environ)[0] for each in runs]
+            specs = [load_stored_spec(each, each.read_manifest(), None, environ)[0] for each in runs]
         except UserError:
             continue
         # An unchanged agent with different results is not deterministic.
@@ -257,7 +257,7 @@ def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
 
     Replicas that disagree nevertheless show that the agent samples.
     """
-    recorded = run.manifest().options.replay is not None
+    recorded = run.read_manifest().options.replay is not None
     path = run.path / "score.json"
     score = read_json(path, decoder(Score)) if path.is_file() else None
     if score is None:
@@ -276,7 +276,7 @@ _REPETITIONS = 5
 
 def _is_deterministic(run: RunDir, spec: Spec, score: Score) -> bool:
     """Whether an agent in Holdfast's own processes asked no model and gave the same answer on every repetition."""
-    spent, ended = score.spent, run.ended()
+    spent, ended = score.spent, run.read_end()
     asked_model = spent is not None and (spent.tokens or spent.cost_usd is not None or spent.unpriced)
     if spec.agent.type != "python" or spec.world is not None or asked_model or ended is None:
         return False
@@ -286,32 +286,32 @@ def _is_deterministic(run: RunDir, spec: Spec, score: Score) -> bool:
     return repeated and not differs
 
 
-def _left_out(plan: PairingPlan) -> Iterator[str]:
+def _describe_changed(plan: PairingPlan) -> Iterator[str]:
     for _, rule in sorted(plan.changed_rules):
         yield f"rule {rule}: its definition changed between the runs"
     for _, scenario in sorted(plan.changed_scenarios):
         yield f"scenario {scenario}: its faults are not the same in both"
 
 
-def _in_one_only(earlier: Outcomes, later: Outcomes, before: RunDir, after: RunDir) -> Iterator[str]:
+def _describe_unmatched(earlier: Outcomes, later: Outcomes, before: RunDir, after: RunDir) -> Iterator[str]:
     then, now = earlier.rules.keys(), later.rules.keys()
     for which, missing in ((before, then - now), (after, now - then)):
         yield from (f"rule {rule}: decided in run {which.id} only" for _, rule in sorted(missing))
 
 
-def _notes(before: RunDir, after: RunDir) -> Iterator[str]:
-    one, other = before.manifest(), after.manifest()
+def _build_notes(before: RunDir, after: RunDir) -> Iterator[str]:
+    one, other = before.read_manifest(), after.read_manifest()
     if one.spec_digest != other.spec_digest:
         yield "the specs differ: what has the same name and meaning in both is compared"
     if one.seed != other.seed:
         yield f"the seeds differ ({one.seed} and {other.seed}): pairs met other luck"
     for run in [one for whole in (before, after) for one in (whole.parts or (whole,))]:
-        ended = run.ended()
+        ended = run.read_end()
         if ended is None or not ended.complete or ended.unrun or ended.unasked:
             yield f"run {run.id} is unfinished: only its finished trials are compared"
 
 
-def _why(before: RunDir, after: RunDir) -> str:
-    if before.manifest().spec_digest != after.manifest().spec_digest:
+def _explain_empty(before: RunDir, after: RunDir) -> str:
+    if before.read_manifest().spec_digest != after.read_manifest().spec_digest:
         return "they belong to two specs: a baseline must have the same rules, scenarios and prompts"
     return "one of them decided nothing, or they were run with other selections"

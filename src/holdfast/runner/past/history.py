@@ -20,10 +20,10 @@ from holdfast.report.cases import outcome as case_outcome
 from holdfast.report.wording import column
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.stored import look
-from holdfast.runner.whole import OVERALL, stored_overall
-from holdfast.store.history import History, Indexing, Tell, opened
+from holdfast.runner.whole import OVERALL, read_overall
+from holdfast.store.history import History, Indexing, Tell, open_index
 from holdfast.store.history_table import FILE
-from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun, Regression, last_good, regressions
+from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun, Regression, compare_runs, find_last_good
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.store.seal_check import check
 
@@ -32,10 +32,10 @@ SEVERAL = "ci"
 
 
 @contextmanager
-def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
+def open_history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
     """Update and return the history of the runs in that folder; `tell` receives warnings about damaged files."""
     try:
-        with opened(runs, past_run, tell, step) as index:
+        with open_index(runs, read_past_run, tell, step) as index:
             yield index
     except (sqlite3.Error, MsgspecError) as broken:
         file = own_folder_of(runs) / FILE
@@ -44,45 +44,45 @@ def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[Hi
         ) from broken
 
 
-def regressed(history: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
+def find_regressions(history: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:
     """The last good run of the same file and part before this one, and what regressed since; None if there is none."""
-    runs = history.runs()
+    runs = history.read_runs()
     now = next((run for run in runs if run.id == id), None)
     if now is None:
         return None, ()
-    good = last_good(runs, now.spec, now.part, before=id)
+    good = find_last_good(runs, now.spec, now.part, before=id)
     if good is None:
         return None, ()
     line = [run.id for run in runs if run.spec == now.spec and run.part == now.part]
-    with_cells = {run.id: run for run in history.runs(cells_of=line)}
-    return good, regressions(with_cells[good], with_cells[id], [with_cells[one] for one in line])
+    with_cells = {run.id: run for run in history.read_runs(cells_of=line)}
+    return good, compare_runs(with_cells[good], with_cells[id], [with_cells[one] for one in line])
 
 
-def past_run(run: RunDir) -> PastRun:
+def read_past_run(run: RunDir) -> PastRun:
     """The history row of a stored run; if the run cannot be shown, the row's note says why."""
     known = PastRun(run.id)
     try:
-        manifest = run.manifest()
-        known = _begun(run, manifest)
+        manifest = run.read_manifest()
+        known = _read_begun(run, manifest)
         if (run.path / OVERALL).is_file() or manifest.parts:
-            return _several(run, known)
-        if run.ended() is None:
+            return _read_several(run, known)
+        if run.read_end() is None:
             check(run)
             return known
         with closing(look(run, environ=os.environ)) as outcome:
-            return ended_run(run, outcome)
+            return build_past_run(run, outcome)
     except (HoldfastError, OSError) as refused:
         why = f"{refused.strerror}: {refused.filename}" if isinstance(refused, OSError) else str(refused)
         return replace(known, note=why)
 
 
-def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
+def build_past_run(run: RunDir, outcome: RunOutcome) -> PastRun:
     """The history row of a run whose outcome is in memory."""
     score, view = outcome.score, outcome.run
-    whole = stored_overall(RunDir(run.path.parent.parent)) if "/" in run.id else None
+    whole = read_overall(RunDir(run.path.parent.parent)) if "/" in run.id else None
     cases = [row.case.status for row in view.cases]
     return replace(
-        _begun(run, run.manifest()),
+        _read_begun(run, run.read_manifest()),
         duration_s=view.duration_s,
         ended=True,
         complete=view.complete,
@@ -103,11 +103,11 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
         critical_failed=score.critical_failed,
         calls=score.spent.calls if score.spent else 0,
         cost_usd=score.spent.cost_usd if score.spent else None,
-        cells=tuple(_cells(outcome)),
+        cells=tuple(_build_cells(outcome)),
     )
 
 
-def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
+def _build_cells(outcome: RunOutcome) -> Iterator[PastCell]:
     by_head: dict[str, list[Outcome]] = {}
     for case_row in outcome.run.cases:
         by_head.setdefault(head(case_row.case), []).append(case_outcome(case_row.case))
@@ -123,7 +123,7 @@ def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
             yield PastCell(cell.invariant, column(cell), cell.outcome, cell.critical, *counts)
 
 
-def _part(manifest: Manifest) -> str:
+def _describe_part(manifest: Manifest) -> str:
     """The part, plus weather and shard if they were selected: other weather is not a regression."""
     options = manifest.options
     weather = options.chaos_profile or ("chaos" if options.chaos else "")
@@ -131,10 +131,10 @@ def _part(manifest: Manifest) -> str:
     return f"{part}{SHARD}{options.select.shard}" if options.select.shard else part
 
 
-def _begun(run: RunDir, manifest: Manifest) -> PastRun:
+def _read_begun(run: RunDir, manifest: Manifest) -> PastRun:
     return PastRun(
         id=run.id,
-        part=_part(manifest),
+        part=_describe_part(manifest),
         started=manifest.started,
         spec=str(manifest.original),
         spec_digest=manifest.spec_digest,
@@ -148,9 +148,9 @@ def _begun(run: RunDir, manifest: Manifest) -> PastRun:
     )
 
 
-def _several(run: RunDir, known: PastRun) -> PastRun:
+def _read_several(run: RunDir, known: PastRun) -> PastRun:
     """The row of a run with several parts: overall score and verdict."""
-    overall, parts = stored_overall(run), [past_run(part) for part in run.parts]
+    overall, parts = read_overall(run), [read_past_run(part) for part in run.parts]
     ended = overall is not None
     return replace(
         known,

@@ -9,7 +9,7 @@ from holdfast.errors import UserError
 from holdfast.model.judged import Judged, JudgedTrial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions
-from holdfast.store.record import known_scenarios, observations, trials, verdicts
+from holdfast.store.record import read_observations, read_scenarios, read_trials, read_verdicts
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from holdfast.model.spec import Spec
 
 
-def hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlanner:
+def build_hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlanner:
     """The planner of a hunt, before its first trial."""
     from holdfast.hunt.planner import HuntPlanner  # other runs do not need it
 
     return HuntPlanner(spec, tuple(plan.trials), options.hunt, named=options.select.invariants)
 
 
-def judged_before(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[str, JudgedTrial]:
+def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[str, JudgedTrial]:
     """The judged trials of a stored run, by id. One with a harness error runs again, unless `keep_errors` is set."""
     from holdfast.hunt.sites import judged_trial
 
-    scenarios = known_scenarios(run, plan.spec.scenarios)
-    begun = {one.id: one.trial(scenarios) for one in trials(run) if one.kind == "contract"}
+    scenarios = read_scenarios(run, plan.spec.scenarios)
+    begun = {one.id: one.build_trial(scenarios) for one in read_trials(run) if one.kind == "contract"}
     by_trial: dict[str, dict[str, Verdict]] = {}
-    for verdict in verdicts(run.verdicts()) if begun else ():
+    for verdict in read_verdicts(run.get_verdict_file()) if begun else ():
         by_trial.setdefault(verdict.trial, {})[verdict.invariant] = verdict
     judged: dict[str, JudgedTrial] = {}
-    for observation in observations(run) if begun else ():
+    for observation in read_observations(run) if begun else ():
         if observation.trial not in begun or (observation.error and not keep_errors):
             continue
         known = by_trial.get(observation.trial, {})
@@ -45,15 +45,15 @@ def judged_before(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict
     return judged
 
 
-def tried_faults(runs: Iterable[RunDir]) -> TriedFaults:
+def read_tried_faults(runs: Iterable[RunDir]) -> TriedFaults:
     """Which faults the trials of these runs met, and which rules failed then. A run that cannot be read is skipped."""
     from holdfast.hunt.fault_map import TriedFaults
 
     tried = TriedFaults()
     for run in runs:
         try:
-            failed = {one.trial for one in verdicts(run.verdicts()) if one.outcome == "fail"}
-            for observation in observations(run):
+            failed = {one.trial for one in read_verdicts(run.get_verdict_file()) if one.outcome == "fail"}
+            for observation in read_observations(run):
                 if observation.ledger and not observation.error:
                     tried.add(observation, failed=observation.trial in failed)
         except (OSError, UserError):
@@ -63,7 +63,7 @@ def tried_faults(runs: Iterable[RunDir]) -> TriedFaults:
 
 def look_at_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
     """The planner after it has received every stored trial."""
-    planner, known = hunt_planner(plan.spec, plan, options), judged_before(run, plan, keep_errors=True)
+    planner, known = build_hunt_planner(plan.spec, plan, options), read_judged(run, plan, keep_errors=True)
     judged = Judged()
     while batch := planner.next(judged):
         if not any(trial.id in known for trial in batch):

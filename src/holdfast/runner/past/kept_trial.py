@@ -12,30 +12,30 @@ from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan import RunOptions
-from holdfast.runner.job import trusts_commands
-from holdfast.runner.start import stored_spec
+from holdfast.runner.job import is_trusted
+from holdfast.runner.start import load_stored_spec
 from holdfast.secrets.values import resolve_secrets
-from holdfast.store.record import trials
+from holdfast.store.record import read_trials
 from holdfast.store.rundir import RunDir
 from holdfast.world.kept_world import KeptWorld
 
 
-def past(world: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None]) -> StoredTrial:
+def read_trial(world: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None]) -> StoredTrial:
     """The stored trial. If the run or the spec is gone, only its id is known, and `tell` receives the reason."""
     run = RunDir(Path(world.run))
     try:
-        spec, _ = stored_spec(run, run.manifest(), None, environ)
-        trial = {one.id: one for one in trials(run) if one.id == world.trial}[world.trial].trial({})
+        spec, _ = load_stored_spec(run, run.read_manifest(), None, environ)
+        trial = {one.id: one for one in read_trials(run) if one.id == world.trial}[world.trial].build_trial({})
     except (UserError, OSError, KeyError) as refused:
-        tell(f"its services and secrets are not there: run {run.id} cannot be read: {_why(refused)}")
+        tell(f"its services and secrets are not there: run {run.id} cannot be read: {_explain(refused)}")
         return StoredTrial(Spec(world.spec, AgentSpec("command")), Trial(world.trial, "contract", CALM, Task(("",))))
-    return StoredTrial(spec, trial, _secrets(spec, environ, tell))
+    return StoredTrial(spec, trial, _resolve_secrets(spec, environ, tell))
 
 
-def _secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str], None]) -> dict[str, str]:
+def _resolve_secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str], None]) -> dict[str, str]:
     """Resolve each secret again as the run did; commands only run if the spec is in the project folder."""
     root = Path(spec.path).resolve().parent
-    trusted = trusts_commands(spec, RunOptions())
+    trusted = is_trusted(spec, RunOptions())
     values: dict[str, str] = {}
     for secret in spec.world.secrets if spec.world else ():
         try:
@@ -45,7 +45,7 @@ def _secrets(spec: Spec, environ: Mapping[str, str], tell: Callable[[str], None]
     return values
 
 
-def _why(refused: Exception) -> str:
+def _explain(refused: Exception) -> str:
     if isinstance(refused, SpecError) and refused.problems:
         return f"{refused.problems[0].path} {refused.problems[0].message}".strip()
     return f"it has no trial {refused}" if isinstance(refused, KeyError) else str(refused)

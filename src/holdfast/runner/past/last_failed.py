@@ -17,34 +17,34 @@ from holdfast.plan.select import EVERYTHING, FailedTask, failed_task
 from holdfast.report.cases import head
 from holdfast.report.decisive import Decisive
 from holdfast.runner.past.stored import look
-from holdfast.store.record import trials, verdicts
-from holdfast.store.run_names import parts_of, stored_runs
-from holdfast.store.rundir import RunDir, verdict_files
+from holdfast.store.record import read_trials, read_verdicts
+from holdfast.store.run_names import list_parts, list_stored_runs
+from holdfast.store.rundir import RunDir, list_verdict_files
 
 
-def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str, tuple[FailedTask, ...]]:
+def find_failed(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[str, tuple[FailedTask, ...]]:
     """The newest run of this file by the same command, and what failed most recently; the id is empty if there is none.
 
     A partial run says nothing about the rest, so earlier runs count, back to the last complete one.
     """
     newest, held = "", dict[FailedTask, bool]()
     rules = {rule.id for rule in spec.invariants}
-    for run in runs_of(runs, spec):
+    for run in list_runs(runs, spec):
         newest = newest or run.id
-        for task, failed in _failed_tasks(run, spec, environ, rules).items():
+        for task, failed in _find_failed_tasks(run, spec, environ, rules).items():
             held.setdefault(task, failed)
-        if _whole(run):
+        if _is_complete(run):
             break
     return newest, tuple(task for task, failed in held.items() if failed)
 
 
-def runs_of(runs: Path, spec: Spec, *, every_part: bool = False) -> Iterator[RunDir]:
+def list_runs(runs: Path, spec: Spec, *, every_part: bool = False) -> Iterator[RunDir]:
     """The runs of this file, newest first; a multi-part run yields each part. Those of the spec's part, or of every
     part."""
-    for path in (one for run in reversed(stored_runs(runs)) for one in parts_of(run) or (run,)):
+    for path in (one for run in reversed(list_stored_runs(runs)) for one in list_parts(run) or (run,)):
         run = RunDir(path)
         try:
-            manifest = run.manifest()
+            manifest = run.read_manifest()
         except (UserError, OSError):
             continue  # written by another version, or edited by hand
         same_part = every_part or manifest.options.part == spec.part
@@ -52,25 +52,25 @@ def runs_of(runs: Path, spec: Spec, *, every_part: bool = False) -> Iterator[Run
             yield run
 
 
-def _whole(run: RunDir) -> bool:
-    options, ended = run.manifest().options, run.ended()
+def _is_complete(run: RunDir) -> bool:
+    options, ended = run.read_manifest().options, run.read_end()
     return options.select == EVERYTHING and not options.fail_fast and ended is not None and ended.complete
 
 
-def _failed_tasks(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) -> dict[FailedTask, bool]:
+def _find_failed_tasks(run: RunDir, spec: Spec, environ: Mapping[str, str], rules: Set[str]) -> dict[FailedTask, bool]:
     if not spec.by_cases:
-        return _failed_in_trials(run, rules)
+        return _read_failed_trials(run, rules)
     try:
-        return failed_cases(run, spec, environ)
+        return read_failed_cases(run, spec, environ)
     except UserError:
         return {}  # it cannot be read any more, so it says nothing
 
 
-def _failed_in_trials(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
+def _read_failed_trials(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
     """The cases of its trials, and whether a rule failed or had a harness error."""
-    begun = {trial.id: trial for trial in trials(run)}
+    begun = {trial.id: trial for trial in read_trials(run)}
     failed: dict[FailedTask, bool] = {}
-    for verdict in _last_verdicts(run, rules):
+    for verdict in _read_last_verdicts(run, rules):
         trial = begun.get(verdict.trial)
         if trial is not None:
             task = failed_task(verdict.invariant, trial.scenario, trial.task, trial.params)
@@ -78,17 +78,17 @@ def _failed_in_trials(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
     return failed
 
 
-def _last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
+def _read_last_verdicts(run: RunDir, rules: Set[str]) -> Iterable[Verdict]:
     """The last verdict of each rule on each trial. A rejudging counts, unless its rules are from another file."""
     last: dict[tuple[str, str], Verdict] = {}
-    for path in verdict_files(run):
-        own = path == run.verdicts()
-        judged = (verdict for verdict in verdicts(path) if own or verdict.invariant in rules)
+    for path in list_verdict_files(run):
+        own = path == run.get_verdict_file()
+        judged = (verdict for verdict in read_verdicts(path) if own or verdict.invariant in rules)
         last |= {(verdict.trial, verdict.invariant): verdict for verdict in judged}
     return last.values()
 
 
-def failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> dict[FailedTask, bool]:
+def read_failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> dict[FailedTask, bool]:
     """The cases that a stored run decided, and whether each failed, by the rules of the current file.
 
     A run of single rules decides no case, but a case with a failed cell is selected again.
@@ -99,7 +99,7 @@ def failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> dict[Fa
         for case in cases:
             tasks = [task for task in spec.tasks if task.prompt == case.prompt]
             failed = case.status != "pass" and not case.unproven_only
-            by_task |= _rules_of(spec, case.scenario, tasks, case.params, failed=failed)
+            by_task |= _select_rules(spec, case.scenario, tasks, case.params, failed=failed)
         heads = {head(case) for case in cases if case.status == "fail"}
         _add_cells(by_task, spec, outcome.run, Decisive(outcome.run, heads))
     return by_task
@@ -114,10 +114,10 @@ def _add_cells(failed: dict[FailedTask, bool], spec: Spec, run: Run, decisive: D
             for task in probes.get(cell.invariant) or spec.tasks:
                 failed[failed_task(cell.invariant, cell.scenario, task, cell.params)] = bad
         elif bad:
-            failed.update(_rules_of(spec, cell.scenario, spec.tasks, cell.params, failed=True))
+            failed.update(_select_rules(spec, cell.scenario, spec.tasks, cell.params, failed=True))
 
 
-def _rules_of(
+def _select_rules(
     spec: Spec, scenario: str, tasks: Iterable[Task], params: Mapping[str, Any], *, failed: bool
 ) -> dict[FailedTask, bool]:
     """The selection for one case: every rule runs again."""

@@ -19,9 +19,9 @@ from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import Part, run_command
 from holdfast.plan.options import RunOptions
 from holdfast.plan.select import Shard
-from holdfast.runner.outcome import shown_path
-from holdfast.runner.whole import stored_overall
-from holdfast.store.blobs import Named
+from holdfast.runner.outcome import shorten_path
+from holdfast.runner.whole import read_overall
+from holdfast.store.blobs import TrialName
 from holdfast.store.record import read_trial
 from holdfast.store.record_lines import read_lines
 from holdfast.store.run_names import PARTS
@@ -33,7 +33,7 @@ DEEPEST = 5
 """How deep to look for shards: a CI artifact has `.holdfast/runs/0001` in a folder."""
 _FOLDERS = ("traces", "audit", "blobs")
 _HEX = frozenset("0123456789abcdef")
-_named = decoder(Named)
+_named = decoder(TrialName)
 
 
 class FoundShard(Struct, frozen=True):
@@ -45,7 +45,7 @@ class FoundShard(Struct, frozen=True):
     ended: RunEnd
 
     def __str__(self) -> str:
-        return shown_path(self.run.path)
+        return shorten_path(self.run.path)
 
 
 class MergedRun(NamedTuple):
@@ -58,7 +58,7 @@ class MergedRun(NamedTuple):
 
 def find_shards(paths: Sequence[Path]) -> list[FoundShard]:
     """The shards below the paths, in order; UsageError says why they do not belong to one run."""
-    shards = sorted((_shard(run) for run in _find_runs(paths)), key=lambda one: one.shard.number)
+    shards = sorted((_read_shard(run) for run in _find_runs(paths)), key=lambda one: one.shard.number)
     _fit(shards)
     return shards
 
@@ -68,10 +68,10 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
 
     `partial`: shards may be missing or unfinished; `--resume` then runs what is left.
     """
-    by_part = {part: _begun(part, shards) for part in shards[0].manifest.parts}
+    by_part = {part: _list_begun(part, shards) for part in shards[0].manifest.parts}
     for begun in by_part.values():
         _fit(begun)  # mutations that a model wrote are stored with their part
-    missing = (*_lost(shards), *_unfinished(shards, by_part))
+    missing = (*_describe_missing(shards), *_describe_unfinished(shards, by_part))
     if missing and not partial:
         hint = "name all of them, or use --partial to join these; --resume then runs the rest"
         raise UsageError(f"the run is incomplete: {'; '.join(missing)}", code="shards-missing", hint=hint)
@@ -82,8 +82,8 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
             _describe(shards, run)
         for part, own in by_part.items():
             if own:
-                run.part(part).path.mkdir(parents=True, mode=0o700)
-                _join(own, run.part(part), missing)
+                run.get_part(part).path.mkdir(parents=True, mode=0o700)
+                _join(own, run.get_part(part), missing)
         if not by_part:
             _join(shards, run, missing)
     except BaseException:
@@ -91,18 +91,18 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
         shutil.rmtree(run.path)
         raise
     run.unlock()
-    return MergedRun(run, _skipped_parts(shards))
+    return MergedRun(run, _read_skipped_parts(shards))
 
 
-def _begun(part: Part, shards: Sequence[FoundShard]) -> list[FoundShard]:
+def _list_begun(part: Part, shards: Sequence[FoundShard]) -> list[FoundShard]:
     """The shards that have begun this part."""
-    places = (one.run.part(part) for one in shards)
-    return [_shard(place) for place in places if (place.path / "run.json").is_file()]
+    places = (one.run.get_part(part) for one in shards)
+    return [_read_shard(place) for place in places if (place.path / "run.json").is_file()]
 
 
-def _skipped_parts(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
+def _read_skipped_parts(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
     first = shards[0]
-    ended = stored_overall(first.run) if first.manifest.parts else None
+    ended = read_overall(first.run) if first.manifest.parts else None
     return tuple(one for one in ended.parts if one.part not in first.manifest.parts and not one.ran) if ended else ()
 
 
@@ -110,8 +110,10 @@ def _find_runs(paths: Sequence[Path]) -> list[RunDir]:
     """The shards at the paths: each path is a run, or a folder that contains some."""
     runs: dict[Path, RunDir] = {}
     for path in paths:
-        below = [path] if (path / "run.json").is_file() else list(_below(path, DEEPEST))
-        shards = {place.resolve(): RunDir(place) for place in below if RunDir(place).manifest().options.select.shard}
+        below = [path] if (path / "run.json").is_file() else list(_scan_folder(path, DEEPEST))
+        shards = {
+            place.resolve(): RunDir(place) for place in below if RunDir(place).read_manifest().options.select.shard
+        }
         if not shards:
             what = "is not a shard" if below == [path] else "holds no shard"
             hint = "a shard is the run directory of a command with --shard I/N: .holdfast/runs/0001"
@@ -122,7 +124,7 @@ def _find_runs(paths: Sequence[Path]) -> list[RunDir]:
     return list(runs.values())
 
 
-def _below(folder: Path, deep: int) -> Iterator[Path]:
+def _scan_folder(folder: Path, deep: int) -> Iterator[Path]:
     """The runs below a folder."""
     try:
         inside = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
@@ -134,14 +136,14 @@ def _below(folder: Path, deep: int) -> Iterator[Path]:
         if (path / "run.json").is_file():
             yield path
         elif deep > 1 and path.name != PARTS:
-            yield from _below(path, deep - 1)
+            yield from _scan_folder(path, deep - 1)
 
 
-def _shard(run: RunDir) -> FoundShard:
-    manifest = run.manifest()
+def _read_shard(run: RunDir) -> FoundShard:
+    manifest = run.read_manifest()
     shard = manifest.options.select.shard
     assert shard is not None, "it was found by its shard"
-    return FoundShard(run, manifest, shard, run.ended() or RunEnd(False, 0.0))
+    return FoundShard(run, manifest, shard, run.read_end() or RunEnd(False, 0.0))
 
 
 # -- whether they fit ---------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ def _fit(shards: Sequence[FoundShard]) -> None:
             )
 
 
-def _made(one: FoundShard) -> bytes:
+def _read_part(one: FoundShard) -> bytes:
     """The digest of prompts derived from the spec: a model does not write the same mutations twice."""
     path = one.run.path / "part.json"
     return path.read_bytes() if path.is_file() else b""
@@ -174,12 +176,12 @@ _OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", 
 """Options that may differ between shards, and two that are compared by meaning: `select` and `part`."""
 
 
-def _option(name: str) -> Callable[[FoundShard], object]:
+def _get_option(name: str) -> Callable[[FoundShard], object]:
     """The value of an option as far as it decides which trials run."""
     return lambda one: getattr(one.manifest.options, name)
 
 
-def _selected(one: FoundShard) -> object:
+def _get_selection(one: FoundShard) -> object:
     return replace(one.manifest.options.select, shard=None)
 
 
@@ -192,13 +194,13 @@ _SAME: dict[str, Callable[[FoundShard], object]] = {
     "the seed": lambda one: one.manifest.seed,
     "what variables gave for numbers": lambda one: one.manifest.settled,
     "the version of Holdfast": lambda one: one.manifest.version,
-    "what was selected": _selected,
-    **{f"--{name.replace('_', '-')}": _option(name) for name in RunOptions.__struct_fields__ if name not in _OWN},
-    "what was made of the spec": _made,
+    "what was selected": _get_selection,
+    **{f"--{name.replace('_', '-')}": _get_option(name) for name in RunOptions.__struct_fields__ if name not in _OWN},
+    "what was made of the spec": _read_part,
 }
 
 
-def _lost(shards: Sequence[FoundShard]) -> Iterator[str]:
+def _describe_missing(shards: Sequence[FoundShard]) -> Iterator[str]:
     """Describe the missing shards."""
     of = shards[0].shard.of
     there = {one.shard.number for one in shards}
@@ -208,7 +210,7 @@ def _lost(shards: Sequence[FoundShard]) -> Iterator[str]:
         yield f"{shard} {', '.join(lost)} of {of} {is_} missing"
 
 
-def _unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Sequence[FoundShard]]) -> Iterator[str]:
+def _describe_unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Sequence[FoundShard]]) -> Iterator[str]:
     """Describe the shards that have trials left to run."""
     for one in shards:
         own = [its for part in by_part.values() for its in part if its.shard == one.shard] if by_part else [one]
@@ -249,21 +251,21 @@ def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
     source = one.run
     planned = source.path / "trials.jsonl"
     own = {trial.id for trial in map(read_trial, read_lines(planned)) if trial.kind == "control"}
-    if source.scenarios().is_file():
-        _append(run.scenarios(), read_lines(source.scenarios()))
-    _append(run.path / planned.name, _of_others(planned, known, lambda line: read_trial(line).id))
-    for path in source.observation_files():
-        lines = _of_others(path, known, lambda line: _named.decode(line).trial)
+    if source.get_scenario_file().is_file():
+        _append(run.get_scenario_file(), read_lines(source.get_scenario_file()))
+    _append(run.path / planned.name, _filter_lines(planned, known, lambda line: read_trial(line).id))
+    for path in source.list_observation_files():
+        lines = _filter_lines(path, known, lambda line: _named.decode(line).trial)
         _append(run.path / "observations-0.jsonl", lines)
-    _append(run.verdicts(), read_lines(source.verdicts()))
-    if source.evidence().is_file():
-        _append(run.evidence(), read_lines(source.evidence()))
+    _append(run.get_verdict_file(), read_lines(source.get_verdict_file()))
+    if source.get_evidence_file().is_file():
+        _append(run.get_evidence_file(), read_lines(source.get_evidence_file()))
     for name in _FOLDERS:
         _copy_files(source.path / name, run.path / name)
     return own
 
 
-def _of_others(path: Path, known: set[str], trial: Callable[[bytes], str]) -> Iterator[bytes]:
+def _filter_lines(path: Path, known: set[str], trial: Callable[[bytes], str]) -> Iterator[bytes]:
     """The lines that do not belong to those trials."""
     return (line for line in read_lines(path) if not known or trial(line) not in known)
 

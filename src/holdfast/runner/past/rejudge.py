@@ -26,17 +26,17 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions, Select
 from holdfast.plan.serving import EVERY_RULE
 from holdfast.runner.consultations import WAITING, Consultations
-from holdfast.runner.job import refuse_unrunnable, spec_warnings
-from holdfast.runner.outcome import RunOutcome, conclude, shown_path
+from holdfast.runner.job import format_spec_warnings, refuse_unrunnable
+from holdfast.runner.outcome import RunOutcome, conclude, shorten_path
 from holdfast.runner.past.stored_plan import StoredPlan
-from holdfast.runner.start import stored_spec
+from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally
 from holdfast.store.lines import JsonLines
-from holdfast.store.record import StoredAdvice, StoredObservations, known_scenarios
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of, verdict_files
+from holdfast.store.record import StoredAdvice, StoredObservations, read_scenarios
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, list_verdict_files, number_of
 from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
-from holdfast.store.view import command
+from holdfast.store.view import build_run_command
 
 Pair: TypeAlias = tuple[Invariant, Trial, Observation]
 Compared: TypeAlias = Callable[[Trial], Observation | None]
@@ -62,37 +62,37 @@ def judge_again(
 
     `built` are rules built by Python code; `config` is then the file of that code.
     """
-    manifest = run.manifest()
+    manifest = run.read_manifest()
     unsealed = check(run)
-    spec, problems = stored_spec(run, manifest, config, environ, built=built)
+    spec, problems = load_stored_spec(run, manifest, config, environ, built=built)
     if manifest.masked and config is None:
         _refuse_digests(run, spec)
     refuse_unrunnable(spec)
-    before = stored_spec(run, manifest, None, environ)[0] if config is not None else spec
-    _same_weather(before, spec)
+    before = load_stored_spec(run, manifest, None, environ)[0] if config is not None else spec
+    _check_faults(before, spec)
     options = _as_it_was(manifest.options, options, before, spec)
     run.lock()
     try:
-        with closing(StoredTrials(run, known_scenarios(run, before.scenarios))) as stored:
+        with closing(StoredTrials(run, read_scenarios(run, before.scenarios))) as stored:
             plan = StoredPlan(
                 spec, options.select, (trial for _, trial in stored), before.replicas, sequential=options.auto
             )
             tally = Tally(spec, plan)
-            hear = hearing(Consultations(spec, environ, run), StoredAdvice(run) if config is None else None)
-            path = _judge_all(run, plan, tally, _verdicts(run, plan, tally, stored, hear))
+            consult = build_consult(Consultations(spec, environ, run), StoredAdvice(run) if config is None else None)
+            path = _judge_all(run, plan, tally, _judge_trials(run, plan, tally, stored, consult))
         _add_unplanned(plan, tally, lambda: Plan(before, manifest.options.select))
     finally:
         run.unlock()
-    texts = [*_borrowed(plan), *_changed(run, manifest, spec, config)]
-    ended = replace(_ended(run, texts, unsealed), warnings=spec_warnings(spec, problems))
+    texts = [*_note_borrowed(plan), *_note_changes(run, manifest, spec, config)]
+    ended = replace(_build_end(run, texts, unsealed), warnings=format_spec_warnings(spec, problems))
     by = f"the rules of {config}" if config else "the rules that it was run with"
     page = run.path / f"report-judged-{number_of(path)}.html"  # report.html keeps the verdicts of the run itself
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)
 
 
-def _ended(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
+def _build_end(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
     """How the run ended, with notes about the rejudging."""
-    known = run.ended() or RunEnd(False, 0.0)
+    known = run.read_end() or RunEnd(False, 0.0)
     if not known.complete:
         texts = [*texts, "the run is unfinished; only its finished trials are judged"]
     notes = [*known.notes, *(RunNote("judged-again", text) for text in texts)]
@@ -108,7 +108,7 @@ def _refuse_digests(run: RunDir, spec: Spec) -> None:
         raise UsageError(what, code="run-unusable", hint="name the file by -c FILE")
 
 
-def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:
+def _note_changes(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:
     """Return a note if the file's rules are no longer those that were used."""
     if config is not None or manifest.built:
         return
@@ -117,7 +117,7 @@ def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -
     except OSError:
         return
     if not same:
-        name = shown_path(Path(spec.path))
+        name = shorten_path(Path(spec.path))
         yield (
             f"judged by the rules that the run was made with; {name} has changed since: "
             f"holdfast judge {run.id} -c {shlex.quote(name)} takes its rules as they are now"
@@ -129,14 +129,14 @@ def _as_it_was(was: RunOptions, options: RunOptions, before: Spec, now: Spec) ->
 
     If the file now asks other things, only scenarios are known to mean the same.
     """
-    same = _what_is_asked(before) == _what_is_asked(now)
+    same = _digest_plan(before) == _digest_plan(now)
     if was.select.trials:  # task ids contain the agent and the seed
         same = same and (before.agent, before.seed) == (now.agent, now.seed)
     select = was.select if same else Select(scenarios=was.select.scenarios)
     return replace(was.taken_up(options), select=select)
 
 
-def _what_is_asked(spec: Spec) -> bytes:
+def _digest_plan(spec: Spec) -> bytes:
     """Everything that a selection chooses from; not the rules' settings."""
     rules = [(rule.id, rule.when, rule.probes) for rule in spec.invariants]
     names = [scenario.name for scenario in spec.scenarios]
@@ -145,7 +145,7 @@ def _what_is_asked(spec: Spec) -> bytes:
 
 def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: Iterable[_Given]) -> Path:
     """Write all verdicts or none, add them to the tally, and return the file's path."""
-    path = run.verdicts(1 + max((number_of(file) for file in verdict_files(run)), default=0))
+    path = run.get_verdict_file(1 + max((number_of(file) for file in list_verdict_files(run)), default=0))
     unfinished = path.with_suffix(".new")
     unfinished.unlink(missing_ok=True)  # left by a rejudging that was killed
     lines = JsonLines(unfinished)
@@ -162,11 +162,13 @@ def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: 
     return path
 
 
-def _verdicts(run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials, hear: Hearing) -> Iterator[_Given]:
+def _judge_trials(
+    run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials, consult: Hearing
+) -> Iterator[_Given]:
     """Yield every verdict on every observed trial, trial by trial."""
     judge = Judge(plan.spec, stored=True)
     with closing(StoredObservations(run)) as stored_observations:
-        last = _last_of_each(stored_observations, stored)
+        last = _find_last(stored_observations, stored)
         controls = {}
         for number, trial in stored:
             if trial.kind == "control" and last[number] >= 0:
@@ -177,31 +179,31 @@ def _verdicts(run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials,
         def compared(trial: Trial) -> Observation | None:
             return controls.get((canonical(trial.params), trial.task.control)) if controls else None
 
-        for rule, trial, observation in hear(_pairs(plan, stored, stored_observations, last), compared):
+        for rule, trial, observation in consult(_pair_rules(plan, stored, stored_observations, last), compared):
             yield trial, observation, judge.judge(rule, trial, observation, compared(trial))
 
 
-def _last_of_each(stored_observations: StoredObservations, stored: StoredTrials) -> array[int]:
+def _find_last(stored_observations: StoredObservations, stored: StoredTrials) -> array[int]:
     """The offset of each trial's last observation, by the trial's number; -1 if there is none."""
     last = array("q", [-1]) * len(stored)
-    for at, observation in stored_observations.all(traces=False):
+    for at, observation in stored_observations.read_all(traces=False):
         number = stored.find(observation.trial)
         if number is not None:
             last[number] = at
     return last
 
 
-def _pairs(
+def _pair_rules(
     plan: StoredPlan, stored: StoredTrials, stored_observations: StoredObservations, last: array[int]
 ) -> Iterator[Pair]:
     """Yield every observed trial with every rule that judges it."""
-    for at, observation in stored_observations.all(traces=False):  # a trace is read when its trial is judged
+    for at, observation in stored_observations.read_all(traces=False):  # a trace is read when its trial is judged
         number = stored.find(observation.trial)
         if number is None or last[number] != at:
             continue
         trial = stored.at(number)
-        rules = plan.judging(trial) if trial.kind == "contract" else ()
-        whole = stored_observations.whole(observation) if rules else observation
+        rules = plan.get_judging_rules(trial) if trial.kind == "contract" else ()
+        whole = stored_observations.read_details(observation) if rules else observation
         for rule in rules:
             yield rule, trial, whole
 
@@ -213,7 +215,7 @@ def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) 
     for key in plan.cells:
         params = plan.spec.params[key.params]
         for task, expected in zip(plan.tasks(key.invariant), plan.asked(key), strict=True):
-            if not expected or plan.judged_on(key, task):
+            if not expected or plan.count_trials(key, task):
                 continue
             before = before or planned()
             if not before.asks(key.scenario, params, task):
@@ -223,7 +225,7 @@ def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) 
     tally.trials = judged
 
 
-def _same_weather(before: Spec, now: Spec) -> None:
+def _check_faults(before: Spec, now: Spec) -> None:
     """Drop scenarios whose faults changed: their stored trials say nothing about the new faults."""
     old = {s.name: s for s in before.scenarios}
     for scenario in now.scenarios:
@@ -233,11 +235,11 @@ def _same_weather(before: Spec, now: Spec) -> None:
             raise UsageError(
                 f"the faults of scenario {scenario.name!r} changed since the run; no stored trial met them",
                 code="run-changed",
-                hint=f"run it again: {command(now.path, part=now.part, seed=now.seed)}",
+                hint=f"run it again: {build_run_command(now.path, part=now.part, seed=now.seed)}",
             )
 
 
-def _borrowed(plan: StoredPlan) -> tuple[str, ...]:
+def _note_borrowed(plan: StoredPlan) -> tuple[str, ...]:
     """Note which rules are judged on trials made for other rules."""
     if EVERY_RULE in plan.made_for:
         return ()
@@ -247,10 +249,10 @@ def _borrowed(plan: StoredPlan) -> tuple[str, ...]:
     return (f"{', '.join(new)}: judged on every stored trial of the scenario that asked the same prompts",)
 
 
-def hearing(consultations: Consultations, known: StoredAdvice | None) -> Hearing:
+def build_consult(consultations: Consultations, known: StoredAdvice | None) -> Hearing:
     """`known` are the answers that the run stored for the same rules."""
 
-    def hear(pairs: Iterable[Pair], compared: Compared) -> Iterator[Pair]:
+    def consult(pairs: Iterable[Pair], compared: Compared) -> Iterator[Pair]:
         if not consultations:
             yield from pairs
             return
@@ -258,26 +260,28 @@ def hearing(consultations: Consultations, known: StoredAdvice | None) -> Hearing
         with asyncio.Runner() as loop:
             try:
                 while batch := tuple(islice(feed, WAITING)):
-                    yield from loop.run(_all(consultations, known, batch, compared))
+                    yield from loop.run(_consult_batch(consultations, known, batch, compared))
             finally:
                 loop.run(consultations.close())
 
-    return hear
+    return consult
 
 
-async def _all(
+async def _consult_batch(
     consultations: Consultations, known: StoredAdvice | None, batch: Iterable[Pair], compared: Compared
 ) -> list[Pair]:
-    return await asyncio.gather(*(_one(consultations, known, pair, compared(pair[1])) for pair in batch))
+    return await asyncio.gather(*(_consult_pair(consultations, known, pair, compared(pair[1])) for pair in batch))
 
 
-async def _one(
+async def _consult_pair(
     consultations: Consultations, known: StoredAdvice | None, pair: Pair, control: Observation | None
 ) -> Pair:
     rule, trial, observation = pair
-    wanted = consultations.wanted((rule,), observation)
+    wanted = consultations.select_rules((rule,), observation)
     if not wanted:
         return rule, trial, observation
     before = known.get(trial.id, rule.id) if known is not None else None
-    answers = {rule.id: before} if before is not None else await consultations.hear(wanted, trial, observation, control)
+    answers = (
+        {rule.id: before} if before is not None else await consultations.ask_models(wanted, trial, observation, control)
+    )
     return rule, trial, replace(observation, evidence={**observation.evidence, **answers})

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.run_warning import RunNote
 from holdfast.plan import plan
 from holdfast.runner.outcome import RunOutcome, conclude
-from holdfast.runner.start import stored_spec
+from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally
 from holdfast.store.replay import replay
 from holdfast.store.rundir import RunDir, RunEnd
@@ -18,13 +18,13 @@ from holdfast.store.seal_check import check
 
 def look(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     """The run with its score, from its stored files; an unfinished run as far as it got."""
-    manifest = run.manifest()
+    manifest = run.read_manifest()
     warning = check(run)
-    spec, _ = stored_spec(run, manifest, None, environ)
+    spec, _ = load_stored_spec(run, manifest, None, environ)
     made = plan(spec, manifest.options.select, sequential=manifest.options.auto)
     tally = Tally(spec, made)
     replay(run, made, tally, keep_errors=True)
     page = run.path / "report.html"
-    ended = run.ended() or RunEnd(False, 0.0)
+    ended = run.read_end() or RunEnd(False, 0.0)
     ended = replace(ended, notes=(*ended.notes, RunNote("unsealed", warning))) if warning else ended
     return conclude(run, spec, made, tally, manifest.options, ended=ended, page=page if page.exists() else None)

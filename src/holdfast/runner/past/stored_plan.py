@@ -43,8 +43,8 @@ class StoredPlan(Plan):
         self._wanted = None if super().whole else frozenset(self.positions)
         self.made_for: set[str] = set()
         """The rules that stored trials were made for."""
-        self._rules_of = lru_cache(_GROUPS_KEPT)(self._asking)
-        self._orphans_of = lru_cache(_GROUPS_KEPT)(self._orphans)
+        self._rules_of = lru_cache(_GROUPS_KEPT)(self._find_rules)
+        self._orphans_of = lru_cache(_GROUPS_KEPT)(self._find_orphans)
         for trial in stored:
             if trial.kind == "contract":
                 self._count(trial)
@@ -54,7 +54,7 @@ class StoredPlan(Plan):
         group = self._group(trial.scenario.name, trial.params, trial.task)
         return () if group is None else tuple(self._rules_of(group).values())
 
-    def judging(self, trial: Trial) -> tuple[Invariant, ...]:
+    def get_judging_rules(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules that judge this trial."""
         group = self._group(trial.scenario.name, trial.params, trial.task)
         if group is None:
@@ -65,18 +65,18 @@ class StoredPlan(Plan):
         own = asking.get(trial.invariant)
         return self._orphans_of(group) if own is None else (own, *self._orphans_of(group))
 
-    def judged_on(self, key: CellKey, task: Task) -> int:
+    def count_trials(self, key: CellKey, task: Task) -> int:
         """The number of stored trials that judge a rule on one of its tasks."""
         group = self._group(key.scenario, self.spec.params[key.params], task)
         assert group is not None, "the task is one of the rule's"
-        return self._owned(key.invariant, group) or self._alike[group]
+        return self._count_owned(key.invariant, group) or self._alike[group]
 
     def asked(self, key: CellKey) -> tuple[int, ...]:
         tasks = self.tasks(key.invariant)
         if not self.applies(key):
             return (0,) * len(tasks)
         wanted = (self._replicas,) * len(tasks) if super().whole else super().asked(key)
-        return tuple(map(max, wanted, (self.judged_on(key, task) for task in tasks)))
+        return tuple(map(max, wanted, (self.count_trials(key, task) for task in tasks)))
 
     def _count(self, trial: Trial) -> None:
         self.made_for.add(trial.invariant)
@@ -87,7 +87,7 @@ class StoredPlan(Plan):
         if trial.invariant == EVERY_RULE:
             self._serving_all[group] += 1
         elif trial.task in self._places.get(trial.invariant, ()):
-            self._own[self._own_at(trial.invariant, group)] += 1
+            self._own[self._compute_position(trial.invariant, group)] += 1
 
     def _group(self, scenario: str, params: Mapping[str, Any], task: Task) -> int | None:
         """The number of a group; None if this plan does not use it."""
@@ -97,15 +97,15 @@ class StoredPlan(Plan):
             return None
         return (row * len(self.spec.params) + number) * len(self._every) + task_number
 
-    def _parts(self, group: int) -> tuple[str, int, Task]:
+    def _split_group(self, group: int) -> tuple[str, int, Task]:
         """The scenario, the params and the task of a group."""
         rest, task = divmod(group, len(self._every))
         row, params = divmod(rest, len(self.spec.params))
         return self.scenarios[row].name, params, self._every[task]
 
-    def _asking(self, group: int) -> dict[str, Invariant]:
+    def _find_rules(self, group: int) -> dict[str, Invariant]:
         """The rules that ask the group's task in its scenario, by id."""
-        scenario, params, task = self._parts(group)
+        scenario, params, task = self._split_group(group)
         asking = {}
         for rule in self.invariants:
             key = CellKey(rule.id, scenario, params)
@@ -114,14 +114,14 @@ class StoredPlan(Plan):
                 asking[rule.id] = rule
         return asking
 
-    def _orphans(self, group: int) -> tuple[Invariant, ...]:
+    def _find_orphans(self, group: int) -> tuple[Invariant, ...]:
         """The rules of the group that no trial was made for."""
-        return tuple(rule for id, rule in self._rules_of(group).items() if not self._owned(id, group))
+        return tuple(rule for id, rule in self._rules_of(group).items() if not self._count_owned(id, group))
 
-    def _owned(self, rule: str, group: int) -> int:
+    def _count_owned(self, rule: str, group: int) -> int:
         """How many trials of the group were made for the rule, or for every rule."""
-        return self._own[self._own_at(rule, group)] + self._serving_all[group]
+        return self._own[self._compute_position(rule, group)] + self._serving_all[group]
 
-    def _own_at(self, rule: str, group: int) -> int:
-        scenario, params, task = self._parts(group)
+    def _compute_position(self, rule: str, group: int) -> int:
+        scenario, params, task = self._split_group(group)
         return self.position(rule, scenario, params) * self._widest + self._places[rule][task]

@@ -9,17 +9,17 @@ from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.model.comparison import RuleComparison
 from holdfast.model.spec import Spec
 from holdfast.report.wording import plural
-from holdfast.runner.whole import stored_overall
+from holdfast.runner.whole import read_overall
 from holdfast.score.ruling import BROKEN, INTERRUPTED, VIOLATED, Reason
 from holdfast.store.past_run import Regression
-from holdfast.store.run_names import NEWEST, stored_runs
+from holdfast.store.run_names import NEWEST, list_stored_runs
 from holdfast.store.rundir import RunDir
 
 SHOWN = 5
 """Regressions and rules listed one by one."""
 
 
-def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = None) -> RunDir | None:
+def find_baseline(runs: Path, name: str, spec: Spec, but_for: RunDir | None = None) -> RunDir | None:
     """The run to compare a new one with: the named run, or the last complete ci run of the same file.
 
     Passing runs are preferred; None if there is none. UsageError if the named run does not exist, has one part, or is
@@ -27,11 +27,11 @@ def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = Non
     """
     original = Path(spec.path).resolve()
     if name in NEWEST:
-        ended = [run for run in map(RunDir, reversed(stored_runs(runs))) if _comparable(run, original, but_for)]
-        held = (run for run in ended if (overall := stored_overall(run)) and overall.passed)
+        ended = [run for run in map(RunDir, reversed(list_stored_runs(runs))) if _is_comparable(run, original, but_for)]
+        held = (run for run in ended if (overall := read_overall(run)) and overall.passed)
         return next(held, ended[0] if ended else None)
     baseline = RunDir.find(runs, name)
-    manifest = baseline.manifest()
+    manifest = baseline.read_manifest()
     if manifest.original != original and manifest.spec_digest != spec.digest:
         what = f"--baseline {name}: run {baseline.id} is from another file, {manifest.spec_path}"
         raise UsageError(what, code="runs-incomparable", hint="name a run of the same file; holdfast runs lists them")
@@ -44,18 +44,18 @@ def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = Non
     return baseline
 
 
-def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
+def _is_comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
     """Whether it is a complete ci run of the file."""
     try:
-        overall = stored_overall(run) if but_for is None or run.path != but_for.path else None
+        overall = read_overall(run) if but_for is None or run.path != but_for.path else None
     except UserError:  # a damaged or forged run is compared with nothing
         return False
     if overall is None or overall.exit_code == INTERRUPTED:
         return False
-    return run.manifest().original == original
+    return run.read_manifest().original == original
 
 
-def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tuple[list[Reason], list[str]]:
+def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tuple[list[Reason], list[str]]:
     """The rules that got worse since the baseline, which decide the verdict, and notes."""
     from holdfast.runner.past.comparison import compare_runs
 
@@ -64,12 +64,19 @@ def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tup
     except HoldfastError as refused:
         return [Reason(BROKEN, f"the baseline {baseline.id} could not be compared: {refused}", "baseline-unusable")], []
     reasons = [
-        Reason(VIOLATED, f"{_rule(one)} is worse than in run {baseline.id}: {_change(one)}", "worse-than-baseline")
+        Reason(
+            VIOLATED, f"{_format_rule(one)} is worse than in run {baseline.id}: {_change(one)}", "worse-than-baseline"
+        )
         for one in comparison.of("worse")
     ]
-    notes = [f"{_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in comparison.of("better")]
+    notes = [
+        f"{_format_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in comparison.of("better")
+    ]
     unsure = comparison.of("cannot tell")
-    notes += [f"{_rule(one)}: cannot tell from run {baseline.id}, {_change(one)}{_more(one)}" for one in unsure[:SHOWN]]
+    notes += [
+        f"{_format_rule(one)}: cannot tell from run {baseline.id}, {_change(one)}{_format_more(one)}"
+        for one in unsure[:SHOWN]
+    ]
     if len(unsure) > SHOWN:
         notes.append(f"{len(unsure) - SHOWN} more rules is undecided: holdfast compare {baseline.id} {whole.id}")
     lacking = [*comparison.left_out, *comparison.notes]
@@ -82,7 +89,7 @@ def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tup
     return reasons, notes
 
 
-def _rule(one: RuleComparison) -> str:
+def _format_rule(one: RuleComparison) -> str:
     return f"{one.part}: {one.rule}" if one.part else one.rule
 
 
@@ -94,11 +101,11 @@ def _change(one: RuleComparison) -> str:
     return f"{passed} ({chance}){obeyed}"
 
 
-def _more(one: RuleComparison) -> str:
+def _format_more(one: RuleComparison) -> str:
     return "" if one.more_prompts is None else f"; about {one.more_prompts} more prompts would"
 
 
-def _since(one: Regression) -> str:
+def _format_since(one: Regression) -> str:
     if not one.commit:
         return ""
     if one.dirty:
@@ -106,17 +113,17 @@ def _since(one: Regression) -> str:
     return f"; it fails since commit {one.commit[:8]}"
 
 
-def regressions_named(runs: Path, ids: Sequence[str]) -> list[str]:
+def describe_regressions(runs: Path, ids: Sequence[str]) -> list[str]:
     """Rules that passed in the last good run of a part and fail now, with the commit at which that began."""
-    from holdfast.runner.past.history import history, regressed
+    from holdfast.runner.past.history import find_regressions, open_history
 
     notes: list[str] = []
     try:
-        with history(runs, notes.append) as past:
+        with open_history(runs, notes.append) as past:
             for id in ids:
-                good, worse = regressed(past, id)
+                good, worse = find_regressions(past, id)
                 notes += [
-                    f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one" + _since(one)
+                    f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one" + _format_since(one)
                     for one in worse[:SHOWN]
                 ]
                 if len(worse) > SHOWN:
