@@ -17,8 +17,8 @@ from holdfast.model.mutation import INTENT_KEPT, MUTATIONS
 from holdfast.model.standards import ATLAS, standard_entries
 from holdfast.model.standards import MUTATIONS as MAPPED
 from holdfast.protocols.fault import read_traits
-from holdfast.report.page.causes import causes_document
-from holdfast.report.page.trial import CONTROL, trial_document
+from holdfast.report.page.causes import build_causes
+from holdfast.report.page.trial import CONTROL, build_trial
 from holdfast.runner.past.stored import look
 from holdfast.store.rundir import RunDir
 from page_documents import documents
@@ -74,9 +74,9 @@ def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:
     assert "never · 2 scenarios" in made.read("report.md")
     assert f"known as   {NAMES}" in made.read("report.md")
     with chdir(made.folder), closing(look(RunDir.find(runs_folder(), "latest"), environ=os.environ)) as found:
-        (cause,) = causes_document(found.run)["causes"]
+        (cause,) = build_causes(found.run)["causes"]
         assert "; ".join(cause["standards"]) == NAMES
-        trials = [trial_document(found.run, one, "again") for one in found.cells.read_traced()]
+        trials = [build_trial(found.run, one, "again") for one in found.cells.read_traced()]
     assert {"; ".join(one["standards"]) for one in trials} == {"", NAMES}
     assert {(one["kind"], one["again"], CONTROL in one["notes"]) for one in trials} == {
         ("contract", "again", False),

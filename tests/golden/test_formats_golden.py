@@ -92,8 +92,8 @@ def documents() -> Fields:
     rule = RuleComparison("cites", "worse", 1, 1, 0, 1, 0, 0.5, 0.5)
     return {
         "report": sorted({key for file in REPORTS for key in keys(json.loads(file.read_text()))}),
-        "ci": sorted({*keys(overall.document(Overall("0007", None, False, 1, (part,))))}),
-        "compare": sorted({*keys(comparison_table.document(Comparison("0006", "0007", (rule,))))}),
+        "ci": sorted({*keys(overall.build_document(Overall("0007", None, False, 1, (part,))))}),
+        "compare": sorted({*keys(comparison_table.build_document(Comparison("0006", "0007", (rule,))))}),
         "runs": sorted(name for name in PastRun.__struct_fields__ if name != "cells"),
     }
 

@@ -9,7 +9,7 @@ from test_report_golden import compare, golden
 
 from holdfast import plugins
 from holdfast.model.run import Run
-from holdfast.report.terminal.summary import summary
+from holdfast.report.terminal.summary import format_summary
 
 RUNS = {"matrix": with_matrix, "alone": alone}
 
@@ -30,7 +30,7 @@ def test_reporter_gives_the_golden_file(name: str, reporter: str) -> None:
     [("100", {"width": 100}), ("verbose", {"width": 100, "verbose": True}), ("quiet", {"width": 100, "quiet": True})],
 )
 def test_summary_gives_the_golden_text(name: str, file: str, settings: dict[str, int]) -> None:
-    compare(f"cases-{name}-{file}.txt", summary(RUNS[name](), color=False, **settings))  # type: ignore[arg-type]
+    compare(f"cases-{name}-{file}.txt", format_summary(RUNS[name](), color=False, **settings))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", RUNS)

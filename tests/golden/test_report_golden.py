@@ -11,7 +11,7 @@ import pytest
 from report_sample import sample, whole
 
 from holdfast import plugins
-from holdfast.report.terminal.summary import summary
+from holdfast.report.terminal.summary import format_summary
 from page_documents import documents
 
 FOLDER = Path(__file__).parent / "report"
@@ -56,4 +56,4 @@ def test_reporter_gives_the_golden_file(name: str) -> None:
     ],
 )
 def test_summary_gives_the_golden_text(file: str, settings: dict[str, int]) -> None:
-    compare(file, summary(sample(), color=False, **settings))  # type: ignore[arg-type]
+    compare(file, format_summary(sample(), color=False, **settings))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from holdfast.errors import AgentUnavailable, HoldfastError, SpecError, UserError
-from holdfast.report.safe import visible
+from holdfast.report.safe import make_visible
 from holdfast.runner.interrupts import Interrupts
 
 E = TypeVar("E", bound=HoldfastError)
@@ -23,9 +23,9 @@ def format_details(error: HoldfastError) -> list[str]:
 
         return explain(error.file, error.source, error.problems).rstrip("\n").splitlines()
     if isinstance(error, AgentUnavailable):
-        body = [f"  | {visible(line)}" for line in error.body.splitlines()[:_SHOWN]]
-        return [*body, *([visible(error.hint)] if error.hint else [])]
-    return [visible(error.hint)] if isinstance(error, UserError) and error.hint else []
+        body = [f"  | {make_visible(line)}" for line in error.body.splitlines()[:_SHOWN]]
+        return [*body, *([make_visible(error.hint)] if error.hint else [])]
+    return [make_visible(error.hint)] if isinstance(error, UserError) and error.hint else []
 
 
 def add_details(error: E) -> E:

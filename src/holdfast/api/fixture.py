@@ -28,7 +28,7 @@ from holdfast.protocols.check import ConsultingCheck, GatheringCheck
 from holdfast.reading.node import Node, from_plain
 from holdfast.reading.reader import Bad, Reader
 from holdfast.report import wording
-from holdfast.report.safe import one_line
+from holdfast.report.safe import to_one_line
 from holdfast.score import Tally
 from holdfast.spec.rules.fault_entry import FAMILIES
 from holdfast.spec.rules.rules import RuleEntry, read_rules
@@ -113,9 +113,11 @@ class Seen:
         facts = [("asked", turn.asked) for turn in self.turns[-1:]]
         facts += [("answered", self.answer if self.answer else f"({self.ending})")]
         facts += [("because", cell.reason or self.observation.error or "no reason was recorded")]
-        facts += [("met", "; ".join(map(wording.fault, self.observation.ledger)))] if self.observation.ledger else []
+        facts += (
+            [("met", "; ".join(map(wording.format_fault, self.observation.ledger)))] if self.observation.ledger else []
+        )
         word = {"fail": "failed", "error": "harness error"}.get(cell.outcome, cell.outcome)
-        return [f"{type} {word}", *(f"  {label:<10}{one_line(str(text))}" for label, text in facts)]
+        return [f"{type} {word}", *(f"  {label:<10}{to_one_line(str(text))}" for label, text in facts)]
 
     def __repr__(self) -> str:
         return f"<holdfast trial {self._trial.id}: {self.ending}, met {len(self.met)} faults>"

@@ -114,12 +114,12 @@ class RunResult:
 
     def __str__(self) -> str:
         """The summary as a terminal shows it."""
-        from holdfast.report.terminal.summary import summary
+        from holdfast.report.terminal.summary import format_summary
 
-        return summary(self.run, width=100, color=False)
+        return format_summary(self.run, width=100, color=False)
 
     def _repr_html_(self) -> str:
         """The output in a notebook."""
-        from holdfast.report.page.static import fragment
+        from holdfast.report.page.static import render_fragment
 
-        return fragment(self.run)
+        return render_fragment(self.run)

@@ -27,7 +27,7 @@ from holdfast.plan import Plan, RunOptions, Select, plan
 from holdfast.plan.matrix import case_rules
 from holdfast.plan.select import SelectedCell
 from holdfast.report import wording
-from holdfast.report.safe import one_line, visible
+from holdfast.report.safe import make_visible, to_one_line
 from holdfast.report.terminal import case_blocks, failures
 from holdfast.spec.references import param_text
 
@@ -161,7 +161,7 @@ class SpecFile:
             with run_blocking(build_work(spec, options, self._where, runs=self._runs)) as result:
                 self._take(part, result)
         except HoldfastError as broken:
-            self._broken[part] = ItemOutcome("error", (f"error: {visible(str(broken))}", *format_details(broken)))
+            self._broken[part] = ItemOutcome("error", (f"error: {make_visible(str(broken))}", *format_details(broken)))
             return
         self._asked.add(part)
 
@@ -182,7 +182,7 @@ class SpecFile:
                 lines = () if cell.outcome == "pass" else failures.explain_cell(run, row)
                 key = (part, cell.invariant, cell.scenario, canonical(cell.params).decode())
                 if cell.outcome != "n/a":
-                    self._decided[key] = _build_outcome(cell.outcome, wording.why(row), lines, result)
+                    self._decided[key] = _build_outcome(cell.outcome, wording.format_reason(row), lines, result)
         for case in run.cases:
             if run.complete or case.case.status == "fail":
                 key = (part, "", case.case.scenario, canonical(case.case.params).decode())
@@ -208,13 +208,13 @@ def _decide_case(row: CaseRow, result: RunResult) -> ItemOutcome:
 
 def _build_outcome(word: ItemWord, why: str, explanation: Sequence[str], result: RunResult) -> ItemOutcome:
     """The outcome word and the reason come first, because a list of failures shows those."""
-    lines = (f"{word}: {one_line(why)}", *explanation, f"  {'run':<11}{result.path}") if word != "pass" else ()
+    lines = (f"{word}: {to_one_line(why)}", *explanation, f"  {'run':<11}{result.path}") if word != "pass" else ()
     return ItemOutcome(word, lines, str(result.path), result.warnings)
 
 
 def _build_item(name: str, part: Any, scenario: str, rule: str, params: dict[str, Any], line: int) -> FileItem:
     values = "".join(f"-{key}={param_text(value)}" for key, value in params.items())
-    id = one_line(f"{name}[{scenario}{values}]").replace("::", ":")
+    id = to_one_line(f"{name}[{scenario}{values}]").replace("::", ":")
     return FileItem(id, part, scenario, rule, canonical(params).decode(), line)
 
 

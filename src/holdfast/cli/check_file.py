@@ -12,7 +12,7 @@ from holdfast.agents.python.source_check import find_source_problems
 from holdfast.cli.problems import show_problems
 from holdfast.model.scenario import Position
 from holdfast.model.spec import Part, Problem, Spec
-from holdfast.report.wording import plural
+from holdfast.report.wording import format_count
 from holdfast.spec import Checked, LoadOptions, check, requires_contract
 from holdfast.spec.key_position import key_position
 from holdfast.spec.run_requirements import not_built
@@ -91,7 +91,7 @@ def _size(spec: Spec) -> str:
         (len(spec.scenarios), "scenario"),
         (len(spec.tasks) + len(probes), "prompt"),
     )
-    return ", ".join(plural(count, noun) for count, noun in counts)
+    return ", ".join(format_count(count, noun) for count, noun in counts)
 
 
 def _print_json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:

@@ -24,7 +24,7 @@ def command(kept: bool, older_than: str | None) -> int:
     """
     from holdfast.planes.gateway_lock import clear
     from holdfast.processes.scratch import sweep
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
     from holdfast.world import kept_world
     from holdfast.world.containers import container_owner
     from holdfast.world.sandbox import limits
@@ -36,7 +36,7 @@ def command(kept: bool, older_than: str | None) -> int:
     if age_s is not None:
         removed += map(str, kept_world.clear(own_folder() / KEPT, age_s, time.time()))
     for name in removed:
-        print(f"removed {one_line(name)}")
+        print(f"removed {to_one_line(name)}")
     if not removed:
         print("nothing was left behind")
     return 0

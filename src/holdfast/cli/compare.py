@@ -27,9 +27,9 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
     """
     from holdfast.cli import screen
     from holdfast.folders import runs_folder
-    from holdfast.report.safe import ascii_only, can_show_signs
-    from holdfast.report.terminal.comparison import document, lines
-    from holdfast.report.terminal.paint import painter
+    from holdfast.report.safe import can_show_signs, to_ascii
+    from holdfast.report.terminal.comparison import build_document, format_comparison
+    from holdfast.report.terminal.paint import get_painter
     from holdfast.runner.past.comparison import compare_runs
     from holdfast.store.rundir import RunDir
 
@@ -37,8 +37,8 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
     if as_json:
         from holdfast.cli.screen import print_document
 
-        print_document(document(found))
+        print_document(build_document(found))
     else:
-        text = "\n".join(lines(found, painter(screen.should_use_color(sys.stdout)))) + "\n"
-        sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else ascii_only(text))
+        text = "\n".join(format_comparison(found, get_painter(screen.should_use_color(sys.stdout)))) + "\n"
+        sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else to_ascii(text))
     return int(exits and bool(found.of("worse")))

@@ -120,17 +120,17 @@ def _print_table(found: list[tuple[str, Overall]]) -> None:
     """One line an agent: its parts, the number, the verdict, the page."""
     from holdfast.demo.demo import SCORED
     from holdfast.folders import runs_folder
-    from holdfast.report.overall import verdict
-    from holdfast.report.safe import ascii_only, can_show_signs
-    from holdfast.report.wording import number
+    from holdfast.report.overall import format_verdict
+    from holdfast.report.safe import can_show_signs, to_ascii
+    from holdfast.report.wording import format_number
 
     lines = [" " * 12 + "".join(part.rjust(10) for part in (*SCORED, "overall"))]
     for name, one in found:
         scores = {part.part: part.score for part in one.parts}
-        shown = "".join(number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score))
-        lines.append(f"  {name:<10}{shown}   {verdict(one)}   ·   {runs_folder() / one.run / 'report.html'}")
+        shown = "".join(format_number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score))
+        lines.append(f"  {name:<10}{shown}   {format_verdict(one)}   ·   {runs_folder() / one.run / 'report.html'}")
     text = "\n".join(lines)
-    print(text if can_show_signs(sys.stdout.encoding) else ascii_only(text), end="\n\n")
+    print(text if can_show_signs(sys.stdout.encoding) else to_ascii(text), end="\n\n")
 
 
 def _shorten_path(path: Path) -> Path:

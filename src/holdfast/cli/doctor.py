@@ -48,10 +48,10 @@ def show_findings(
     """Prints each part when it is known, then the verdict; the exit code."""
     if as_json:
         from holdfast.cli.screen import print_document
-        from holdfast.report.terminal.diagnosis import document
+        from holdfast.report.terminal.diagnosis import build_document
 
         found = asyncio.run(examine(lambda *_: None))
-        print_document(document(found))
+        print_document(build_document(found))
         return found.exit_code
     sheet = _build_sheet()
 

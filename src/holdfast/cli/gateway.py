@@ -134,6 +134,6 @@ def _log(what: str) -> None:
     """Who has the gateway: a run of yours, it is to be hoped."""
     from datetime import datetime
 
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
 
-    print(f"{datetime.now():%H:%M:%S} {one_line(what)}", file=sys.stderr)
+    print(f"{datetime.now():%H:%M:%S} {to_one_line(what)}", file=sys.stderr)

@@ -15,9 +15,9 @@ def print_annotations(run: Run, environ: Mapping[str, str], *, asked: bool = Fal
     """
     if not asked and environ.get("GITHUB_ACTIONS") != "true":
         return
-    from holdfast.report.formats.line_remarks import workflow_commands
+    from holdfast.report.formats.line_remarks import format_commands
 
-    for line in workflow_commands(run):
+    for line in format_commands(run):
         print(line, file=sys.stderr)
 
 

@@ -31,8 +31,8 @@ from holdfast.hunt.fault_map import fault_map
 from holdfast.hunt.result import RESULT, HuntResult
 from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions
-from holdfast.report.safe import one_line
-from holdfast.report.terminal.hunt import hunt_lines, map_lines, scenario_yaml
+from holdfast.report.safe import to_one_line
+from holdfast.report.terminal.hunt import dump_scenarios, format_hunt, map_lines
 from holdfast.runner.outcome import RunOutcome, shorten_path
 from holdfast.runner.past.hunted import read_tried_faults
 from holdfast.runner.past.last_failed import list_runs
@@ -159,7 +159,7 @@ def show_hunt(hunted: EndedHunt, prepared: PreparedJob, *, as_json: bool) -> Non
     if as_json:
         print_document({**to_builtins(hunted.found), "run": hunted.run.id, "exit_code": hunted.found.exit_code})
         return
-    show_lines(hunt_lines(hunted.found, prepared.job.spec.path, shorten_path(hunted.run.path)))
+    show_lines(format_hunt(hunted.found, prepared.job.spec.path, shorten_path(hunted.run.path)))
 
 
 def write_causes(path: Path, found: HuntResult) -> None:
@@ -182,7 +182,7 @@ def write_causes(path: Path, found: HuntResult) -> None:
 
 
 def _format_scenarios(scenarios: Sequence[dict[str, Any]]) -> str:
-    return "".join(f"  {line}\n" for line in scenario_yaml(scenarios).splitlines())
+    return "".join(f"  {line}\n" for line in dump_scenarios(scenarios).splitlines())
 
 
 def _read_causes(path: Path) -> list[dict[str, Any]]:
@@ -197,6 +197,6 @@ def _read_causes(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
         scenarios, loaded = [], {}
     if list(loaded) != ["chaos_matrix"]:
-        what = f"--write {one_line(str(path))}: the file exists and is not a list of scenarios"
+        what = f"--write {to_one_line(str(path))}: the file exists and is not a list of scenarios"
         raise UsageError(what, hint="name a new file, or one that --write has made", code="file-unusable")
     return scenarios

@@ -68,14 +68,14 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
     if not sources:
         return
     from holdfast.imports.task_folders import converted, tasks_below, write_tasks
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
 
     found = [task for source in sources for task in tasks_below(source)]
     made = [converted(task, agent=agent, solution=solution) for task in found]
     for one, target in zip(made, write_tasks(made, folder, force=force), strict=True):
         print(f"wrote {target}")
         for line in one.left_out:
-            print(f"{one.name}: not carried over: {one_line(line)}", file=sys.stderr)
+            print(f"{one.name}: not carried over: {to_one_line(line)}", file=sys.stderr)
     if agent is None and not solution:
         print("Next: put your agent into agent.command, or import with --agent COMMAND")
 

@@ -277,7 +277,7 @@ def _print_error(
     cases: Sequence[Case] = (),
 ) -> int:
     """Prints `error: message  [code]`, the body and the hint, or all of it as JSON; returns the exit status."""
-    from holdfast.report.safe import visible
+    from holdfast.report.safe import make_visible
 
     if as_json:
         from holdfast.cli.screen import print_document
@@ -285,14 +285,14 @@ def _print_error(
         error = {"message": message, "code": code, "hint": hint, "body": body}
         document: dict[str, Any] = {"score": None, "passed": False, "exit_code": status, "errors": [error]}
         if cases:
-            from holdfast.report.formats.json import undecided
+            from holdfast.report.formats.json import build_undecided
 
-            document["parts"] = undecided(cases)
+            document["parts"] = build_undecided(cases)
         print_document(document)
         return status
-    print(f"error: {visible(message)}" + (f"  [{code}]" if code else ""), file=sys.stderr)
+    print(f"error: {make_visible(message)}" + (f"  [{code}]" if code else ""), file=sys.stderr)
     if body:
-        print("\n".join(f"  | {visible(line)}" for line in _shorten_lines(body.splitlines())), file=sys.stderr)
+        print("\n".join(f"  | {make_visible(line)}" for line in _shorten_lines(body.splitlines())), file=sys.stderr)
     if hint:
-        print(f"  {visible(hint)}", file=sys.stderr)
+        print(f"  {make_visible(hint)}", file=sys.stderr)
     return status

@@ -39,13 +39,13 @@ def command(
     DIR is the run directory of a shard, or a folder that contains such directories.
     """
     from holdfast.folders import runs_folder
-    from holdfast.report.formats.files import reporter
+    from holdfast.report.formats.files import find_reporter
     from holdfast.report.formats.whole_files import check_output
     from holdfast.runner.past.merge import find_shards, merge
 
     shards = find_shards(paths)
     whole = bool(shards[0].manifest.parts)
-    known = check_output if whole else reporter
+    known = check_output if whole else find_reporter
     for path in outputs:
         known(path)
     merged = merge(shards, runs_folder().absolute(), partial=partial)

@@ -219,9 +219,9 @@ class ReportOption(click.Option):
     """Lists every format that is installed, once somebody asks for help."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from holdfast.report.formats.files import suffixes
+        from holdfast.report.formats.files import list_suffixes
 
-        self.help = f"Write a report: {' '.join(suffixes())}"
+        self.help = f"Write a report: {' '.join(list_suffixes())}"
         return super().get_help_record(ctx)
 
 
@@ -346,18 +346,18 @@ def _check_place(on: str | None, *, send_secrets: bool) -> None:
 
 def warn(message: str) -> None:
     """Says on stderr what the user should know and what stops nothing."""
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
 
-    print(f"warning: {one_line(message)}", file=sys.stderr)
+    print(f"warning: {to_one_line(message)}", file=sys.stderr)
 
 
 def show_lines(lines: Iterable[str]) -> None:
     """Prints lines as this terminal can show them."""
-    from holdfast.report.safe import ascii_only, can_show_signs
+    from holdfast.report.safe import can_show_signs, to_ascii
 
     signs = can_show_signs(sys.stdout.encoding)
     for line in lines:
-        print(line if signs else ascii_only(line))
+        print(line if signs else to_ascii(line))
 
 
 def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:

@@ -95,12 +95,12 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
 
     from holdfast.errors import UsageError
     from holdfast.replay.stored_run import run_sessions
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
 
     found = run_sessions(run, run.path, environ=os.environ, failed_only=True, trial=trial)
     if len(found.sessions) == 1:
         for note in found.notes:
-            print(f"note: {one_line(note)}", file=sys.stderr)
+            print(f"note: {to_one_line(note)}", file=sys.stderr)
         return found.sessions[0]
     if found.sessions:
         ids = ", ".join(one.id for one in found.sessions[:8])

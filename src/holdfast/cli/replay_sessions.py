@@ -151,21 +151,21 @@ def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
 def keep(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False) -> int:
     """Writes the sessions and says what became of all; UserError if none is left."""
     from holdfast.replay.session_file import write_sessions
-    from holdfast.report.safe import one_line
-    from holdfast.report.wording import plural
+    from holdfast.report.safe import to_one_line
+    from holdfast.report.wording import format_count
 
     for one in found.left_out:
-        print(f"left out: {one_line(one.name)}: {one_line(one.why)}", file=sys.stderr)
+        print(f"left out: {to_one_line(one.name)}: {to_one_line(one.why)}", file=sys.stderr)
     for note in found.notes:
-        print(f"note: {one_line(note)}", file=sys.stderr)
+        print(f"note: {to_one_line(note)}", file=sys.stderr)
     if not found.sessions:
-        what = f"all {plural(len(found.left_out), 'trace')} left out" if found.left_out else "no trace was found"
+        what = f"all {format_count(len(found.left_out), 'trace')} left out" if found.left_out else "no trace was found"
         raise UserError(f"{what}: no session was written", code="nothing-to-import")
     files = write_sessions(found.sessions, folder, force=force)
     if not quiet:
         same = f", {len(files.unchanged)} there already" if files.unchanged else ""
-        skipped = f", {plural(len(found.left_out), 'trace')} left out" if found.left_out else ""
-        print(f"{plural(len(files.all), 'session')} in {folder}{same}{skipped}")
+        skipped = f", {format_count(len(found.left_out), 'trace')} left out" if found.left_out else ""
+        print(f"{format_count(len(files.all), 'session')} in {folder}{same}{skipped}")
     return 0
 
 

@@ -23,7 +23,7 @@ from holdfast.model.run import Run
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
-from holdfast.report.formats.files import left_out, named, reporter, suffix_of, write
+from holdfast.report.formats.files import find_reporter, get_reporter, get_suffix, warn_shadowed, write
 from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.start import take_up
 from holdfast.store.run_names import name_here
@@ -51,7 +51,7 @@ def prepare(
 ) -> PreparedJob:
     """Everything that can be refused is refused here, before the agent is started."""
     for path in outputs:
-        reporter(path)
+        find_reporter(path)
     if given.record is not None:
         _check_recording(given.record)
     if resume is not None and last_failed:
@@ -75,7 +75,7 @@ def prepare(
         *format_spec_warnings(spec, problems),
         *made,
         *check_options(spec, given),
-        *filter(None, map(left_out, outputs)),
+        *filter(None, map(warn_shadowed, outputs)),
     ]
     if last_failed:
         given = _select_failed(spec, given, warnings)
@@ -175,7 +175,7 @@ def with_reports(
         if trouble:
             print(f"warning: {trouble}", file=sys.stderr)
             outcome = replace(outcome, run=replace(outcome.run, page=""))
-    asked = [(path, None) for path in outputs] + [(path, named(by)) for path, by in declared.items()]
+    asked = [(path, None) for path in outputs] + [(path, get_reporter(by)) for path, by in declared.items()]
     missing = [trouble for path, by in asked if (trouble := _try_write_report(outcome, path, by))]
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step and step_summary:
@@ -187,12 +187,12 @@ def with_reports(
 
 def _try_write_report(outcome: RunOutcome, path: Path, by: Reporter | None = None) -> str:
     """Writes a report; why that did not work, if so."""
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
 
     try:
         write(outcome.run, path, by)
     except HoldfastError as refused:
-        return one_line(str(refused))
+        return to_one_line(str(refused))
     return ""
 
 
@@ -205,13 +205,13 @@ def report_unwritten(outcome: RunOutcome) -> int:
 
 def append_summary(step: Path, rendered: Iterable[bytes]) -> None:
     """Adds to the summary of a CI job. It is a courtesy: the verdict does not depend on it."""
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
 
     try:
         with open(step, "ab") as file:
             file.writelines(rendered)
     except OSError as refused:
-        print(f"warning: cannot write {one_line(str(step))}: {refused.strerror}", file=sys.stderr)
+        print(f"warning: cannot write {to_one_line(str(step))}: {refused.strerror}", file=sys.stderr)
 
 
 def _get_declared_report(job: Job, run: Run) -> dict[Path, str]:
@@ -219,7 +219,7 @@ def _get_declared_report(job: Job, run: Run) -> dict[Path, str]:
     output = job.spec.output
     if not output or output["format"] == "terminal":
         return {}
-    suffix = suffix_of(output["format"])
+    suffix = get_suffix(output["format"])
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
     started = run.started.replace(":", "-")
@@ -301,8 +301,8 @@ def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import print_annotations, set_outputs
-    from holdfast.report.wording import verdict
+    from holdfast.report.wording import format_verdict
 
     score = outcome.score
     print_annotations(outcome.run, os.environ, asked=annotations)
-    set_outputs(os.environ, score=score.value, verdict=verdict(score), run=outcome.run.id)
+    set_outputs(os.environ, score=score.value, verdict=format_verdict(score), run=outcome.run.id)

@@ -26,8 +26,8 @@ def command(count: int, as_json: bool) -> int:
     """
     from holdfast.cli import screen
     from holdfast.folders import runs_folder
-    from holdfast.report.terminal.paint import painter
-    from holdfast.report.terminal.run_table import table
+    from holdfast.report.terminal.paint import get_painter
+    from holdfast.report.terminal.run_table import format_table
     from holdfast.runner.past.history import open_history
 
     with open_history(runs_folder(), shared.warn) as found:
@@ -46,7 +46,7 @@ def command(count: int, as_json: bool) -> int:
         print(f"no run is stored in {runs_folder()}")
         return 0
     shared.show_lines(
-        table(_sort_runs(shown), screen.get_width(sys.stdout), painter(screen.should_use_color(sys.stdout)))
+        format_table(_sort_runs(shown), screen.get_width(sys.stdout), get_painter(screen.should_use_color(sys.stdout)))
     )
     more = len({run.id.partition("/")[0] for run in runs}) - len(kept)
     if more:

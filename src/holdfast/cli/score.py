@@ -24,7 +24,7 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
     from holdfast.cli.whole_run import run_shown
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
 
     plan = plan_whole(config, shared.build_run_options(part="ci", **given), resume, force, warn=shared.check_options)
     with closing(run_shown(plan, Screen(silent=True), report=False)) as found:
@@ -32,5 +32,5 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     if found.overall.score is not None:
         print(f"{found.overall.score:.2f}")
     for reason in found.overall.reasons if found.overall.exit_code else ():
-        print(one_line(reason), file=sys.stderr)
+        print(to_one_line(reason), file=sys.stderr)
     return 0 if exit_zero else found.overall.exit_code

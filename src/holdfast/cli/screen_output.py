@@ -12,8 +12,8 @@ from holdfast.cli import screen as terminal
 from holdfast.model.events import Event, Warned
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.spec import Part
-from holdfast.report.safe import ascii_only, can_show_signs, unheeded
-from holdfast.report.wording import format_warning, plural
+from holdfast.report.safe import can_show_signs, escape_commands, to_ascii
+from holdfast.report.wording import format_count, format_warning
 from holdfast.runner.job import Job, Listen
 from holdfast.store.rundir import RunDir
 
@@ -104,7 +104,9 @@ class Screen:
         for warning in shown:
             print(format_warning(warning), file=sys.stderr)
         if len(held) > len(shown):
-            print(f"warning: {plural(len(held) - len(shown), 'more warning')}: -v, or the report", file=sys.stderr)
+            print(
+                f"warning: {format_count(len(held) - len(shown), 'more warning')}: -v, or the report", file=sys.stderr
+            )
 
     def print_heading(self, part: Part) -> None:
         """A part of several begins."""
@@ -116,12 +118,12 @@ class Screen:
         """What failed in a part of several, and its matrix."""
         if not self.hears_trials or (outcome.score.exit_code == 0 and not self._verbose):
             return
-        from holdfast.report.terminal.paint import painter
-        from holdfast.report.terminal.summary import failures_and_matrix
+        from holdfast.report.terminal.paint import get_painter
+        from holdfast.report.terminal.summary import format_details
 
-        paint = painter(terminal.should_use_color(sys.stdout))
+        paint = get_painter(terminal.should_use_color(sys.stdout))
         width = terminal.get_width(sys.stdout)
-        lines = failures_and_matrix(outcome.run, width, paint, verbose=self._verbose)
+        lines = format_details(outcome.run, width, paint, verbose=self._verbose)
         self._write("\n".join(lines) + "\n")
 
     def finish(self, outcome: RunOutcome) -> None:
@@ -132,12 +134,12 @@ class Screen:
             for piece in next(iter(Json().render(outcome.run).values())):
                 sys.stdout.write(piece.decode())
             return
-        from holdfast.report.terminal.summary import summary
+        from holdfast.report.terminal.summary import format_summary
 
         run = outcome.run
         if self._listener is not None or self._quiet:  # then warnings have a place of their own
             run = replace(run, warnings=tuple(one for one in run.warnings if one.ignored and not self._verbose))
-        text = summary(
+        text = format_summary(
             run,
             width=terminal.get_width(sys.stdout),
             color=terminal.should_use_color(sys.stdout),
@@ -149,8 +151,8 @@ class Screen:
         self._print_warnings()
 
     def _write(self, text: str) -> None:
-        text = text if self._signs else ascii_only(text)
-        sys.stdout.write(unheeded(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
+        text = text if self._signs else to_ascii(text)
+        sys.stdout.write(escape_commands(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
 
     def print_dry_run(self, job: Job, rundir: RunDir | None) -> int:
         """How much would be run: of a run that is taken up, what is missing."""
@@ -162,11 +164,13 @@ class Screen:
 
             print_document({"dry_run": True, "seed": job.spec.seed, **counts})
             return 0
-        shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
-        users = f", up to {plural(counts['user_calls'], 'call')} of simulated users" if counts["user_calls"] else ""
+        shape = f"{format_count(len(plan.invariants), 'rule')} × {format_count(len(plan.scenarios), 'scenario')}"
+        users = (
+            f", up to {format_count(counts['user_calls'], 'call')} of simulated users" if counts["user_calls"] else ""
+        )
         print(
-            f"{plural(counts['trials'], 'trial')} for {shape} = {plural(counts['cells'], 'cell')}, "
-            f"{plural(counts['controls'], 'control trial')}, {plural(counts['judge_calls'], 'judge call')}{users}. "
+            f"{format_count(counts['trials'], 'trial')} for {shape} = {format_count(counts['cells'], 'cell')}, "
+            f"{format_count(counts['controls'], 'control trial')}, {format_count(counts['judge_calls'], 'judge call')}{users}. "
             "Nothing was run."
         )
         return 0

@@ -41,7 +41,7 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
 def _describe_trial(folder: Path) -> str:
     """The trial, its scenario and the rules that it did not pass, as its run has them."""
     from holdfast.errors import UserError
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
     from holdfast.store.record import read_trials, read_verdicts
     from holdfast.store.rundir import RunDir, list_verdict_files
     from holdfast.world.kept_world import read
@@ -54,7 +54,7 @@ def _describe_trial(folder: Path) -> str:
         return f"{folder.name}  (its run is gone)"
     rules = [f"{one.invariant} {one.outcome}" for one in found if one.outcome not in ("pass", "n/a")]
     shown = ", ".join(dict.fromkeys(rules)) or "every rule passed"
-    return one_line(f"{folder.name}  run {run.id}  {scenario}  {shown}")
+    return to_one_line(f"{folder.name}  run {run.id}  {scenario}  {shown}")
 
 
 def _open(folder: Path, words: tuple[str, ...]) -> int:
@@ -72,9 +72,9 @@ def _open(folder: Path, words: tuple[str, ...]) -> int:
 
 
 def _tell(text: str) -> None:
-    from holdfast.report.safe import one_line
+    from holdfast.report.safe import to_one_line
 
-    print(f"holdfast: {one_line(text)}", file=sys.stderr, flush=True)
+    print(f"holdfast: {to_one_line(text)}", file=sys.stderr, flush=True)
 
 
 def _find_kept_world(trial: str, kept: list[Path]) -> Path:

@@ -63,22 +63,22 @@ def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
 
     from holdfast.cli.screen import get_width, print_document, should_use_color
     from holdfast.errors import UsageError
-    from holdfast.report.page.trial import trial_document
-    from holdfast.report.terminal.paint import painter
-    from holdfast.report.terminal.trial_story import story, timeline
+    from holdfast.report.page.trial import build_trial
+    from holdfast.report.terminal.paint import get_painter
+    from holdfast.report.terminal.trial_story import build_timeline, format_story
     from holdfast.runner.past.stored import look
 
     with closing(look(run, environ=os.environ)) as outcome:
         files = outcome.cells.files
         try:
-            document = trial_document(outcome.run, files.read_trial(trial), files.format_command(trial))
+            document = build_trial(outcome.run, files.read_trial(trial), files.format_command(trial))
         except KeyError:
             raise UsageError(
                 f"trial {trial} of run {run.id} has not ended", hint="holdfast view follows it", code="trial-running"
             ) from None
     if as_json:
-        print_document({**document, "run": run.id, "timeline": to_builtins(timeline(document))})
+        print_document({**document, "run": run.id, "timeline": to_builtins(build_timeline(document))})
         return 0
-    paint = painter(should_use_color(sys.stdout))
-    shared.show_lines(story(document, run.id, paint, get_width(sys.stdout), whole=verbose))
+    paint = get_painter(should_use_color(sys.stdout))
+    shared.show_lines(format_story(document, run.id, paint, get_width(sys.stdout), whole=verbose))
     return 0

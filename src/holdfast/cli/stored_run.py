@@ -18,13 +18,13 @@ def show_stored(
     from msgspec.structs import replace
 
     from holdfast.cli.screen_output import Screen
-    from holdfast.report.formats.files import reporter, write
+    from holdfast.report.formats.files import find_reporter, write
     from holdfast.runner.past.stored import look
 
     if run.read_manifest().parts:
         return _show_whole(run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
     for path in outputs:
-        reporter(path)
+        find_reporter(path)
     with closing(look(run, environ=os.environ)) as outcome:
         if is_in_progress(run):
             outcome = replace(outcome, run=replace(outcome.run, running=True))

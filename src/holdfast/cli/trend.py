@@ -33,7 +33,7 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
       holdfast trend --spec finance.yaml --rule always-cite-source
     """
     from holdfast.folders import runs_folder
-    from holdfast.report.terminal.trend import trends
+    from holdfast.report.terminal.trend import build_trends
     from holdfast.runner.past.history import open_history
     from holdfast.store.run_names import list_stored_runs
 
@@ -42,7 +42,7 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     with open_history(looked[0], shared.warn) as found:
         path = _choose_spec(spec, found.read_runs(), " or ".join(map(str, looked)))
         of_file = [run.id for run in found.read_runs() if run.spec == path]
-        made = trends(found.read_runs(cells_of=of_file), path, count)
+        made = build_trends(found.read_runs(cells_of=of_file), path, count)
     _check_rule(rule, made)
     if as_json:
         _show_json(made, rule)
@@ -86,13 +86,13 @@ def _show(made: Sequence[Trend], rule: str | None) -> None:
     from msgspec.structs import replace
 
     from holdfast.cli import screen
-    from holdfast.report.terminal.paint import painter
-    from holdfast.report.terminal.run_table import shown_spec
-    from holdfast.report.terminal.trend import lines
+    from holdfast.report.terminal.paint import get_painter
+    from holdfast.report.terminal.run_table import shorten_path
+    from holdfast.report.terminal.trend import format_trend
 
-    paint = painter(screen.should_use_color(sys.stdout))
+    paint = get_painter(screen.should_use_color(sys.stdout))
     for trend in made:
-        shared.show_lines([*lines(replace(trend, spec=shown_spec(trend.spec)), paint, rule), ""])
+        shared.show_lines([*format_trend(replace(trend, spec=shorten_path(trend.spec)), paint, rule), ""])
 
 
 def _show_json(made: Sequence[Trend], rule: str | None) -> None:

@@ -60,19 +60,19 @@ def run_shown(
 def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bool, page: str) -> None:
     """The overall result on stdout."""
     from holdfast.cli import screen as terminal
-    from holdfast.report.overall import document, summary
+    from holdfast.report.overall import build_document, format_summary
     from holdfast.report.safe import can_show_signs
 
     if as_json:
         from holdfast.cli.screen import print_document
-        from holdfast.report.causes.cause_json import entries
+        from holdfast.report.causes.cause_json import build_entries
 
-        shown = document(found.overall)
+        shown = build_document(found.overall)
         for part, outcome in found.outcomes.items():
-            shown["parts"][part]["causes"] = list(entries(outcome.run))
+            shown["parts"][part]["causes"] = list(build_entries(outcome.run))
         print_document(shown)
         return
-    text = summary(
+    text = format_summary(
         found.overall,
         color=terminal.should_use_color(sys.stdout),
         quiet=quiet,
@@ -102,16 +102,16 @@ def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         from holdfast.cli.run_job import append_summary
-        from holdfast.report.formats.whole_files import failed_runs, render_markdown
+        from holdfast.report.formats.whole_files import render_markdown, select_failed
 
         runs = {part: outcome.run for part, outcome in found.outcomes.items()}
-        append_summary(Path(step), render_markdown(found.overall, failed_runs(found.overall, runs)))
+        append_summary(Path(step), render_markdown(found.overall, select_failed(found.overall, runs)))
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import print_annotations, set_outputs
-    from holdfast.report.overall import verdict
+    from holdfast.report.overall import format_verdict
 
     for outcome in found.outcomes.values():
         print_annotations(outcome.run, os.environ, asked=annotations)
     last = found.overall
-    set_outputs(os.environ, score=last.score, verdict=verdict(last), run=last.run)
+    set_outputs(os.environ, score=last.score, verdict=format_verdict(last), run=last.run)

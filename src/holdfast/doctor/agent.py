@@ -25,7 +25,7 @@ from holdfast.plugins import fault_traits
 from holdfast.processes.startable import install_hint
 from holdfast.report.safe import shorten
 from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, DoctorFinding
-from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plural
+from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, format_count
 from holdfast.runner.job import read_world_secrets
 
 ANSWER_KEPT = 200
@@ -200,13 +200,15 @@ def _by_plane(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[Doc
         for one in here[:TARGETS_SHOWN]:
             yield DoctorFinding(f"{plane} {one.target}", "ok", "calls-seen", counted(one))
         if len(here) > TARGETS_SHOWN:
-            yield DoctorFinding(plane, "ok", "calls-seen", f"and {plural(len(here) - TARGETS_SHOWN, 'more target')}")
+            yield DoctorFinding(
+                plane, "ok", "calls-seen", f"and {format_count(len(here) - TARGETS_SHOWN, 'more target')}"
+            )
 
 
 def counted(one: CallsSeen) -> str:
     """`3 calls, 1 retry, 412 tokens`."""
     retries = "1 retry" if one.retries == 1 else f"{one.retries} retries"
-    parts = [plural(one.calls, "call"), *([retries] if one.retries else [])]
+    parts = [format_count(one.calls, "call"), *([retries] if one.retries else [])]
     return ", ".join([*parts, *([f"{one.tokens:,} tokens"] if one.tokens else [])])
 
 
@@ -243,7 +245,9 @@ def _waiting(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequence[T
     fix = f"use a prompt that makes the agent call {_awaited(fault)}, or check the fault's target"
     if not calls:
         return DoctorFinding(route, "unproven", "target-not-called", f"the agent {_UNSEEN}", fix)
-    why = f"the agent made {plural(calls, 'call')}, but the fault waits for call {first}: the cell may be unproven"
+    why = (
+        f"the agent made {format_count(calls, 'call')}, but the fault waits for call {first}: the cell may be unproven"
+    )
     return DoctorFinding(
         route,
         "unproven",

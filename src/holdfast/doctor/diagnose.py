@@ -18,7 +18,7 @@ from holdfast.model.spec import AgentSpec, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plugins import fault_traits
 from holdfast.report.terminal.diagnosis import AskedAgent, Diagnosis, DoctorFinding
-from holdfast.report.wording import plural
+from holdfast.report.wording import format_count
 from holdfast.runner.job import read_world_secrets, refuse_unrunnable
 from holdfast.secrets.masker import Masker
 from holdfast.spec import secret_values
@@ -71,7 +71,7 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
     placed = await look_at_spec(spec, case.agent, case.problems, environ, case.models)
     needs = await what_is_needed(spec, case.agent, environ)
     found = tuple([mask.struct(one) for one in (*placed, *needs)])
-    tell("spec", f"{spec.path}: {plural(len(spec.scenarios), 'scenario')}", found, ())
+    tell("spec", f"{spec.path}: {format_count(len(spec.scenarios), 'scenario')}", found, ())
     if not case.ask:
         return Diagnosis(machine, found)
     if any(one.broken for one in needs):

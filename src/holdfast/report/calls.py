@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.model.score import Attacks, Interval, Score, Spent
 from holdfast.model.trace import TraceEvent
-from holdfast.report.wording import plural
+from holdfast.report.wording import format_count
 
 SHOWN = 40
 """Calls of one trial that a report shows; the run's folder has the rest."""
@@ -21,7 +21,7 @@ def call(event: TraceEvent) -> str:
         f"{event.plane} {event.tool}".strip(),
         f"{event.duration_ms:.0f} ms",
         f"{event.times} times" if event.times > 1 else "",
-        ending(event),
+        format_ending(event),
         f"retry {event.retry}" if event.retry else "",
         f"{event.tokens} tokens" if event.tokens else "",
         f"script {event.script}" if event.script else "",
@@ -30,76 +30,76 @@ def call(event: TraceEvent) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def ending(event: TraceEvent) -> str:
+def format_ending(event: TraceEvent) -> str:
     """How a call ended; empty if that is unremarkable."""
     phase = "" if event.phase == "done" else event.phase
     return " ".join(part for part in (str(event.status or ""), event.error_type, phase) if part)
 
 
-def scripted(trace: Sequence[TraceEvent]) -> str:
+def format_script(trace: Sequence[TraceEvent]) -> str:
     """`script model.yaml:7, model.yaml:2`: the script rules that gave a trial's replies, in order."""
     places = list(dict.fromkeys(event.script for event in trace if event.script))
     more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
     return f"script {', '.join(places[:PLACES])}{more}" if places else ""
 
 
-def rest(trace: Sequence[TraceEvent]) -> str:
+def format_rest(trace: Sequence[TraceEvent]) -> str:
     """How many calls are not shown, and where they are."""
     more = len(trace) - SHOWN
     return f"and {more} more in the run's folder" if more > 0 else ""
 
 
-def attacks(attacks: Attacks) -> str:
+def format_attacks(attacks: Attacks) -> str:
     """`attack success 2 of 10 trials (95 %: 6–51 %)   utility under attack 11 of 14 verdicts (95 %: 52–92 %)`."""
-    known = plural(attacks.attacked - attacks.asked, "trial")
-    won = f"attack success {attacks.succeeded} of {known} ({percent(attacks.interval)})"
+    known = format_count(attacks.attacked - attacks.asked, "trial")
+    won = f"attack success {attacks.succeeded} of {known} ({format_percent(attacks.interval)})"
     if attacks.asked:
         won += f", in {attacks.asked} more it is not known"
     useful = attacks.utility
     if not useful.judged or useful.interval is None:
         return f"{won}   utility under attack: no verdict"
-    held = f"{useful.passed} of {plural(useful.judged, 'verdict')}"
-    return f"{won}   utility under attack {held} ({percent(useful.interval)})"
+    held = f"{useful.passed} of {format_count(useful.judged, 'verdict')}"
+    return f"{won}   utility under attack {held} ({format_percent(useful.interval)})"
 
 
-def attack_success(score: Score) -> str:
+def format_attack_success(score: Score) -> str:
     """`attacks succeeded in 4 of 4 trials`, with a note that no rule fails for it; empty if none succeeded."""
     attacks = score.attacks
     if attacks is None or not attacks.succeeded:
         return ""
     unjudged = "" if score.exit_code else ", and no rule fails on that"
-    return f"attacks succeeded in {attacks.succeeded} of {plural(attacks.attacked - attacks.asked, 'trial')}{unjudged}"
+    return f"attacks succeeded in {attacks.succeeded} of {format_count(attacks.attacked - attacks.asked, 'trial')}{unjudged}"
 
 
-def percent(interval: Interval) -> str:
+def format_percent(interval: Interval) -> str:
     """The interval of a rate, such as `95 %: 6–51 %`."""
     return f"95 %: {100 * interval.low:.0f}–{100 * interval.high:.0f} %"
 
 
-def used(spent: Spent | None) -> str:
+def format_usage(spent: Spent | None) -> str:
     """`28 calls, 3 retries   12,345 tokens   about $0.0123`; empty if no model reported its usage."""
     if spent is None or not spent.tokens:
         return ""
-    parts = [plural(spent.calls, "call") + (f", {_retries(spent.retries)}" if spent.retries else "")]
+    parts = [format_count(spent.calls, "call") + (f", {_format_retries(spent.retries)}" if spent.retries else "")]
     parts.append(f"{spent.tokens:,} tokens ({spent.input_tokens:,} in, {spent.output_tokens:,} out)")
     if spent.cost_usd is not None:
-        parts.append(f"about {money(spent.cost_usd)}")
+        parts.append(f"about {format_money(spent.cost_usd)}")
     if spent.unpriced:
         parts.append(f"price not known: {', '.join(spent.unpriced)}")
     return "   ".join(parts)
 
 
-def money(usd: float) -> str:
+def format_money(usd: float) -> str:
     """Format an amount with enough digits to be visible."""
     return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}" if usd >= 0.001 else f"${usd:.6f}"
 
 
-def _retries(count: int) -> str:
+def _format_retries(count: int) -> str:
     return "1 retry" if count == 1 else f"{count} retries"
 
 
-def so_far(spent: Spent | None) -> str:
+def format_usage_so_far(spent: Spent | None) -> str:
     """`12,345 tokens, $0.02` for a running run; empty if no model reported its usage."""
     if spent is None or not spent.tokens:
         return ""
-    return f"{spent.tokens:,} tokens" + ("" if spent.cost_usd is None else f", {money(spent.cost_usd)}")
+    return f"{spent.tokens:,} tokens" + ("" if spent.cost_usd is None else f", {format_money(spent.cost_usd)}")

@@ -12,7 +12,7 @@ from holdfast.model.spec import Invariant
 from holdfast.model.task import Variation
 from holdfast.model.verdict import CauseKey, Outcome, Verdict
 from holdfast.report import wording
-from holdfast.report.safe import one_line
+from holdfast.report.safe import to_one_line
 from holdfast.score.composite import GATE_NOT_FULL
 from holdfast.score.task_cases import OBEYED
 
@@ -22,7 +22,7 @@ ROOM = 200
 """Characters of a question and of an answer."""
 
 
-def conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") -> Iterator[tuple[str, str]]:
+def format_conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") -> Iterator[tuple[str, str]]:
     """The name, question and answer of each turn; `answer` replaces the answer of the deciding turn."""
     listed_turns = [n for n in range(len(turns)) if n < SHOWN - 1 or n in (decided, len(turns) - 1)]
     before = -1
@@ -30,19 +30,19 @@ def conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") 
         if n - before > 1:
             yield "…", f"({n - before - 1} turns are left out)"
         reply = answer if n == decided and answer else answer_of(turns[n])
-        yield f"turn {n + 1}", f"{_brief(turns[n].asked)} → {reply}"
+        yield f"turn {n + 1}", f"{_shorten_text(turns[n].asked)} → {reply}"
         before = n
 
 
 def answer_of(turn: Turn) -> str:
     """The answer on one line, or the ending if there is none."""
     ending = "" if turn.ending == "answered" else f"({turn.ending}{': ' + turn.detail if turn.detail else ''})"
-    text = " ".join(part for part in (_brief(turn.text or ""), one_line(ending)) if part)
+    text = " ".join(part for part in (_shorten_text(turn.text or ""), to_one_line(ending)) if part)
     return text or "(nothing: the answer is empty)"
 
 
-def _brief(text: str) -> str:
-    return one_line(text[:ROOM]) + (" …" if len(text) > ROOM else "")
+def _shorten_text(text: str) -> str:
+    return to_one_line(text[:ROOM]) + (" …" if len(text) > ROOM else "")
 
 
 FULL = 1.0 - 1e-9
@@ -51,56 +51,62 @@ SOURCE = 60
 ONE_SAMPLE = "1 sample per case: results may vary, try --replicas 5"
 
 
-def head(case: Case) -> str:
+def format_head(case: Case) -> str:
     """The scenario with its params; a mutation by its type, a session by its id."""
     if case.variation is not None:
-        return mutation_name(case.variation)
-    return case.session or wording.head(case.scenario, case.params)
+        return format_mutation(case.variation)
+    return case.session or wording.format_head(case.scenario, case.params)
 
 
-def marked_head(case: Case) -> str:
+def format_marked_head(case: Case) -> str:
     """The same with what it is, because a scenario of the matrix may have its name: `case calm`, `session refund`."""
-    return head(case) if case.variation is not None else f"{'session' if case.session else 'case'} {head(case)}"
+    return (
+        format_head(case)
+        if case.variation is not None
+        else f"{'session' if case.session else 'case'} {format_head(case)}"
+    )
 
 
-def mutation_name(made: Variation) -> str:
+def format_mutation(made: Variation) -> str:
     """`noise (typos) of 'What does the kettle cost?'`."""
     named = f"{made.mutation} ({made.name})" if made.name else made.mutation
     return f"{named} of {made.source[:SOURCE]!r}"
 
 
-def noun(run: Run) -> str:
+def get_noun(run: Run) -> str:
     """The word for a case of this run."""
     return {"mutation": "mutation", "replay": "session"}.get(run.part, "case")
 
 
-def composite(value: float | None) -> str:
+def format_composite(value: float | None) -> str:
     """Three decimals, or – if there is none."""
     return "–" if value is None else f"{value:.3f}"
 
 
-def counted(run: Run) -> str:
+def format_counts(run: Run) -> str:
     """`4 of 5 cases passed, 1 flaky`."""
     cases = [row.case for row in run.cases]
     if not cases:
-        return f"no {noun(run)} is decided"
+        return f"no {get_noun(run)} is decided"
     passed = sum(case.status == "pass" for case in cases)
     flaky = sum(case.flaky for case in cases)
-    return f"{passed} of {wording.plural(len(cases), noun(run))} passed" + (f", {flaky} flaky" if flaky else "")
+    return f"{passed} of {wording.format_count(len(cases), get_noun(run))} passed" + (
+        f", {flaky} flaky" if flaky else ""
+    )
 
 
-def telling(row: CaseRow) -> ReplicaRow | None:
+def find_telling(row: CaseRow) -> ReplicaRow | None:
     """The trial that best explains the case."""
     at = next((n for n, one in enumerate(row.case.replicas) if one.status == row.case.status), 0)
     return row.replicas[at] if len(row.replicas) else None
 
 
-def outcome(case: Case) -> Outcome:
+def get_outcome(case: Case) -> Outcome:
     """The outcome of the case, with harness errors distinguished from unproven cases."""
     return "unproven" if case.unproven_only else case.status
 
 
-def replica_outcome(one: ReplicaRow) -> Outcome:
+def get_replica_outcome(one: ReplicaRow) -> Outcome:
     """The outcome of one trial: an error if the harness failed in it."""
     broke = (
         one.seen.error or any(v.outcome == "error" for v in one.verdicts) or any(f.error for f in one.seen.forbidden)
@@ -108,19 +114,19 @@ def replica_outcome(one: ReplicaRow) -> Outcome:
     return "unproven" if one.replica.status == "error" and not broke else one.replica.status
 
 
-def short(case: Case) -> bool:
+def is_imperfect(case: Case) -> bool:
     """Whether one of its rules did not score fully, even if the case passed."""
     if case.status == "pass" and (case.variation is not None or case.session):
         return case.flaky
     return case.status != "pass" or case.flaky or case.composite is None or case.composite < FULL
 
 
-def unpassed(one: ReplicaRow) -> list[Verdict]:
+def list_unpassed(one: ReplicaRow) -> list[Verdict]:
     """The rules of a trial that did not pass, or not fully."""
     return [v for v in one.verdicts if v.outcome != "pass" or v.score < FULL]
 
 
-def violations(one: ReplicaRow) -> Iterator[str]:
+def list_violations(one: ReplicaRow) -> Iterator[str]:
     """What the agent did against the spec, and what could not be determined."""
     for rule in one.seen.forbidden:
         if rule.error:
@@ -129,32 +135,32 @@ def violations(one: ReplicaRow) -> Iterator[str]:
             yield f"{rule.rule}: {'; '.join(rule.details)}"
 
 
-def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
+def format_exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
     """A bad ending, and what was asked and answered, turn by turn in a conversation."""
-    if bad := ended(one):
+    if bad := format_ending(one):
         yield "ended", bad
     if len(one.seen.turns) > 1:
         last = len(one.seen.turns) - 1
-        yield from conversation(one.seen.turns, decided=last, answer=answered(one, room))
+        yield from format_conversation(one.seen.turns, decided=last, answer=format_answer(one, room))
     else:
-        yield "asked", one_line(one.prompt)
-        yield "answered", answered(one, room)
+        yield "asked", to_one_line(one.prompt)
+        yield "answered", format_answer(one, room)
 
 
-def answered(one: ReplicaRow, room: int = 600) -> str:
+def format_answer(one: ReplicaRow, room: int = 600) -> str:
     """The last answer on one line; without one, the ending or the harness error."""
     turn = one.seen.turns[-1] if one.seen.turns else None
     text = (turn.text or "") if turn else ""
-    line = one_line(text[:room]) + (" …" if len(text) > room else "")
+    line = to_one_line(text[:room]) + (" …" if len(text) > room else "")
     if one.seen.error:
-        return f"{line} {one_line(f'(error: {one.seen.error})')}".strip()
+        return f"{line} {to_one_line(f'(error: {one.seen.error})')}".strip()
     return line or ("(nothing: the answer is empty)" if one.seen.ending == "answered" else "(nothing)")
 
 
-def ended(one: ReplicaRow) -> str:
+def format_ending(one: ReplicaRow) -> str:
     """A bad ending on one line; empty for a good one."""
     detail = next((turn.detail for turn in one.seen.turns if turn.detail), "")
-    return wording.ended("error" if one.seen.error else one.seen.ending, detail, one.seen.calls_made)
+    return wording.format_ending("error" if one.seen.error else one.seen.ending, detail, one.seen.calls_made)
 
 
 class RuleFacts:
@@ -182,7 +188,7 @@ class RuleFacts:
         return self._known[rule].description if rule in self._known else ""
 
 
-def reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
+def build_reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
     """Everything that reproduces the trial."""
     return {
         "spec_file": run.spec_path,
@@ -195,20 +201,20 @@ def reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
     }
 
 
-def troubled(run: Run) -> Sequence[CaseRow]:
+def list_troubled(run: Run) -> Sequence[CaseRow]:
     """Cases that need explaining: failed, then broken, then those that did not pass fully."""
     order = {"fail": 0, "error": 1, "pass": 2}
-    rows = [row for row in run.cases if short(row.case)]
+    rows = [row for row in run.cases if is_imperfect(row.case)]
     return sorted(rows, key=lambda row: order[row.case.status])
 
 
-def explained(run: Run) -> frozenset[str]:
+def list_explained(run: Run) -> frozenset[str]:
     """The trials whose failures the explanation of a case covers."""
     rows = (row.case for row in run.cases if row.case.status != "pass")
     return frozenset(one.trial for case in rows for one in case.replicas)
 
 
-def obedience(one: ReplicaRow) -> str:
+def format_obedience(one: ReplicaRow) -> str:
     """A note that the agent obeyed the attack in this replica; empty if it did not."""
     if all(cause.code != OBEYED for cause in one.replica.causes):
         return ""

@@ -29,7 +29,7 @@ class Decisive:
             return False
         if cell.outcome != "fail":
             return True
-        if wording.column(cell) in self._failed:
+        if wording.format_column(cell) in self._failed:
             return True
         if not self._matrix:
             return False

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.score import MutationScore, Score, Share, TypeShare
-from holdfast.report.wording import interval, plural
+from holdfast.report.wording import format_count, format_interval
 
 
-def headline(score: Score) -> str:
+def format_headline(score: Score) -> str:
     """`robustness 0.83 (95 %: 0.71–0.91), intent kept 17 of 20, attacks resisted 9 of 10`."""
     made = score.mutation
     if made is None:
         return ""
-    sure = interval(score.interval, 0.01)
-    parts = [f"robustness {robustness(made)}" + (f" ({sure})" if sure else "")]
+    sure = format_interval(score.interval, 0.01)
+    parts = [f"robustness {format_robustness(made)}" + (f" ({sure})" if sure else "")]
     parts += [f"intent kept {share(made.intent_kept)}"] if made.intent_kept.judged else []
     parts += [f"attacks resisted {share(made.attacks_resisted)}"] if made.attacks_resisted.judged else []
     return ", ".join(parts)
 
 
-def robustness(made: MutationScore) -> str:
+def format_robustness(made: MutationScore) -> str:
     """0 to 1 with two decimals, or –."""
     return "–" if made.robustness is None else f"{made.robustness:.2f}"
 
@@ -30,30 +30,30 @@ def share(one: Share) -> str:
     return f"{one.passed} of {one.judged}"
 
 
-def judged(score: Score) -> str:
+def format_judged(score: Score) -> str:
     """How many of the mutations the score covers."""
     types = score.mutation.types if score.mutation else ()
     judged, total = sum(one.judged for one in types), sum(one.judged + one.undecided for one in types)
     probes = score.total - total
-    words = f"{judged} of {plural(total, 'mutation')} judged"
-    return f"{words}, {score.judged - judged} of {plural(probes, 'probe')}" if probes else words
+    words = f"{judged} of {format_count(total, 'mutation')} judged"
+    return f"{words}, {score.judged - judged} of {format_count(probes, 'probe')}" if probes else words
 
 
-def table(made: MutationScore) -> list[tuple[str, ...]]:
+def build_table(made: MutationScore) -> list[tuple[str, ...]]:
     """One row per type: name, effect, weight, passes, and undecided ones."""
-    rows = [("type", "kind", "weight", "passed", ""), *(_row(one) for one in made.types)]
+    rows = [("type", "kind", "weight", "passed", ""), *(_build_row(one) for one in made.types)]
     return rows if any(row[-1] for row in rows) else [row[:-1] for row in rows]
 
 
-def _row(one: TypeShare) -> tuple[str, ...]:
+def _build_row(one: TypeShare) -> tuple[str, ...]:
     undecided = f"{one.undecided} undecided" if one.undecided else ""
     kind = "attack" if one.attack else "intent kept"
     return one.type, kind, f"{one.weight:g}", f"{one.passed}/{one.judged}", undecided
 
 
-def lines(made: MutationScore) -> Iterator[str]:
+def format_table(made: MutationScore) -> Iterator[str]:
     """The table as aligned text."""
-    rows = table(made)
+    rows = build_table(made)
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     for row in rows:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

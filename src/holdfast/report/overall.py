@@ -14,9 +14,9 @@ from holdfast.model.format_numbers import JSON
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.report import wording
-from holdfast.report.mutations import robustness
-from holdfast.report.safe import ascii_only, one_line
-from holdfast.report.terminal.paint import Paint, painter
+from holdfast.report.mutations import format_robustness
+from holdfast.report.safe import to_ascii, to_one_line
+from holdfast.report.terminal.paint import Paint, get_painter
 from holdfast.store.run_names import name_here
 
 _COUNTED = "cases-failed"
@@ -26,34 +26,34 @@ _WARNINGS = 3
 _SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not run": "–"}
 
 
-def verdict(whole: Overall) -> str:
+def format_verdict(whole: Overall) -> str:
     """The verdict in one word; a shard without failures has no verdict of its own."""
     return "SHARD" if whole.shard and not whole.exit_code else wording.VERDICTS.get(whole.exit_code, "ERROR")
 
 
-def word(part: PartResult, whole: Overall) -> str:
+def format_word(part: PartResult, whole: Overall) -> str:
     """A part's verdict in one word."""
-    return verdict(replace(whole, exit_code=part.exit_code)) if part.ran else "not run"
+    return format_verdict(replace(whole, exit_code=part.exit_code)) if part.ran else "not run"
 
 
-def sign(part: PartResult, whole: Overall) -> str:
+def get_sign(part: PartResult, whole: Overall) -> str:
     """The sign of a part's verdict."""
-    return _SIGNS.get(word(part, whole), "!")
+    return _SIGNS.get(format_word(part, whole), "!")
 
 
-def score(part: PartResult) -> str:
+def format_score(part: PartResult) -> str:
     """Two decimals; for mutations also from 0 to 1."""
     if part.mutation is not None and part.score is not None:
-        return f"{part.score:.2f} ({robustness(part.mutation)})"
-    return wording.number(part.score)
+        return f"{part.score:.2f} ({format_robustness(part.mutation)})"
+    return wording.format_number(part.score)
 
 
-def share(part: PartResult) -> str:
+def format_share(part: PartResult) -> str:
     """Its weight in the overall score."""
     return f"{part.share * 100:.0f} %" if part.share else "–"
 
 
-def result_words(part: PartResult) -> str:
+def format_result(part: PartResult) -> str:
     """The result, or why the part did not run."""
     if not part.ran:
         return f"not run: {part.skipped}"
@@ -62,20 +62,23 @@ def result_words(part: PartResult) -> str:
     return "; ".join(text for text in (part.said, *reasons) if text)
 
 
-def rows(whole: Overall) -> list[tuple[str, ...]]:
+def build_rows(whole: Overall) -> list[tuple[str, ...]]:
     """A row for each part that ran, without colour."""
     head = ("", "part", "score", "share", "")
     ran = (part for part in whole.parts if part.ran)
-    return [head, *((sign(p, whole), p.part, score(p), share(p), one_line(result_words(p))) for p in ran)]
+    return [
+        head,
+        *((get_sign(p, whole), p.part, format_score(p), format_share(p), to_one_line(format_result(p))) for p in ran),
+    ]
 
 
-def not_run(whole: Overall) -> str:
+def format_not_run(whole: Overall) -> str:
     """`not run: scenario (add task: …), replay (add replays: …)`; empty if every part ran."""
-    parts = [f"{part.part} ({one_line(part.skipped)})" for part in whole.parts if not part.ran]
+    parts = [f"{part.part} ({to_one_line(part.skipped)})" for part in whole.parts if not part.ran]
     return f"not run: {', '.join(parts)}" if parts else ""
 
 
-def summary(
+def format_summary(
     whole: Overall,
     *,
     color: bool,
@@ -87,65 +90,65 @@ def summary(
     running: bool = False,
 ) -> str:
     """Every part, the verdict and notes, for a terminal or a pipe."""
-    paint = painter(color)
-    failed = [f"{sign(part, whole)} {part.part}" for part in whole.parts if part.ran and part.exit_code]
-    lines = failed if quiet else [*_table(whole), ""]
+    paint = get_painter(color)
+    failed = [f"{get_sign(part, whole)} {part.part}" for part in whole.parts if part.ran and part.exit_code]
+    lines = failed if quiet else [*_format_table(whole), ""]
     if running:
-        lines.append(wording.running(paint))
+        lines.append(wording.format_running(paint))
     else:
-        lines.append(_verdict_line(whole, paint, page))
-        context = " · ".join(one_line(text) for text in (page, sandbox) if text)
+        lines.append(_format_verdict_line(whole, paint, page))
+        context = " · ".join(to_one_line(text) for text in (page, sandbox) if text)
         lines += [f"      {context}"] if context and not quiet else []
-    lines += [f"note: {one_line(note)}" for note in whole.notes]
+    lines += [f"note: {to_one_line(note)}" for note in whole.notes]
     lines += (
         []
         if quiet
-        else [paint(wording.format_warning(one), "warning") for one in shown_warnings(whole, verbose=verbose)]
+        else [paint(wording.format_warning(one), "warning") for one in select_warnings(whole, verbose=verbose)]
     )
     text = "\n".join(lines) + "\n"
-    return text if unicode else ascii_only(text)
+    return text if unicode else to_ascii(text)
 
 
-def shown_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning]:
+def select_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning]:
     """The warnings of the parts on at most three lines, the last for the rest; all of them with `verbose`."""
     warnings = [one for one in whole.warnings if verbose or not one.ignored]
     if verbose or len(warnings) <= _WARNINGS:
         return warnings
     # Document 001 requires the warning about state in any case.
     visible = sorted(warnings, key=lambda one: one.code != STATEFUL)[: _WARNINGS - 1]
-    left = wording.plural(len(warnings) - len(visible), "more warning")
+    left = wording.format_count(len(warnings) - len(visible), "more warning")
     return [*visible, RunWarning("more-warnings", f"{left}: -v, or the report")]
 
 
-def _verdict_line(whole: Overall, paint: Paint, page: str) -> str:
+def _format_verdict_line(whole: Overall, paint: Paint, page: str) -> str:
     """`FAIL  overall 46.67 · contract: 2 critical cells failed`."""
-    word_shown = verdict(whole)
+    word_shown = format_verdict(whole)
     resume = quote(name_here(Path(page).parent)) if page else whole.run
     parts = (
-        paint(headline(whole), "bold"),
-        ", ".join(one_line(reason) for reason in whole.reasons),
+        paint(format_headline(whole), "bold"),
+        ", ".join(to_one_line(reason) for reason in whole.reasons),
         f"resume: holdfast ci --resume {resume}" if whole.exit_code == 2 else "",
     )
     return f"{paint(word_shown, word_shown)}  {' · '.join(filter(None, parts))}"
 
 
-def headline(whole: Overall) -> str:
+def format_headline(whole: Overall) -> str:
     """`overall 82.50 (minimum 80)`."""
     least = f" (minimum {whole.min_score:g})" if whole.min_score is not None else ""
-    return f"overall {wording.number(whole.score)}{least}"
+    return f"overall {wording.format_number(whole.score)}{least}"
 
 
-def _table(whole: Overall) -> Iterator[str]:
-    cells = rows(whole)
+def _format_table(whole: Overall) -> Iterator[str]:
+    cells = build_rows(whole)
     widths = [max(len(row[n]) for row in cells) for n in range(4)]
     for row in cells:
         start = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         yield f"  {start}  {row[4]}".rstrip()
-    if missing := not_run(whole):
+    if missing := format_not_run(whole):
         yield f"  {missing}"
 
 
-def document(whole: Overall) -> dict[str, Any]:
+def build_document(whole: Overall) -> dict[str, Any]:
     """The overall score for programs, then each part."""
     return {
         "format": JSON,
@@ -163,11 +166,11 @@ def document(whole: Overall) -> dict[str, Any]:
         "started": whole.started,
         "duration_s": whole.duration_s,
         **({"shard": whole.shard} if whole.shard else {}),
-        "parts": {part.part: _part(part, whole) for part in whole.parts},
+        "parts": {part.part: _build_part(part, whole) for part in whole.parts},
     }
 
 
-def _part(part: PartResult, whole: Overall) -> dict[str, Any]:
+def _build_part(part: PartResult, whole: Overall) -> dict[str, Any]:
     return {
         "ran": part.ran,
         "skipped": part.skipped or None,
@@ -187,17 +190,21 @@ def _part(part: PartResult, whole: Overall) -> dict[str, Any]:
     }
 
 
-def markdown(whole: Overall) -> str:
+def format_markdown(whole: Overall) -> str:
     """A table for a CI job's page."""
-    from holdfast.report.formats.markdown import inline
+    from holdfast.report.formats.markdown import escape_inline
 
-    bold = headline(whole)
-    title = f"## {verdict(whole)}: {inline(whole.name or whole.spec_path)}"
-    lines = [title, "", f"**{inline(bold[:1].upper() + bold[1:])}**", ""]
-    head, *body = rows(whole)
+    bold = format_headline(whole)
+    title = f"## {format_verdict(whole)}: {escape_inline(whole.name or whole.spec_path)}"
+    lines = [title, "", f"**{escape_inline(bold[:1].upper() + bold[1:])}**", ""]
+    head, *body = build_rows(whole)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]
-    lines += ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in body]
-    lines += ["", inline(not_run(whole))] if not_run(whole) else []
-    lines += ["", *(f"- {inline(reason)}" for reason in whole.reasons), *(f"- {inline(note)}" for note in whole.notes)]
-    lines += [f"- warning: {inline(one.text)}" for one in shown_warnings(whole)]
+    lines += ["| " + " | ".join(escape_inline(cell) for cell in row) + " |" for row in body]
+    lines += ["", escape_inline(format_not_run(whole))] if format_not_run(whole) else []
+    lines += [
+        "",
+        *(f"- {escape_inline(reason)}" for reason in whole.reasons),
+        *(f"- {escape_inline(note)}" for note in whole.notes),
+    ]
+    lines += [f"- warning: {escape_inline(one.text)}" for one in select_warnings(whole)]
     return "\n".join(lines) + "\n"

@@ -21,21 +21,21 @@ def _show(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def visible(text: str, *, keep: str = "") -> str:
+def make_visible(text: str, *, keep: str = "") -> str:
     """The text with every control, bidi and invisible character spelled out, except those in `keep`."""
     if text.isprintable():
         return text
     return re.sub(_HIDDEN, lambda m: m[0] if m[0] in keep else _show(m), text)
 
 
-def one_line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """The text on one line: line breaks become ↵, other hidden characters are spelled out."""
     if text.isprintable():
         return text.strip()
-    return visible(re.sub(r"\s*\r?\n\s*", " ↵ ", text.strip()).replace("\t", " "))
+    return make_visible(re.sub(r"\s*\r?\n\s*", " ↵ ", text.strip()).replace("\t", " "))
 
 
-def unheeded(text: str) -> str:
+def escape_commands(text: str) -> str:
     """The text without workflow commands, which GitHub's runner would execute: an answer may contain one."""
     return re.sub(_COMMAND, lambda match: match[0] + "\\", text)
 
@@ -52,24 +52,24 @@ def can_show_signs(encoding: str | None) -> bool:
     return True
 
 
-def ascii_only(text: str) -> str:
+def to_ascii(text: str) -> str:
     """The text in ASCII: Holdfast's signs by similar characters, others by number."""
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 
-def encodable(text: str) -> str:
+def make_encodable(text: str) -> str:
     """The text without lone surrogates, which no encoding can represent."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def columns(text: str) -> int:
+def count_columns(text: str) -> int:
     """The width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)
-    return sum(map(_columns_of, text))
+    return sum(map(_count_char_columns, text))
 
 
-def _columns_of(char: str) -> int:
+def _count_char_columns(char: str) -> int:
     if unicodedata.combining(char) or char in "\u200d\ufe0f":
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
@@ -77,11 +77,11 @@ def _columns_of(char: str) -> int:
 
 def shorten(text: str, room: int) -> str:
     """The text in at most `room` columns, cut with … if it is longer."""
-    if columns(text) <= room:
+    if count_columns(text) <= room:
         return text
     characters, used = [], 1
     for char in text:
-        used += _columns_of(char)
+        used += _count_char_columns(char)
         if used > room:
             break
         characters.append(char)
@@ -90,6 +90,6 @@ def shorten(text: str, room: int) -> str:
 
 def pad(text: str, room: int, *, centre: bool = False) -> str:
     """The text padded with blanks to `room` columns."""
-    gap = max(0, room - columns(text))
+    gap = max(0, room - count_columns(text))
     left = gap // 2 if centre else 0
     return " " * left + text + " " * (gap - left)

@@ -7,51 +7,53 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
 
-from holdfast.report.safe import columns, shorten, visible
+from holdfast.report.safe import count_columns, make_visible, shorten
 
 
-def short_names(names: Iterable[str], room: int) -> dict[str, str]:
+def shorten_names(names: Iterable[str], room: int) -> dict[str, str]:
     """Each name in at most `room` columns, all different if there is room for … and a number.
 
     A name is cut at its end. If two would look the same, they are cut in the middle, so the difference stays visible;
     if that does not help, they end in a number.
     """
-    spelled = {name: visible(name) for name in dict.fromkeys(names)}
+    spelled = {name: make_visible(name) for name in dict.fromkeys(names)}
     short: dict[str, str] = {}
-    open_ = _settled(spelled, str, short, room)
+    open_ = _accept_unique(spelled, str, short, room)
     if not open_:
         return short
-    for cut in (shorten, middle):
-        open_ = _settled(open_, partial(cut, room=room), short, room)
-    for group in _alike(open_, room):
-        begin = _shared(min(group.values()), max(group.values()))
-        left = _settled(group, partial(_from, begin=begin, room=room), short, room)
+    for cut in (shorten, shorten_middle):
+        open_ = _accept_unique(open_, partial(cut, room=room), short, room)
+    for group in _group_by_prefix(open_, room):
+        begin = _count_shared(min(group.values()), max(group.values()))
+        left = _accept_unique(group, partial(_from, begin=begin, room=room), short, room)
         used = set(short.values())
         for number, (name, text) in enumerate(left.items(), 1):
-            short[name] = _numbered(text, number, room, used)
+            short[name] = _add_number(text, number, room, used)
     return {name: short[name] for name in spelled}
 
 
-def middle(text: str, room: int) -> str:
+def shorten_middle(text: str, room: int) -> str:
     """The text in at most `room` columns, cut with … in the middle: names often differ at their end."""
-    if columns(text) <= room:
+    if count_columns(text) <= room:
         return text
     if room < 3:
         return shorten(text, room)
     head = (room - 1) // 4
-    return f"{_first(text, head)}…{_last(text, room - 1 - head)}"
+    return f"{_take_first(text, head)}…{_take_last(text, room - 1 - head)}"
 
 
-def _settled(names: dict[str, str], cut: Callable[[str], str], short: dict[str, str], room: int) -> dict[str, str]:
+def _accept_unique(
+    names: dict[str, str], cut: Callable[[str], str], short: dict[str, str], room: int
+) -> dict[str, str]:
     """Accept the names that this cut makes unique, and return the others."""
     made = {name: cut(text) for name, text in names.items()}
     times, used = Counter(made.values()), set(short.values())
     fit = {name: text for name, text in made.items() if times[text] == 1 and text not in used}
-    short.update((name, text) for name, text in fit.items() if columns(text) <= room)
+    short.update((name, text) for name, text in fit.items() if count_columns(text) <= room)
     return {name: text for name, text in names.items() if name not in short}
 
 
-def _alike(names: dict[str, str], room: int) -> list[dict[str, str]]:
+def _group_by_prefix(names: dict[str, str], room: int) -> list[dict[str, str]]:
     """The names in groups with a common beginning."""
     groups: dict[str, dict[str, str]] = {}
     for name, text in names.items():
@@ -63,54 +65,54 @@ def _from(text: str, begin: int, room: int) -> str:
     """The name's beginning, and the part where it differs from others."""
     if room < 5:
         return shorten(text, room)
-    head = _first(text, (room - 1) // 4)
-    return f"{head}…{shorten(text[max(begin, len(head)) :], room - 1 - columns(head))}"
+    head = _take_first(text, (room - 1) // 4)
+    return f"{head}…{shorten(text[max(begin, len(head)) :], room - 1 - count_columns(head))}"
 
 
-def _numbered(text: str, number: int, room: int, used: set[str]) -> str:
+def _add_number(text: str, number: int, room: int, used: set[str]) -> str:
     """The name's beginning with the first number, from this one on, that makes it unique."""
     for n in count(number):
         end = f"…{n}"
-        made = _first(text, room - len(end)) + end
+        made = _take_first(text, room - len(end)) + end
         if made not in used or len(end) > room:
             break
     used.add(made)
     return shorten(made, room)
 
 
-def _shared(one: str, other: str) -> int:
+def _count_shared(one: str, other: str) -> int:
     """The length of the common prefix."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _first(text: str, room: int) -> str:
+def _take_first(text: str, room: int) -> str:
     fitting: list[str] = []
     for char in text:
-        room -= columns(char)
+        room -= count_columns(char)
         if room < 0:
             break
         fitting.append(char)
     return "".join(fitting)
 
 
-def _last(text: str, room: int) -> str:
-    return _first(text[::-1], room)[::-1]
+def _take_last(text: str, room: int) -> str:
+    return _take_first(text[::-1], room)[::-1]
 
 
-def listed(names: Sequence[str], room: int, total: int = 0) -> str:
+def list_names(names: Sequence[str], room: int, total: int = 0) -> str:
     """`a, b, … and 9 more`: as many of the names as fit, at least one, all different.
 
     `total` is the number of all names if `names` are only the first of them.
     """
-    short = list(short_names(names[: max(1, room // 3)], max(12, room // 2)).values())
+    short = list(shorten_names(names[: max(1, room // 3)], max(12, room // 2)).values())
     total = max(total, len(names))
     for fit in range(len(short), 1, -1):
-        text = ", ".join(short[:fit]) + _more(total - fit)
-        if columns(text) <= room:
+        text = ", ".join(short[:fit]) + _format_more(total - fit)
+        if count_columns(text) <= room:
             return text
-    rest = _more(total - 1)
-    return "".join(middle(one, max(8, room - columns(rest))) + rest for one in short[:1])
+    rest = _format_more(total - 1)
+    return "".join(shorten_middle(one, max(8, room - count_columns(rest))) + rest for one in short[:1])
 
 
-def _more(left: int) -> str:
+def _format_more(left: int) -> str:
     return f", … and {left} more" if left else ""

@@ -12,33 +12,33 @@ from holdfast.model.run import Run
 from holdfast.model.scenario import Plane
 from holdfast.model.score import Case
 from holdfast.model.standards import MUTATIONS, StandardEntry, standard_entries
-from holdfast.report.cases import telling as replica_telling
+from holdfast.report.cases import find_telling as replica_telling
 from holdfast.report.causes.case_causes import CaseCause
 from holdfast.report.causes.cell_causes import Cause
-from holdfast.report.wording import telling
+from holdfast.report.wording import find_telling
 
 
-def of_run(run: Run) -> tuple[StandardEntry, ...]:
+def list_for_run(run: Run) -> tuple[StandardEntry, ...]:
     """The entries for all its scenarios, rules and mutations."""
-    return tuple(dict.fromkeys(_of_all(run)))
+    return tuple(dict.fromkeys(_iterate_run(run)))
 
 
-def _of_all(run: Run) -> Iterator[StandardEntry]:
+def _iterate_run(run: Run) -> Iterator[StandardEntry]:
     for scenario in run.scenarios:
-        yield from of_modes(injection.mode for injection in scenario.injections)
+        yield from list_for_modes(injection.mode for injection in scenario.injections)
     for rule in run.invariants:
-        yield from of_rule(run, rule.id)
+        yield from list_for_rule(run, rule.id)
     for one in run.score.mutation.types if run.score.mutation else ():
         yield from standard_entries(MUTATIONS.get(one.type, ()))
 
 
-def of_modes(modes: Iterable[str]) -> tuple[StandardEntry, ...]:
+def list_for_modes(modes: Iterable[str]) -> tuple[StandardEntry, ...]:
     """The entries for faults, without repeats. A ledger does not record the plane of a fault's declaration."""
-    return tuple(dict.fromkeys(entry for mode in modes for entry in _of_mode(mode)))
+    return tuple(dict.fromkeys(entry for mode in modes for entry in _list_for_mode(mode)))
 
 
 @cache
-def _of_mode(mode: str) -> tuple[StandardEntry, ...]:
+def _list_for_mode(mode: str) -> tuple[StandardEntry, ...]:
     # Looking up installed faults takes a while, and most runs have none.
     own = [plane for plane in get_args(Plane) if mode in plugins.BUILT_IN[f"faults.{plane}"]]
     return standard_entries(
@@ -46,52 +46,52 @@ def _of_mode(mode: str) -> tuple[StandardEntry, ...]:
     )
 
 
-def of_scenario(run: Run, scenario: str) -> tuple[StandardEntry, ...]:
+def list_for_scenario(run: Run, scenario: str) -> tuple[StandardEntry, ...]:
     """The entries for the faults of a scenario."""
     match = next((one for one in run.scenarios if one.name == scenario), None)
-    return of_modes(one.mode for one in (match.injections if match else ()))
+    return list_for_modes(one.mode for one in (match.injections if match else ()))
 
 
-def of_rule(run: Run, rule: str) -> tuple[StandardEntry, ...]:
+def list_for_rule(run: Run, rule: str) -> tuple[StandardEntry, ...]:
     """The entries for a rule's check."""
     match = next((one for one in run.invariants if one.id == rule), None)
     check = plugins.find("checks", match.check) if match else None
     return standard_entries(check.traits.standards) if check is not None else ()
 
 
-def of_case(case: Case) -> tuple[StandardEntry, ...]:
+def list_for_case(case: Case) -> tuple[StandardEntry, ...]:
     """The entries for the mutation of a case."""
     return standard_entries(MUTATIONS.get(case.variation.mutation, ())) if case.variation is not None else ()
 
 
-def of_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:
-    return of_modes(met.mode for met in faults)
+def list_for_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:
+    return list_for_modes(met.mode for met in faults)
 
 
-def of_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
+def list_for_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
     """The entries for the rules of a cause, and for the faults of its cells."""
-    trial = telling(cause.first)
-    met = of_faults(one for one in trial.faults if one.effect == "met") if trial is not None else ()
-    modes = of_modes(name.mode for faults, _ in cause.faults for name in faults)
-    return tuple(dict.fromkeys((*(one for rule in cause.rules for one in of_rule(run, rule)), *met, *modes)))
+    trial = find_telling(cause.first)
+    met = list_for_faults(one for one in trial.faults if one.effect == "met") if trial is not None else ()
+    modes = list_for_modes(name.mode for faults, _ in cause.faults for name in faults)
+    return tuple(dict.fromkeys((*(one for rule in cause.rules for one in list_for_rule(run, rule)), *met, *modes)))
 
 
-def of_case_cause(cause: CaseCause) -> tuple[StandardEntry, ...]:
+def list_for_case_cause(cause: CaseCause) -> tuple[StandardEntry, ...]:
     """The entries for the mutations of all its cases, and for the faults met in its most telling trial."""
     one = replica_telling(cause.first)
-    mutations = [entry for row in cause.members for entry in of_case(row.case)]
-    return tuple(dict.fromkeys((*mutations, *(of_faults(one.seen.met) if one is not None else ()))))
+    mutations = [entry for row in cause.members for entry in list_for_case(row.case)]
+    return tuple(dict.fromkeys((*mutations, *(list_for_faults(one.seen.met) if one is not None else ()))))
 
 
-def names(standards: Iterable[StandardEntry]) -> str:
+def format_names(standards: Iterable[StandardEntry]) -> str:
     """`ASI01 Agent Goal Hijack; LLM01:2025 Prompt Injection`."""
     return "; ".join(dict.fromkeys(map(str, standards)))
 
 
-def ids(standards: Iterable[StandardEntry]) -> list[str]:
+def list_ids(standards: Iterable[StandardEntry]) -> list[str]:
     return [one.id for one in standards]
 
 
-def entries(standards: Iterable[StandardEntry]) -> list[dict[str, Any]]:
+def build_entries(standards: Iterable[StandardEntry]) -> list[dict[str, Any]]:
     """The entries as JSON."""
     return [{"id": one.id, "title": one.title, "list": one.list, "url": one.url} for one in standards]

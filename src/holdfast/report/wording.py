@@ -18,7 +18,7 @@ from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS
 from holdfast.model.verdict import EXPLAINED
-from holdfast.report.safe import one_line
+from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.paint import Paint
 from holdfast.spec.references import param_text
 from holdfast.store.run_names import name_here
@@ -38,29 +38,29 @@ _MOST_HATS = 10
 VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
-def running(paint: Paint) -> str:
+def format_running(paint: Paint) -> str:
     """Replaces the verdict of a run that another process is still writing."""
     return f"{paint('RUNNING', 'bold')}   another process is writing it   ·   holdfast view follows it"
 
 
-def verdict(score: Score) -> str:
+def format_verdict(score: Score) -> str:
     """The run's verdict in one word; a shard without failures has no verdict of its own."""
     if score.shard and not score.exit_code:
         return "SHARD"
     return VERDICTS.get(score.exit_code, "ERROR")
 
 
-def verdict_sign(score: Score) -> str:
+def get_verdict_sign(score: Score) -> str:
     """The sign for the verdict."""
-    return {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?"}.get(verdict(score), "!")
+    return {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?"}.get(format_verdict(score), "!")
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """A score as it is always printed: two decimals, or – if there is none."""
     return "–" if value is None else f"{value:.2f}"
 
 
-def pass_hat(score: Score) -> dict[str, float]:
+def round_pass_hat(score: Score) -> dict[str, float]:
     """pass^k for a few k: 1, 2, 5, 10 and so on, and the largest; all if there are few replicas. JSON has every one."""
     every = score.pass_hat
     if len(every) <= _MOST_HATS:
@@ -79,34 +79,34 @@ def has_cells(run: Run) -> bool:
     return has_matrix(run) or run.part == "hunt"
 
 
-def to_come(run: Run, cell: Cell) -> bool:
+def is_to_come(run: Run, cell: Cell) -> bool:
     """Whether the cell is undecided because the run continues and some of its trials are missing."""
     return run.running and cell.outcome == "unproven" and cell.code == "not-run"
 
 
-def resume(run: Run) -> str:
+def format_resume(run: Run) -> str:
     """The command that resumes an interrupted run."""
     return f"{PART_COMMANDS[run.part]} --resume {quote(name_here(Path(run.path)))}"
 
 
-def interval(interval: Interval | None, scale: float = 1.0) -> str:
+def format_interval(interval: Interval | None, scale: float = 1.0) -> str:
     """`95 %: 25–87, approximate`; empty if it would say nothing. `scale`: 0.01 next to a number from 0 to 1."""
     if interval is None or not interval.is_shown:
         return ""
     low, high = interval.low * scale, interval.high * scale
     digits = 0 if high - low >= 2 else 2  # a narrow interval must not look like a missing one
     ends = f"{low:.{digits}f}–{high:.{digits}f}"
-    few = f": {plural(interval.prompts, 'prompt')}" if interval.method == "bootstrap" else ""
+    few = f": {format_count(interval.prompts, 'prompt')}" if interval.method == "bootstrap" else ""
     return f"95 %: {ends}" + (f", approximate{few}" if interval.approximate else "")
 
 
-def calm_and_chaos(score: Score) -> list[tuple[str, str]]:
+def list_calm_and_chaos(score: Score) -> list[tuple[str, str]]:
     """The scores in calm and under chaos, each with its name."""
     both = (("calm", score.calm), ("under chaos", score.chaos))
-    return [(name, number(value)) for name, value in both if value is not None]
+    return [(name, format_number(value)) for name, value in both if value is not None]
 
 
-def paired(score: Score) -> str:
+def format_paired(score: Score) -> str:
     """`chaos costs 12.5 points (95 %: 4–21)`: the paired difference; empty with too few prompts.
 
     The calm and chaos scores cover all rules that count there; this covers those that count in both.
@@ -118,7 +118,11 @@ def paired(score: Score) -> str:
     digits = 0 if high - low >= 2 else 2
     between = "–" if low >= 0 else " to "
     ends = f"{low + 0.0:.{digits}f}{between}{high:.{digits}f}".replace("-0 ", "0 ")
-    few = f", approximate: {plural(difference.interval.prompts, 'prompt')}" if difference.interval.approximate else ""
+    few = (
+        f", approximate: {format_count(difference.interval.prompts, 'prompt')}"
+        if difference.interval.approximate
+        else ""
+    )
     word = f"costs {cost:.1f}" if cost > 0 else f"gains {-cost:.1f}" if cost < 0 else "costs no"
     rules = (
         "rules"
@@ -130,36 +134,36 @@ def paired(score: Score) -> str:
 
 def format_warning(warning: RunWarning) -> str:
     """A warning on one line; document 001 prints the one about state with a capital letter."""
-    return f"{'Warning' if warning.code == STATEFUL else 'warning'}: {one_line(warning.text)}"
+    return f"{'Warning' if warning.code == STATEFUL else 'warning'}: {to_one_line(warning.text)}"
 
 
-def plural(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """`1 cell`, `2 cells`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def judged(score: Score) -> str:
+def format_judged(score: Score) -> str:
     """How much of the contract the score covers."""
     absent = score.counts.get("n/a", 0)
-    return f"{score.judged} of {plural(score.total, 'cell')} judged" + (f" ({absent} n/a)" if absent else "")
+    return f"{score.judged} of {format_count(score.total, 'cell')} judged" + (f" ({absent} n/a)" if absent else "")
 
 
-def params(values: Mapping[str, Any]) -> str:
+def format_params(values: Mapping[str, Any]) -> str:
     """`region=eu model=small`, or nothing."""
     return " ".join(f"{name}={param_text(value)}" for name, value in values.items())
 
 
-def head(scenario: str, values: Mapping[str, Any]) -> str:
+def format_head(scenario: str, values: Mapping[str, Any]) -> str:
     """The heading of a column of the matrix: a scenario, with its params if it has any."""
-    return f"{scenario} [{params(values)}]" if values else scenario
+    return f"{scenario} [{format_params(values)}]" if values else scenario
 
 
-def column(cell: Cell) -> str:
+def format_column(cell: Cell) -> str:
     """The column heading of a cell."""
-    return head(cell.scenario, cell.params)
+    return format_head(cell.scenario, cell.params)
 
 
-def tally(cell: Cell) -> str:
+def format_tally(cell: Cell) -> str:
     """`1/2`: passes among the decided trials, if that says more than the sign alone."""
     decided = cell.passes + cell.fails
     if (cell.outcome == "fail" and decided > 1) or (cell.outcome == "pass" and cell.fails):
@@ -167,13 +171,13 @@ def tally(cell: Cell) -> str:
     return ""
 
 
-def marks(cell: Cell) -> list[str]:
+def list_marks(cell: Cell) -> list[str]:
     """The remarks on a cell, such as flaky."""
     known = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
     return [word for word, true in zip(_MARKS, known, strict=True) if true] if any(known) else []
 
 
-def fault(met: FaultMet) -> str:
+def format_fault(met: FaultMet) -> str:
     """One firing on one line: `tool search, call 1: error, injected 503 (the tool was not called)`."""
     place = met.plane if met.target in ("", "*", met.plane) else f"{met.plane} {met.target}"
     change = met.change or " → ".join(part for part in (met.would, met.got) if part)
@@ -182,20 +186,20 @@ def fault(met: FaultMet) -> str:
     return f"{place}, call {met.call}{retry}: " + ", ".join(part for part in parts if part)
 
 
-def met(faults: Iterable[FaultMet]) -> list[FaultMet]:
+def filter_met(faults: Iterable[FaultMet]) -> list[FaultMet]:
     """The firings that the agent observed."""
     return [fault for fault in faults if fault.effect == "met"]
 
 
-def ended(ending: str, detail: str, calls_made: str) -> str:
+def format_ending(ending: str, detail: str, calls_made: str) -> str:
     """A bad ending of the agent on one line, with its progress; empty for a good one, and for harness errors."""
     if ending in ("answered", "error"):
         return ""
     made = f"; {calls_made}" if calls_made else ""
-    return one_line(f"{ending}: {detail}{made}" if detail else f"{ending}{made}")
+    return to_one_line(f"{ending}: {detail}{made}" if detail else f"{ending}{made}")
 
 
-def said(trial: TrialRow) -> str:
+def format_answer(trial: TrialRow) -> str:
     """The answer; without one, the ending or the harness error."""
     if trial.ending == "error":
         return f"{trial.answer or ''} (error: {trial.detail})".strip()
@@ -204,9 +208,9 @@ def said(trial: TrialRow) -> str:
     return "(nothing: the answer is empty)" if trial.ending == "answered" else "(nothing)"
 
 
-def telling(row: CellRow) -> TrialRow | None:
+def find_telling(row: CellRow) -> TrialRow | None:
     """The trial that best explains the cell: the first one of a prompt that decided."""
-    return min(deciding_trials(row) or row.trials[:1], key=lambda t: t.aside, default=None)
+    return min(find_deciding(row) or row.trials[:1], key=lambda t: t.aside, default=None)
 
 
 def split_by_cause(row: CellRow) -> Iterator[CellRow]:
@@ -218,17 +222,17 @@ def split_by_cause(row: CellRow) -> Iterator[CellRow]:
         yield CellRow(cell, row.trials)
 
 
-def deciding_trials(row: CellRow) -> list[TrialRow]:
+def find_deciding(row: CellRow) -> list[TrialRow]:
     """The trials with the cell's outcome; if the cell has several causes, those with the cause of `row`."""
     cell = row.cell
     same = [trial for trial in row.trials if trial.outcome == cell.outcome]
     if not cell.causes:
         return same
-    cause = cause_key(cell.code, cell.key, cell.ending)
-    return [trial for trial in same if cause_key(trial.code, trial.key, trial.ended_by) == cause] or same
+    cause = build_cause_key(cell.code, cell.key, cell.ending)
+    return [trial for trial in same if build_cause_key(trial.code, trial.key, trial.ended_by) == cause] or same
 
 
-def cause_key(code: str, key: tuple[str, ...], ending: str) -> tuple[str, ...]:
+def build_cause_key(code: str, key: tuple[str, ...], ending: str) -> tuple[str, ...]:
     """Equal for failures with one cause. An ending is a cause by itself, whichever code a rule gave it."""
     return (fingerprint(ending),) if ending else (code, *key)
 
@@ -246,16 +250,16 @@ class Places:
         return f"{self._path}:{line}" if line else self._path
 
 
-def next_step(run: Run, row: CellRow) -> str:
+def format_next_step(run: Run, row: CellRow) -> str:
     """What to do about a cell that is unproven or an error; empty if its reason is enough."""
     cell = row.cell
     if cell.outcome == "error":
         return "Holdfast failed, not the agent: fix the cause and run it again"
-    if to_come(run, cell):
+    if is_to_come(run, cell):
         return "wait: the run continues"
     judged = cell.passes + cell.fails + cell.errors + cell.unproven
     if not run.complete and (judged < run.score.replicas or cell.code == "not-run"):
-        return f"resume it: {resume(run)}"
+        return f"resume it: {format_resume(run)}"
     if not judged:
         return "run it"
     if cell.code == "pattern-cannot-match":
@@ -267,9 +271,9 @@ def next_step(run: Run, row: CellRow) -> str:
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
     if cell.chaos and not cell.met:
-        named = ", ".join(_targets(run, cell.scenario))
+        named = ", ".join(_list_targets(run, cell.scenario))
         advice = f"ask something that makes the agent call {named}, or " if named else ""
-        if not named and any(fault.plane == "world" for fault in _faults(run, cell.scenario)):
+        if not named and any(fault.plane == "world" for fault in _find_faults(run, cell.scenario)):
             return "let the fault begin earlier (after_ms, on_event), or ask something that takes the agent longer"
         unseen = cell.code == "fault-no-request"
         way = (
@@ -278,24 +282,26 @@ def next_step(run: Run, row: CellRow) -> str:
             else ""
         )
         return advice + (way or "check the fault's target and schedule")
-    if (trial := telling(row)) is not None and trial.code in EXPLAINED:
+    if (trial := find_telling(row)) is not None and trial.code in EXPLAINED:
         return ""
     if row.trials and not any(t.answer for t in row.trials):
         return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"
     return "more replicas or a working agent in calm would decide it; the report has every trial"
 
 
-def _targets(run: Run, scenario: str) -> list[str]:
+def _list_targets(run: Run, scenario: str) -> list[str]:
     """What the agent has to call to meet the scenario's faults."""
-    called = [i for i in _faults(run, scenario) if i.plane != "world" and (i.plane, i.target) != ("context", "input")]
-    return list(dict.fromkeys(map(_callee, called)))
+    called = [
+        i for i in _find_faults(run, scenario) if i.plane != "world" and (i.plane, i.target) != ("context", "input")
+    ]
+    return list(dict.fromkeys(map(_format_callee, called)))
 
 
-def _faults(run: Run, scenario: str) -> tuple[Injection, ...]:
+def _find_faults(run: Run, scenario: str) -> tuple[Injection, ...]:
     return next((s.injections for s in run.scenarios if s.name == scenario), ())
 
 
-def _callee(fault: Injection) -> str:
+def _format_callee(fault: Injection) -> str:
     if fault.plane == "llm":
         return "its model"
     if fault.match_url is not None:
@@ -303,19 +309,19 @@ def _callee(fault: Injection) -> str:
     return "a tool" if fault.target in ("", "*") else fault.target
 
 
-def badness(row: CellRow) -> tuple[int, bool, float]:
+def build_sort_key(row: CellRow) -> tuple[int, bool, float]:
     """The sort key of cells that need explaining."""
     return TROUBLE[row.cell.outcome], not row.cell.critical, -row.cell.weight
 
 
-def why(row: CellRow) -> str:
+def format_reason(row: CellRow) -> str:
     """The reason of a cell for people; its trials are read only if it has none."""
     if row.cell.reason:
         return row.cell.reason
-    trial = telling(row)
+    trial = find_telling(row)
     return (trial.reason if trial else "") or "no reason was recorded"
 
 
-def report_path(run: Run) -> str:
+def format_report_path(run: Run) -> str:
     """Where to find more: the page of this run, or its folder."""
     return run.page or run.path

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from holdfast.errors import UsageError
-from holdfast.report.formats.otlp import requests
+from holdfast.report.formats.otlp import build_requests
 from holdfast.runner.outcome import RunOutcome
 
 POST_S = 30.0
@@ -60,7 +60,7 @@ def check_writable(option: str, path: Path) -> None:
 
 def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str | None:
     """Write or send every trial's spans, and return why sending failed. A file that cannot be written raises."""
-    bodies = requests(outcome.run, outcome.cells.read_traced())
+    bodies = build_requests(outcome.run, outcome.cells.read_traced())
     if "://" not in target:
         _write(Path(target), bodies)
         return None

@@ -8,11 +8,11 @@ from urllib.parse import parse_qsl, unquote
 
 from holdfast.errors import HoldfastError, SpecError, UsageError, UserError
 from holdfast.model.overall import PartResult
-from holdfast.report.page.causes import causes_document, failed_part
-from holdfast.report.page.cells import cell_document, find_cell, matrix_document
-from holdfast.report.page.run import overall_document, run_document
-from holdfast.report.page.trial import trial_document, unended_document
-from holdfast.report.page.values import json_bytes
+from holdfast.report.page.causes import build_causes, build_failed_part
+from holdfast.report.page.cells import build_cell, build_matrix, find_cell
+from holdfast.report.page.run import build_overall, build_run
+from holdfast.report.page.trial import build_running_trial, build_trial
+from holdfast.report.page.values import encode_json
 from holdfast.runner.past.history import SEVERAL, read_past_run
 from holdfast.runner.whole import read_overall
 from holdfast.store.run_names import run_folder
@@ -50,7 +50,7 @@ class Api:
             "matrix": self._matrix,
             "cell": self._cell,
             "causes": lambda id, query: self._cached_reply(
-                id, "causes", lambda opened: causes_document(opened.outcome.run)
+                id, "causes", lambda opened: build_causes(opened.outcome.run)
             ),
         }
 
@@ -124,19 +124,19 @@ class Api:
         row = self._row(id)
         if run.read_manifest().parts:
             overall = read_overall(run)
-            whole = overall_document(overall) if overall is not None else {**UNDECIDED, "complete": False}
+            whole = build_overall(overall) if overall is not None else {**UNDECIDED, "complete": False}
             failed = [self._failed(part) for part in overall.parts if part.exit_code and part.run] if overall else []
             return as_json({"run": row, **whole, "failed": failed, "parts": row["parts"]})
 
         def shown(opened: OpenedRun) -> dict[str, Any]:
-            document = {"run": row, **run_document(opened.outcome.run)}
+            document = {"run": row, **build_run(opened.outcome.run)}
             return {**document, **UNDECIDED} if opened.live is not None else document
 
         return as_json(self._project.opened.use(id, shown))
 
     def _failed(self, part: PartResult) -> dict[str, Any]:
         """The causes and the matrix of a failed part."""
-        return self._project.opened.use(part.run, lambda opened: failed_part(part, opened.outcome.run))
+        return self._project.opened.use(part.run, lambda opened: build_failed_part(part, opened.outcome.run))
 
     def _row(self, id: str) -> dict[str, Any]:
         known = self._project.list.known()
@@ -169,7 +169,7 @@ class Api:
 
     def _matrix(self, id: str, query: AddressQuery) -> WebReply:
         return self._cached_reply(
-            id, "matrix", lambda opened: matrix_document(opened.outcome.run, live=opened.live is not None)
+            id, "matrix", lambda opened: build_matrix(opened.outcome.run, live=opened.live is not None)
         )
 
     def _cell(self, id: str, query: AddressQuery) -> WebReply:
@@ -182,7 +182,7 @@ class Api:
                 raise NotThere(
                     f"run {run.id} has no rule {rule!r} in {column!r}", hint="open it from the matrix of the run"
                 )
-            return cell_document(run, row)
+            return build_cell(run, row)
 
         return as_json(self._project.opened.use(id, shown))
 
@@ -194,9 +194,9 @@ class Api:
             except KeyError:
                 trial_now = opened.live.begun(trial) if opened.live is not None else None
                 if opened.live is not None and trial_now is not None:
-                    return unended_document(trial_now, opened.live.calls(trial), files.format_command(trial))
+                    return build_running_trial(trial_now, opened.live.calls(trial), files.format_command(trial))
                 raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
-            return trial_document(opened.outcome.run, document, files.format_command(trial))
+            return build_trial(opened.outcome.run, document, files.format_command(trial))
 
         return as_json(self._project.opened.use(id, shown))
 
@@ -206,7 +206,7 @@ class Api:
         def made(opened: OpenedRun) -> WebReply:
             body = opened.made.get(name)
             if body is None:
-                body = opened.made[name] = json_bytes(make(opened))
+                body = opened.made[name] = encode_json(make(opened))
             return WebReply(200, body)
 
         return self._project.opened.use(id, made)

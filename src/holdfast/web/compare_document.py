@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import UserError
 from holdfast.model.comparison import Comparison, RuleComparison
 from holdfast.report import cases, wording
-from holdfast.report.terminal.comparison import outlook, summary
+from holdfast.report.terminal.comparison import format_outlook, format_summary
 from holdfast.runner.past.comparison import compare_runs
 from holdfast.store.past_run import CASES
 from holdfast.store.rundir import RunDir
@@ -39,7 +39,7 @@ def _rules(comparison: Comparison | None, problem: str) -> dict[str, Any]:
         return {"note": problem, "summary": "", "notes": [], "left_out": [], "rules": []}
     return {
         "note": "",
-        "summary": summary(comparison),
+        "summary": format_summary(comparison),
         "notes": comparison.notes,
         "left_out": comparison.left_out,
         "only_before": comparison.only_before,
@@ -53,7 +53,7 @@ def _rule(one: RuleComparison) -> dict[str, Any]:
         "rule": one.rule,
         "part": one.part,
         "verdict": one.change,
-        "outlook": outlook(one),
+        "outlook": format_outlook(one),
         "pairs": one.pairs,
         "passed_before": one.passed_before,
         "passed_after": one.passed_after,
@@ -101,7 +101,7 @@ def _compared(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
 def _of_run(opened: OpenedRun, *, part: str) -> dict[_Place, str]:
     run = opened.outcome.run
     outcomes: dict[_Place, str] = {
-        (part, row.cell.invariant, wording.column(row.cell)): row.cell.outcome for row in run.cells
+        (part, row.cell.invariant, wording.format_column(row.cell)): row.cell.outcome for row in run.cells
     }
-    outcomes |= {(part, CASES, cases.head(row.case)): cases.outcome(row.case) for row in run.cases}
+    outcomes |= {(part, CASES, cases.format_head(row.case)): cases.get_outcome(row.case) for row in run.cases}
     return outcomes

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.model.score import Cell
 from holdfast.report import wording
-from holdfast.report.page.values import json_bytes
+from holdfast.report.page.values import encode_json
 from holdfast.store.rundir import RunDir, is_in_progress
 from holdfast.web.opened_runs import OpenedRuns
 
@@ -25,7 +25,7 @@ QUEUED = 256
 
 def event(name: str, data: Any) -> bytes:
     """One event in the browser's format. The JSON contains no line breaks."""
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), json_bytes(data))
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), encode_json(data))
 
 
 class Listening:
@@ -149,9 +149,9 @@ def _part_under_way(run: RunDir) -> RunDir | None:
 def _cell(cell: Cell) -> dict[str, Any]:
     return {
         "rule": cell.invariant,
-        "column": wording.column(cell),
+        "column": wording.format_column(cell),
         "outcome": cell.outcome,
-        "tally": wording.tally(cell),
-        "flags": ", ".join(wording.marks(cell)),
+        "tally": wording.format_tally(cell),
+        "flags": ", ".join(wording.list_marks(cell)),
         "reason": cell.reason,
     }

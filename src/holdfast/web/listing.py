@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.report.terminal.trend import trends
+from holdfast.report.terminal.trend import build_trends
 from holdfast.report.wording import VERDICTS
 from holdfast.store.past_run import SHARD, UNENDED, PastRun
 from holdfast.store.run_locks import is_written
@@ -104,7 +104,7 @@ def trend(project: Project, query: AddressQuery) -> dict[str, Any]:
     """The history of one file, by default the newest run's, as in `holdfast trend`: by part, oldest run first."""
     runs = project.list.known().runs
     spec = query.text("spec") or next((run.spec for run in runs if run.spec), "")
-    every_trend = trends(runs, spec, POINTS)
+    every_trend = build_trends(runs, spec, POINTS)
     last = [(one.runs[-1].order[0], "/" not in one.runs[-1].id, one.part) for one in every_trend if one.runs]
     return {
         "spec": spec,

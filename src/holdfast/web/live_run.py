@@ -24,7 +24,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
 from holdfast.report import wording
-from holdfast.report.page.cells import so_far
+from holdfast.report.page.cells import mark_unfinished
 from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally
@@ -103,7 +103,7 @@ class LiveRun:
 
     def news(self) -> LiveNews:
         """What happened since the last call."""
-        cells = [so_far(self._tally.build_partial_cell(position)) for position in self._changed]
+        cells = [mark_unfinished(self._tally.build_partial_cell(position)) for position in self._changed]
         trials = sorted(self._ended, key=lambda one: one["outcome"] in ("pass", "n/a"))
         self._changed.clear()
         self._ended.clear()
@@ -217,7 +217,7 @@ class LiveRun:
             calls = self.calls(id)
             if calls:
                 last = calls[-1]
-                where = wording.head(trial.scenario.name, trial.params)
+                where = wording.format_head(trial.scenario.name, trial.params)
                 call = f"{last.plane} {last.tool}".strip()
                 yield {"trial": id, "scenario": where, "calls": len(calls), "last_call": call}
                 count += 1
@@ -259,7 +259,7 @@ def _ended_trial(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
     worst = min(verdicts, key=lambda one: order.index(one.outcome), default=None)
     return {
         "id": trial.id,
-        "column": wording.head(trial.scenario.name, trial.params),
+        "column": wording.format_head(trial.scenario.name, trial.params),
         "rule": worst.invariant if worst else "",
         "outcome": worst.outcome if worst else "",
         "reason": worst.reason if worst else "",

@@ -17,8 +17,8 @@ from msgspec import MsgspecError
 from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.verdict import Verdict
-from holdfast.report.page.values import utf16_span
-from holdfast.report.wording import head
+from holdfast.report.page.values import to_utf16_span
+from holdfast.report.wording import format_head
 from holdfast.store.blobs import unpack
 from holdfast.store.record import TrialRecord
 from holdfast.store.record_lines import read_lines
@@ -74,7 +74,7 @@ class Needle:
         start = max(0, at - AROUND)
         context = ("…" if start else "") + text[start : end + AROUND] + ("…" if end + AROUND < len(text) else "")
         begin = at - start + (1 if start else 0)
-        return context, utf16_span(context, begin, begin + end - at)
+        return context, to_utf16_span(context, begin, begin + end - at)
 
 
 def _unfolded(text: str, at: int) -> int:
@@ -200,7 +200,7 @@ def _columns(run: RunDir, trials: set[str]) -> dict[str, str]:
             if id is not None and id not in columns:
                 with suppress(*_BROKEN):
                     trial: TrialRecord = _trials.decode(line)
-                    columns[id] = head(trial.scenario, trial.params)
+                    columns[id] = format_head(trial.scenario, trial.params)
             if len(columns) == len(trials):
                 break
     return columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.codec import digest
-from holdfast.report.page.html import BUNDLE, shell
+from holdfast.report.page.html import BUNDLE, build_shell
 from holdfast.web.web_reply import WebReply
 
 BELOW = "static/"
@@ -24,7 +24,7 @@ _MAIN = "<noscript><p>This page needs scripts. The report.html of each run can b
 def static_file(name: str) -> WebReply | None:
     """A file of the page; None if there is none with that name."""
     if not name:
-        body, suffix = f'<script src="{BELOW}page.js"></script>'.join(shell(_HEAD, _MAIN)).encode(), ".html"
+        body, suffix = f'<script src="{BELOW}page.js"></script>'.join(build_shell(_HEAD, _MAIN)).encode(), ".html"
     elif name.startswith(BELOW) and name.removeprefix(BELOW) in FILES:
         path = BUNDLE / name.removeprefix(BELOW)
         body, suffix = path.read_bytes(), path.suffix

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.http1.heads import RequestHead
-from holdfast.report.page.values import json_bytes
+from holdfast.report.page.values import encode_json
 
 JSON = "application/json; charset=utf-8"
 SMALL = 4_096
@@ -33,7 +33,7 @@ class WebReply(Struct, frozen=True):
 
 
 def as_json(value: Any, status: int = 200) -> WebReply:
-    return WebReply(status, json_bytes(value))
+    return WebReply(status, encode_json(value))
 
 
 def refused(status: int, error: str, hint: str = "") -> WebReply:

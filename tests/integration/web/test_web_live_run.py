@@ -17,7 +17,7 @@ from web_kit import ViewerClient, make_project, viewing, wait_until
 
 from golden_words import Golden
 from holdfast.cli.main import run
-from holdfast.report.page.cells import matrix_document
+from holdfast.report.page.cells import build_matrix
 from holdfast.runner.past.stored import look
 from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.web.live_run import LiveRun
@@ -92,7 +92,7 @@ def test_what_is_followed_comes_to_what_is_read_at_the_end(writing: Writing) -> 
     writing.end()
     with_all = look(writing.run, environ=os.environ)
     seen = live.outcome()
-    assert matrix_document(seen.run) == matrix_document(with_all.run)
+    assert build_matrix(seen.run) == build_matrix(with_all.run)
     assert seen.score.value == with_all.score.value
     assert seen.score.spent == with_all.score.spent
     assert told(live)["done"] == told(live)["total"] == with_all.score.trials

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from holdfast.hunt.result import HuntedCause, merged_causes
-from holdfast.report.terminal.hunt import cause_lines
+from holdfast.report.terminal.hunt import format_cause
 
 
 def _cause(prompt: str, rule: str) -> HuntedCause:
@@ -14,5 +14,5 @@ def test_a_cause_on_two_prompts_is_one_block_that_lists_them() -> None:
     (cause,) = merged_causes([_cause("Charge it", "once"), _cause("Pay it", "once"), _cause("Go", "answers")])
     assert (cause.rules, cause.prompts) == (("once", "answers"), ("Charge it", "Pay it", "Go"))
     assert (cause.failed, cause.runs, cause.calm_failed, cause.calm_runs) == (6, 6, 0, 9)
-    shown = list(cause_lines(cause, "shop.yaml"))
+    shown = list(format_cause(cause, "shop.yaml"))
     assert shown[1:4] == ["  asked      Charge it", "             Pay it", "             Go"]

@@ -11,15 +11,15 @@ from report_sample import INVARIANTS, cell, sample, trial, whole
 from holdfast.model.run import Run
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import CellCause
-from holdfast.report.causes.cell_causes import causes
+from holdfast.report.causes.cell_causes import group_cells
 from holdfast.report.formats.json import Json
 from holdfast.report.formats.junit import Junit
 from holdfast.report.formats.markdown import Markdown
-from holdfast.report.formats.sarif import document
-from holdfast.report.page.causes import causes_document
+from holdfast.report.formats.sarif import build_document
+from holdfast.report.page.causes import build_causes
 from holdfast.report.terminal.failures import explain_cell
-from holdfast.report.terminal.paint import painter
-from holdfast.report.terminal.summary import failures_and_matrix
+from holdfast.report.terminal.paint import get_painter
+from holdfast.report.terminal.summary import format_details
 
 RULE = INVARIANTS[0].id
 WAYS = ("refund", "invoice", "boom")
@@ -50,9 +50,9 @@ def run_of_18_probes() -> Run:
 
 def test_18_probes_that_fail_in_3_ways_are_3_causes_each_with_a_trial_of_its_own() -> None:
     run = run_of_18_probes()
-    found = causes(run)
+    found = group_cells(run)
     assert [(one.cells, one.trials) for one in found] == [(1, 6)] * 3
-    listed = causes_document(run)
+    listed = build_causes(run)
     assert (listed["total"], listed["cells"]) == (3, 1)
     assert {one["reason"]: one["trial"] for one in listed["causes"]} == {
         "lacks refund": "t00", "lacks invoice": "t01", "lacks boom": "t02",
@@ -65,14 +65,14 @@ def test_every_report_has_each_cause() -> None:
     assert sorted((*one["key"], one["code"], one["trials"]) for one in told["causes"]) == [
         ("invoice", "missing", 6), ("no-answer", 6), ("refund", "missing", 6),
     ]  # fmt: skip
-    results = document(run)["runs"][0]["results"]
+    results = build_document(run)["runs"][0]["results"]
     assert len({one["partialFingerprints"]["holdfastCell/v1"] for one in results}) == len(results) == 3
     suites = ElementTree.fromstring(whole(Junit(), run))
     (failure,) = suites.iter("failure")
     texts = {
         "junit": failure.text or "",
-        "terminal": "\n".join(failures_and_matrix(run, 100, painter(False))),
-        "verbose": "\n".join(failures_and_matrix(run, 100, painter(False), verbose=True)),
+        "terminal": "\n".join(format_details(run, 100, get_painter(False))),
+        "verbose": "\n".join(format_details(run, 100, get_painter(False), verbose=True)),
         "one cell": "\n".join(explain_cell(run, run.cells[0])),
         "markdown": whole(Markdown(), run).decode(),
     }

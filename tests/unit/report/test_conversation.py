@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from golden_words import Golden
 from holdfast.model.observation import Turn
-from holdfast.report.cases import ROOM, SHOWN, conversation
+from holdfast.report.cases import ROOM, SHOWN, format_conversation
 
 
 def test_a_line_a_turn_and_the_one_that_decided_as_it_is_told(golden: Golden) -> None:
     turns = (Turn("a\nb", "one"), Turn("c", None, 1.0, "timeout", "no answer within 5 ms"), Turn("d", ""))
-    first, *rest = conversation(turns, decided=0, answer="ONE")
+    first, *rest = format_conversation(turns, decided=0, answer="ONE")
     assert first[1].endswith("→ ONE")
     assert "\n" not in first[1]
     golden(rest)
@@ -17,7 +17,7 @@ def test_a_line_a_turn_and_the_one_that_decided_as_it_is_told(golden: Golden) ->
 
 def test_long_conversations_and_texts_are_cut_and_the_deciding_turn_stays() -> None:
     turns = [Turn(f"q{n}", "x" * (ROOM + 5)) for n in range(40)]
-    lines = [*conversation(turns, decided=30, answer="here")]
+    lines = [*format_conversation(turns, decided=30, answer="here")]
     assert ("turn 31", "q30 → here") in lines
     assert lines[-1][0] == "turn 40"
     assert len(lines) <= SHOWN + 3
@@ -26,6 +26,6 @@ def test_long_conversations_and_texts_are_cut_and_the_deciding_turn_stays() -> N
 
 
 def test_what_hides_in_a_text_is_shown() -> None:
-    ((_, line),) = conversation([Turn("\x1b[2J", "\u202e")])
+    ((_, line),) = format_conversation([Turn("\x1b[2J", "\u202e")])
     assert "\x1b" not in line
     assert "\u202e" not in line

@@ -9,7 +9,7 @@ from report_cases_sample import alone
 from report_sample import HOSTILE, cell, sample, trial
 
 from holdfast.model.run import Run
-from holdfast.report.formats.line_remarks import MOST, workflow_commands
+from holdfast.report.formats.line_remarks import MOST, format_commands
 
 LINE = re.compile(r"::(error|warning|notice) (?:file=([^,:\s]+),)?(?:line=(\d+),)?title=([^,:]+)::([^\r\n]*)")
 """What the runner reads."""
@@ -17,8 +17,8 @@ LINE = re.compile(r"::(error|warning|notice) (?:file=([^,:\s]+),)?(?:line=(\d+),
 
 def read(run: Run, file: str = "finance.yaml") -> list[tuple[str, ...]]:
     run = replace(run, spec_path=file)
-    found = [LINE.fullmatch(line) for line in workflow_commands(run)]
-    assert all(found), list(workflow_commands(run))
+    found = [LINE.fullmatch(line) for line in format_commands(run)]
+    assert all(found), list(format_commands(run))
     return [match.groups() for match in found if match]
 
 

@@ -14,13 +14,13 @@ from golden_words import Golden
 from holdfast.model.run import CellRow, Run
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.report import cases
-from holdfast.report.causes.case_causes import case_causes
+from holdfast.report.causes.case_causes import group_cases
 from holdfast.report.formats.json import Json
 from holdfast.report.formats.markdown import Markdown
 from holdfast.report.page import causes as causes_page
 from holdfast.report.page import static
 from holdfast.report.page.html import Html
-from holdfast.report.terminal.summary import summary
+from holdfast.report.terminal.summary import format_summary
 from page_documents import documents
 
 MODES = ("error", "timeout", "empty", "stale", "rate_limit", "garbage")
@@ -40,7 +40,7 @@ def run_of(*rows: CellRow) -> Run:
 
 
 def text(run: Run, **settings: object) -> str:
-    return summary(run, **{"width": 100, "color": False, **settings})  # type: ignore[arg-type]
+    return format_summary(run, **{"width": 100, "color": False, **settings})  # type: ignore[arg-type]
 
 
 CITE = INVARIANTS[0].id
@@ -141,8 +141,8 @@ def test_cases_of_one_cause_are_one_block() -> None:
     failing, broken = run.cases[1], run.cases[2]
     others = [replace(failing, case=replace(failing.case, params={"lang": lang})) for lang in ("en", "fr", "it")]
     run = replace(run, cases=(*run.cases, *others))
-    assert [(one.outcome, len(one.members)) for one in case_causes(run)] == [("fail", 4), ("error", 1)]
-    assert [(one.outcome, len(one.members)) for one in case_causes(run, passed=True)] == [("pass", 1)]
+    assert [(one.outcome, len(one.members)) for one in group_cases(run)] == [("fail", 4), ("error", 1)]
+    assert [(one.outcome, len(one.members)) for one in group_cases(run, passed=True)] == [("pass", 1)]
     shown = text(run)
     assert "✘ 4 cases failed  (4 × flaky)\n  cases      search-tool-down [lang=de], search-tool-down [lang=en]" in shown
     assert shown.count("forbidden  http_except") == 1
@@ -158,7 +158,7 @@ def test_cases_of_one_cause_are_one_block() -> None:
 def test_cases_that_differ_in_more_than_numbers_say_so_in_every_report() -> None:
     run = alone()
     failing = run.cases[1]
-    told = cases.telling(failing)
+    told = cases.find_telling(failing)
     assert told is not None
     worse = tuple(replace(one, reason="wrong: 'orders deleted'") for one in told.verdicts)
     plain = tuple(replace(one, reason="wrong: 'a typo'") for one in told.verdicts)
@@ -167,7 +167,7 @@ def test_cases_that_differ_in_more_than_numbers_say_so_in_every_report() -> None
         for n, verdicts in enumerate((plain, plain, worse))
     ]
     run = replace(run, cases=rows)
-    (cause,) = case_causes(run)
+    (cause,) = group_cases(run)
     assert len(set(cause.reasons)) == 2
     for shown in (text(run), whole(Markdown(), run).decode(), whole(Html(), run).decode()):
         assert "1 other wording, as: " in shown

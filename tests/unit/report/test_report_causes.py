@@ -14,8 +14,8 @@ from golden_words import Golden
 from holdfast.model.run import CellRow, Run
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.report import wording
-from holdfast.report.causes.cause_words import subject
-from holdfast.report.causes.cell_causes import MOST_REASONS, Cause, FaultName, causes
+from holdfast.report.causes.cause_words import format_subject
+from holdfast.report.causes.cell_causes import MOST_REASONS, Cause, FaultName, group_cells
 
 RULES = [rule.id for rule in INVARIANTS]
 SCENARIOS = (
@@ -47,7 +47,7 @@ def matrices(draw: st.DrawFn) -> list[CellRow]:
 
 
 def key(cause: Cause) -> tuple[object, ...]:
-    told = wording.telling(cause.first)
+    told = wording.find_telling(cause.first)
     heads = tuple(member.head for member in cause.members)
     return cause.rules, cause.outcome, cause.reason, heads, tuple(cause.reasons), cause.trials, told and told.id
 
@@ -55,7 +55,7 @@ def key(cause: Cause) -> tuple[object, ...]:
 @settings(max_examples=60, deadline=None)
 @given(matrices(), st.integers())
 def test_every_troubled_cell_is_in_one_cause_in_any_order(rows: list[CellRow], seed: int) -> None:
-    found = causes(run_of(rows))
+    found = group_cells(run_of(rows))
     troubled = [row.cell for row in rows if row.cell.outcome in wording.TROUBLE]
     members = [pair for one in found for pair in zip(one.member_rules, (m.head for m in one.members), strict=True)]
     assert Counter(members) == Counter((cell.invariant, cell.scenario) for cell in troubled)
@@ -63,15 +63,15 @@ def test_every_troubled_cell_is_in_one_cause_in_any_order(rows: list[CellRow], s
     assert len(by_ending) == len({cell.ending for cell in troubled if cell.ending})
     assert all(len(one.rules) == 1 for one in found if not one.first.cell.ending)
     mixed = Random(seed).sample(rows, len(rows))
-    assert [key(one) for one in causes(run_of(mixed))] == [key(one) for one in found]
-    worst = [wording.badness(cause.first) for cause in found]
+    assert [key(one) for one in group_cells(run_of(mixed))] == [key(one) for one in found]
+    worst = [wording.build_sort_key(cause.first) for cause in found]
     assert worst == sorted(worst)
 
 
 def test_one_reason_under_many_faults_is_one_cause_that_tells_them(golden: Golden) -> None:
     code = {"code": "pattern-found", "key": ()}
     rows = [row(RULES[0], s.name, "fail", f"found '{s.name}' which must not appear", **code) for s in SCENARIOS]
-    [cause] = causes(run_of([*rows, row(RULES[1], "no-chaos", "pass", "")]))
+    [cause] = group_cells(run_of([*rows, row(RULES[1], "no-chaos", "pass", "")]))
     assert (cause.cells, cause.trials, cause.description) == (7, 7, "Names a source")
     assert (cause.severity, cause.place, cause.first.cell.scenario) == ("critical", "finance.yaml:12", "no-chaos")
     assert dict(cause.faults) == {
@@ -91,7 +91,7 @@ def test_rules_outcomes_and_kinds_of_reasons_are_distinguished_the_widest_first(
         *(row(RULES[0], s.name, "fail", "nothing matches b", flaky=True) for s in SCENARIOS[4:]),
         row(RULES[0], "no-chaos", "unproven", "nothing matches a"),
     ]
-    told = [(c.rules[0], c.outcome, c.cells, dict(c.marks)) for c in causes(run_of(rows))]
+    told = [(c.rules[0], c.outcome, c.cells, dict(c.marks)) for c in group_cells(run_of(rows))]
     assert told == [
         (RULES[0], "fail", 3, {"flaky": 3}),
         (RULES[0], "fail", 2, {}),
@@ -108,11 +108,11 @@ def test_a_rule_that_fails_for_too_many_reasons_has_one_cause_that_says_so() -> 
         for n, s in enumerate(scenarios)
     ]
     run = replace(sample(), scenarios=scenarios, cells=rows)
-    [cause] = causes(run)
+    [cause] = group_cells(run)
     assert cause.mixed
     assert cause.cells == len(set(cause.reasons)) == MOST_REASONS + 5
-    assert key(cause) == key(causes(replace(run, cells=rows[::-1]))[0])
-    assert len(causes(replace(run, cells=rows[:MOST_REASONS]))) == MOST_REASONS
+    assert key(cause) == key(group_cells(replace(run, cells=rows[::-1]))[0])
+    assert len(group_cells(replace(run, cells=rows[:MOST_REASONS]))) == MOST_REASONS
 
 
 def test_one_crash_is_one_cause_with_the_rules_that_it_broke_under_it() -> None:
@@ -124,14 +124,16 @@ def test_one_crash_is_one_cause_with_the_rules_that_it_broke_under_it() -> None:
         row(RULES[0], "no-chaos", "fail", "no answer: it raised", **crash),
         row(RULES[1], "search-error", "fail", "nothing matches a"),
     ]
-    crashed, other = causes(run_of(rows))
+    crashed, other = group_cells(run_of(rows))
     assert (crashed.rules, crashed.outcome, crashed.severity) == (tuple(RULES[:3]), "fail", "critical")
     assert crashed.heads == ["no-chaos", "search-error"]
-    assert subject(crashed) == f"{RULES[0]}, {RULES[1]}, ? {RULES[2]}", "a rule that did not fail has its own sign"
+    assert format_subject(crashed) == f"{RULES[0]}, {RULES[1]}, ? {RULES[2]}", (
+        "a rule that did not fail has its own sign"
+    )
     assert [*zip(crashed.member_rules, (member.head for member in crashed.members), strict=True)] == [
         (RULES[0], "no-chaos"), (RULES[1], "no-chaos"), (RULES[2], "no-chaos"), (RULES[0], "search-error"),
     ]  # fmt: skip
     assert crashed.trials == 2, "rules that share a trial count it once"
     own = replace(run_of(rows), cell_rules=frozenset(RULES))
-    assert causes(own)[0].trials == 4
+    assert group_cells(own)[0].trials == 4
     assert (other.rules, other.cells) == ((RULES[1],), 1)

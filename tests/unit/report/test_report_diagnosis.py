@@ -3,7 +3,7 @@
 import pytest
 
 from golden_words import Golden
-from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, Diagnosis, DoctorFinding, Sheet, document
+from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, Diagnosis, DoctorFinding, Sheet, build_document
 
 OK = DoctorFinding("http", "ok", "route-works", "met", took_ms=12.3, exit_code=3)
 NOT = DoctorFinding("https", "not", "proxy-bypassed", "it went around", "set HTTPS_PROXY", 3, 1.0)
@@ -52,7 +52,7 @@ def test_the_verdict_names_what_is_broken_and_what_is_open(golden: Golden):
 
 
 def test_json_has_three_parts():
-    made = document(
+    made = build_document(
         Diagnosis((OK, NONE), (NOT,), AskedAgent("hi", "answered", calls=(CallsSeen("llm", "m", 2),), findings=(OPEN,)))
     )
     assert made["machine"][0] == {
@@ -62,4 +62,4 @@ def test_json_has_three_parts():
     assert [made["machine"][1]["ok"], made["spec"][0]["ok"], made["agent"]["findings"][0]["ok"]] == [None, False, None]
     assert list(made["agent"]["calls"]) == [{"plane": "llm", "target": "m", "calls": 2, "retries": 0, "tokens": 0}]
     assert made["exit_code"] == 3
-    assert document(Diagnosis(()))["spec"] is None
+    assert build_document(Diagnosis(()))["spec"] is None

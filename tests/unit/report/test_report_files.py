@@ -8,14 +8,14 @@ import sys
 import pytest
 
 from holdfast import plugins
-from holdfast.report.formats.files import suffix_of
+from holdfast.report.formats.files import get_suffix
 
 
 @pytest.mark.parametrize("name", sorted(plugins.BUILT_IN["reporters"]))
 def test_the_suffix_that_is_known_is_the_reporters_own(name: str) -> None:
     found = plugins.find("reporters", name)
     assert found is not None
-    assert suffix_of(name) == found.suffix
+    assert get_suffix(name) == found.suffix
 
 
 def test_a_json_report_imports_no_other_reporter() -> None:

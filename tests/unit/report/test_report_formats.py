@@ -20,7 +20,7 @@ from holdfast.model.run import Run
 from holdfast.report.formats import files
 from holdfast.report.formats.json import Json
 from holdfast.report.formats.junit import Junit
-from holdfast.report.formats.markdown import Markdown, inline
+from holdfast.report.formats.markdown import Markdown, escape_inline
 from holdfast.report.page.html import Html, bundle_text
 from holdfast.report.page.values import MAX_TEXT
 from page_documents import documents
@@ -88,7 +88,7 @@ def test_markdown_escapes_whatever_could_be_markup() -> None:
     "hostile", ["@everyone", "a#1", "[x](y)", "`c`", "a|b", "<b>", "http://x.y", "www.x.y", "a\n# h"]
 )
 def test_markdown_inline_text_keeps_no_structure(hostile: str) -> None:
-    shown = inline(hostile)
+    shown = escape_inline(hostile)
     left = re.sub(r"&#\d+;", "", shown)
     assert not re.search(r"[@#`|<>\[\]():]|www\.|\n", left)
 
@@ -229,10 +229,10 @@ def test_a_plug_in_answers_to_its_suffix_and_its_other_files_lie_alongside(
     installed(pair=Two)
     files.write(sample(), tmp_path / "run.two")
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"run.two": b"first piece", "aside.txt": b"second"}
-    ours = [files.named(name).suffix for name in plugins.BUILT_IN["reporters"]]
-    assert files.suffixes() == [*dict.fromkeys(ours), ".two"]
+    ours = [files.get_reporter(name).suffix for name in plugins.BUILT_IN["reporters"]]
+    assert files.list_suffixes() == [*dict.fromkeys(ours), ".two"]
     assert {".html", ".json", ".xml", ".md", ".sarif"} <= set(ours)
-    assert files.suffix_of("pair") == ".two"
+    assert files.get_suffix("pair") == ".two"
 
 
 def test_what_is_not_bytes_is_the_plug_ins_fault_and_leaves_no_half_file(
@@ -258,9 +258,9 @@ def test_a_plug_in_with_a_suffix_of_ours_is_reported_and_chosen_by_its_name(
     tmp_path: Path, installed: Callable[..., None]
 ) -> None:
     installed(mine=type("Mine", (), {"suffix": ".json", "render": Two.render}), broken=type("NoSuffix", (), {}))
-    shadowed = files.left_out(Path("run.json"))
+    shadowed = files.warn_shadowed(Path("run.json"))
     assert shadowed is not None
     assert (shadowed.code, "mine" in shadowed.text) == ("reporter-shadowed", True)
-    assert files.left_out(Path("run.html")) is None
-    files.write(sample(), tmp_path / "run.json", files.named("mine"))
+    assert files.warn_shadowed(Path("run.html")) is None
+    files.write(sample(), tmp_path / "run.json", files.get_reporter("mine"))
     assert (tmp_path / "run.json").read_bytes() == b"first piece"

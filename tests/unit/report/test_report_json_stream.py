@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.report.formats.json_stream import pieces
+from holdfast.report.formats.json_stream import encode_pieces
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(),
@@ -28,8 +28,8 @@ def streamed(value: Any) -> Any:
 @given(plain)
 def test_pieces_are_the_same_as_the_whole(value: Any) -> None:
     whole = msgspec.json.format(msgspec.json.encode(value), indent=2)
-    assert b"".join(pieces(value)) == whole
-    assert b"".join(pieces(streamed(value))) == whole
+    assert b"".join(encode_pieces(value)) == whole
+    assert b"".join(encode_pieces(streamed(value))) == whole
 
 
 def test_a_list_is_made_while_it_is_written() -> None:
@@ -40,7 +40,7 @@ def test_a_list_is_made_while_it_is_written() -> None:
             made.append(n)
             yield {"n": n}
 
-    written = pieces({"a": items()})
+    written = encode_pieces({"a": items()})
     assert next(written) == b'{\n  "a": '
     assert made == []
     assert next(written) == b'[\n    {\n      "n": 0\n    }'
@@ -49,4 +49,4 @@ def test_a_list_is_made_while_it_is_written() -> None:
 
 @pytest.mark.parametrize("value", ["\ud800", {"\ud800": 1}, ["x", "\ud800"]])
 def test_half_a_character_becomes_a_question_mark(value: Any) -> None:
-    assert b"?" in b"".join(pieces(value))
+    assert b"?" in b"".join(encode_pieces(value))

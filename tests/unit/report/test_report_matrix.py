@@ -4,11 +4,11 @@ from report_sample import cell, large, sample
 
 from example_counts import examples
 from golden_words import Golden
-from holdfast.report.safe import columns
-from holdfast.report.terminal.matrix import MAX_ROWS, Face, Grid, draw, face, grid
-from holdfast.report.terminal.paint import painter
+from holdfast.report.safe import count_columns
+from holdfast.report.terminal.matrix import MAX_ROWS, Face, Grid, build_face, build_grid, draw
+from holdfast.report.terminal.paint import get_painter
 
-BARE = painter(False)
+BARE = get_painter(False)
 
 
 def made(rules: int, heads: int, outcome: str = "pass") -> Grid:
@@ -20,7 +20,7 @@ def made(rules: int, heads: int, outcome: str = "pass") -> Grid:
 @settings(deadline=None, max_examples=examples(60))
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(60, 200), st.sampled_from(["pass", "fail"]))
 def test_no_line_is_wider_than_the_screen(rules: int, heads: int, width: int, outcome: str) -> None:
-    assert all(columns(line) <= width for line in draw(made(rules, heads, outcome), width, BARE))
+    assert all(count_columns(line) <= width for line in draw(made(rules, heads, outcome), width, BARE))
 
 
 def test_many_scenarios_wrap_into_blocks_that_repeat_the_rules() -> None:
@@ -49,20 +49,20 @@ def test_forty_rows_that_all_pass_are_all_shown() -> None:
 
 
 def test_a_hundred_rules_by_fifty_scenarios_stay_readable() -> None:
-    lines = draw(grid(large(100, 50)), 120, BARE)
+    lines = draw(build_grid(large(100, 50)), 120, BARE)
     assert len(lines) < 120
     assert any("60 more rules" in line for line in lines)
-    assert all(columns(line) <= 120 for line in lines)
+    assert all(count_columns(line) <= 120 for line in lines)
 
 
 def test_replicas_are_counted_next_to_the_sign() -> None:
     failed = cell("max-latency", "no-chaos", "fail", passes=1, fails=1).cell
-    assert face(failed).text == "✘ 1/2"
-    assert face(cell("max-latency", "no-chaos", "fail", fails=1).cell).text == "✘"
+    assert build_face(failed).text == "✘ 1/2"
+    assert build_face(cell("max-latency", "no-chaos", "fail", fails=1).cell).text == "✘"
 
 
 def test_marks_are_flagged_and_explained(golden: Golden) -> None:
-    lines = draw(grid(sample()), 100, BARE)
+    lines = draw(build_grid(sample()), 100, BARE)
     assert "✘ 1/2 ≈" in lines[1]
     assert "✘ 0/2 cs" in lines[1]
     golden(lines[-1])
@@ -71,7 +71,7 @@ def test_marks_are_flagged_and_explained(golden: Golden) -> None:
 def test_params_make_columns_of_their_own() -> None:
     run = sample()
     rows = [cell("max-latency", "no-chaos", "pass", params={"region": r}) for r in ("eu", "us")]
-    assert grid(type(run)("1", "p", "n", "s", 0, run.score, (), (), rows)).heads == [
+    assert build_grid(type(run)("1", "p", "n", "s", 0, run.score, (), (), rows)).heads == [
         "no-chaos [region=eu]",
         "no-chaos [region=us]",
     ]

@@ -16,7 +16,7 @@ from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.report.formats.otlp import BATCH, requests, trial_spans
+from holdfast.report.formats.otlp import BATCH, build_requests, build_trial_spans
 
 CALLS = (
     TraceEvent(0.5, "llm_call", "small-1", "llm", 1, duration_ms=100, cost=Cost("small-1-dated", 900, 41, 0.002)),
@@ -37,7 +37,7 @@ def attributes(thing: dict[str, Any]) -> dict[str, Any]:
 
 
 def spans() -> list[dict[str, Any]]:
-    (line,) = requests(sample(), [TRACED])
+    (line,) = build_requests(sample(), [TRACED])
     (resource,) = json.loads(line)["resourceSpans"]
     found: list[dict[str, Any]] = resource["scopeSpans"][0]["spans"]
     return found
@@ -81,20 +81,22 @@ def test_ids_are_hex_unique_and_the_same_every_time() -> None:
     assert found == spans()
     assert all(re.fullmatch("[0-9a-f]{32}", s["traceId"]) and re.fullmatch("[0-9a-f]{16}", s["spanId"]) for s in found)
     assert len({s["spanId"] for s in found}) == len(found)
-    other = trial_spans(replace(sample(), id="0008"), TRACED)
+    other = build_trial_spans(replace(sample(), id="0008"), TRACED)
     assert other[0]["traceId"] != found[0]["traceId"]  # the same trial in another run is another trace
 
 
 def test_a_plane_may_say_which_call_another_was_made_in() -> None:
     nested = (replace(CALLS[0], span_id="a"), replace(CALLS[1], parent_span_id="a"))
-    root, outer, inner = trial_spans(sample(), replace(TRACED, seen=replace(TRACED.seen, trace=nested)))
+    root, outer, inner = build_trial_spans(sample(), replace(TRACED, seen=replace(TRACED.seen, trace=nested)))
     assert outer["parentSpanId"] == root["spanId"]
     assert inner["parentSpanId"] == outer["spanId"]
 
 
 def test_a_large_run_is_cut_into_requests() -> None:
     feed = iter([TRACED] * (BATCH // 2))
-    sizes = [len(json.loads(body)["resourceSpans"][0]["scopeSpans"][0]["spans"]) for body in requests(sample(), feed)]
+    sizes = [
+        len(json.loads(body)["resourceSpans"][0]["scopeSpans"][0]["spans"]) for body in build_requests(sample(), feed)
+    ]
     assert sum(sizes) == 4 * (BATCH // 2)
     assert max(sizes) <= BATCH + 4
-    assert list(requests(sample(), [])) == []
+    assert list(build_requests(sample(), [])) == []

@@ -13,9 +13,17 @@ from holdfast.model.codec import encode
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.score import Interval, MutationScore, Share
-from holdfast.report.overall import document, headline, markdown, sign, summary, verdict, word
-from holdfast.report.page.causes import failed_part
-from holdfast.report.page.run import overall_document
+from holdfast.report.overall import (
+    build_document,
+    format_headline,
+    format_markdown,
+    format_summary,
+    format_verdict,
+    format_word,
+    get_sign,
+)
+from holdfast.report.page.causes import build_failed_part
+from holdfast.report.page.run import build_overall
 
 MADE = MutationScore(0.5, Share(1, 2), Share(0, 0))
 PARTS = (
@@ -35,35 +43,35 @@ def overall(**changes: Any) -> Overall:
 
 
 def test_a_line_a_part_the_number_and_the_verdict(golden: Golden) -> None:
-    golden(summary(overall(min_score=60.0), color=False).splitlines())
+    golden(format_summary(overall(min_score=60.0), color=False).splitlines())
 
 
 def test_quiet_leaves_the_table_out_and_ascii_the_signs() -> None:
-    assert len(summary(overall(), color=False, quiet=True).splitlines()) == 2
-    assert summary(overall(), color=False, unicode=False).isascii()
+    assert len(format_summary(overall(), color=False, quiet=True).splitlines()) == 2
+    assert format_summary(overall(), color=False, unicode=False).isascii()
 
 
 def test_an_interrupted_run_says_how_to_go_on() -> None:
-    assert "holdfast ci --resume 0007" in summary(overall(exit_code=2), color=False)
+    assert "holdfast ci --resume 0007" in format_summary(overall(exit_code=2), color=False)
 
 
 def test_signs_and_words_follow_the_exit_code() -> None:
-    assert [verdict(replace(overall(), exit_code=code)) for code in (0, 1, 2, 3, 5, 9)] == [
+    assert [format_verdict(replace(overall(), exit_code=code)) for code in (0, 1, 2, 3, 5, 9)] == [
         "PASS", "FAIL", "INTERRUPTED", "ERROR", "UNPROVEN", "ERROR",
     ]  # fmt: skip
-    assert [sign(PartResult("chaos", exit_code=code), overall()) for code in (0, 1, 5, 3)] == ["✔", "✘", "?", "!"]
+    assert [get_sign(PartResult("chaos", exit_code=code), overall()) for code in (0, 1, 5, 3)] == ["✔", "✘", "?", "!"]
 
 
 def test_a_share_of_a_run_passes_nothing() -> None:
     share = replace(overall(), exit_code=0, shard="2/4")
-    assert (verdict(share), verdict(replace(share, exit_code=1))) == ("SHARD", "FAIL")
-    assert (sign(PartResult("chaos"), share), word(PartResult("chaos"), share)) == ("–", "SHARD")
-    assert document(share)["shard"] == "2/4"
-    assert not any(part["passed"] for part in document(share)["parts"].values())
+    assert (format_verdict(share), format_verdict(replace(share, exit_code=1))) == ("SHARD", "FAIL")
+    assert (get_sign(PartResult("chaos"), share), format_word(PartResult("chaos"), share)) == ("–", "SHARD")
+    assert build_document(share)["shard"] == "2/4"
+    assert not any(part["passed"] for part in build_document(share)["parts"].values())
 
 
 def test_programs_are_told_the_same() -> None:
-    found = json.loads(encode(document(overall())))
+    found = json.loads(encode(build_document(overall())))
     assert (found["score"], found["exit_code"], found["run_id"]) == (69.09, 1, "0007")
     assert found["parts"]["mutation"]["robustness"] == 0.5
     assert found["parts"]["mutation"]["interval"] == {"low": 9.0, "high": 91.0}
@@ -72,29 +80,29 @@ def test_programs_are_told_the_same() -> None:
 
 
 def test_markdown_holds_no_markup_of_others() -> None:
-    text = markdown(overall(name="<b>Desk</b>", reasons=("a | b",), notes=("[x](y)",)))
+    text = format_markdown(overall(name="<b>Desk</b>", reasons=("a | b",), notes=("[x](y)",)))
     assert text.startswith("## FAIL: ")
     assert "<b>" not in text
     assert "](y)" not in text
-    assert headline(overall()).split()[1] in text
+    assert format_headline(overall()).split()[1] in text
 
 
 def test_warnings_of_the_parts_take_three_lines_and_the_state_comes_first() -> None:
     many = (*(RunWarning("tool-never-called", f"tool {n}") for n in range(3)), RunWarning(STATEFUL, "It has state."))
     found = overall(warnings=(*many, RunWarning("option-idle", "known", ignored=True)))
-    for text in (summary(found, color=False), markdown(found)):
+    for text in (format_summary(found, color=False), format_markdown(found)):
         lines = [line.removeprefix("- ").lower() for line in text.splitlines() if "warning: " in line.lower()]
         assert [line.partition(": ")[2] for line in lines[:2]] == ["it has state.", "tool 0"]
         assert len(lines) == 3
-    assert summary(found, color=False, verbose=True).lower().count("warning: ") == 5
-    assert "tool" not in summary(found, color=False, quiet=True)
-    assert len(json.loads(encode(document(found)))["warnings"]) == 5
-    assert len(overall_document(found)["warnings"]) == 4
+    assert format_summary(found, color=False, verbose=True).lower().count("warning: ") == 5
+    assert "tool" not in format_summary(found, color=False, quiet=True)
+    assert len(json.loads(encode(build_document(found)))["warnings"]) == 5
+    assert len(build_overall(found)["warnings"]) == 4
 
 
 def test_a_failed_part_has_its_causes_and_its_matrix() -> None:
     run = sample()
-    part = failed_part(PartResult("contract", exit_code=1, run="0007/contract", page="contract.html"), run)
+    part = build_failed_part(PartResult("contract", exit_code=1, run="0007/contract", page="contract.html"), run)
     first = part["causes"][0]
     rule, column = first["cells"][0]
     assert part["rules"][rule]["id"] == first["rule"] == "always-cite-source"

@@ -23,9 +23,9 @@ from holdfast.model.spec import Invariant
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report.page import inlined
 from holdfast.report.page.html import Html
-from holdfast.report.page.inlined import Packed
-from holdfast.report.page.trial import DEED, file_changes
-from holdfast.report.page.values import ITEMS, TEXT, fit_value, shortened
+from holdfast.report.page.inlined import DocumentPack
+from holdfast.report.page.trial import DEED, list_file_changes
+from holdfast.report.page.values import ITEMS, TEXT, fit_value, shorten_value
 from page_documents import documents
 
 RULES = 50
@@ -151,7 +151,7 @@ def test_packed_documents_have_no_sign_that_could_end_their_script() -> None:
     """The page has them as they are, not escaped."""
     hostile = "</script><!-- & 'a' \"b\" é"
     for size in range(40):  # of any rest that base64 pads
-        packed = Packed()
+        packed = DocumentPack()
         packed.add("run", {hostile[:size]: hostile})
         text = "".join(packed.pieces())
         assert re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", text)
@@ -216,14 +216,14 @@ def test_what_is_too_large_becomes_the_beginning_of_its_json() -> None:
 
 
 def test_what_is_recorded_has_a_bound_and_says_what_is_left_out() -> None:
-    assert shortened({"rows": list(range(ITEMS + 5))})["rows"][-1] == "[5 more are left out]"
-    assert shortened({str(n): n for n in range(ITEMS + 2)})["…"] == "[2 more are left out]"
-    assert shortened("x" * (TEXT + 3)).endswith("[cut here: 3 more characters]")
-    assert shortened([2**53, -(2**60), 7, True, None, 1.5]) == [str(2**53), str(-(2**60)), 7, True, None, 1.5]
+    assert shorten_value({"rows": list(range(ITEMS + 5))})["rows"][-1] == "[5 more are left out]"
+    assert shorten_value({str(n): n for n in range(ITEMS + 2)})["…"] == "[2 more are left out]"
+    assert shorten_value("x" * (TEXT + 3)).endswith("[cut here: 3 more characters]")
+    assert shorten_value([2**53, -(2**60), 7, True, None, 1.5]) == [str(2**53), str(-(2**60)), 7, True, None, 1.5]
     deep: object = "end"
     for _ in range(40):
         deep = [deep]
-    assert "left out" in str(shortened(deep))
+    assert "left out" in str(shorten_value(deep))
 
 
 def change(before: str | None = None, after: str | None = None) -> AuditEvent:
@@ -231,10 +231,10 @@ def change(before: str | None = None, after: str | None = None) -> AuditEvent:
 
 
 def test_a_file_that_was_changed_has_its_difference() -> None:
-    (found,) = file_changes([change(before="one\ntwo\n", after="one\n2\n")])
+    (found,) = list_file_changes([change(before="one\ntwo\n", after="one\n2\n")])
     assert found["diff"].splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+2"]
-    (made,) = file_changes([change(after="new\n")])
+    (made,) = list_file_changes([change(after="new\n")])
     assert made["diff"].endswith("+new")
-    (unknown,) = file_changes([change()])
+    (unknown,) = list_file_changes([change()])
     assert (unknown["diff"], unknown["before"], unknown["bytes"]) == ("", None, 9)
-    assert file_changes([AuditEvent(0.0, 1, "command", {"argv": ["ls"]})]) == []
+    assert list_file_changes([AuditEvent(0.0, 1, "command", {"argv": ["ls"]})]) == []

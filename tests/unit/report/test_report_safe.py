@@ -4,45 +4,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.report.safe import ascii_only, columns, one_line, shorten, unheeded, visible
+from holdfast.report.safe import count_columns, escape_commands, make_visible, shorten, to_ascii, to_one_line
 
 ANY = st.text(st.characters(exclude_categories=()))
 
 
 def test_escape_codes_are_shown_not_sent() -> None:
-    assert visible("\x1b[31mred\x9b2J") == r"\x1b[31mred\x9b2J"
+    assert make_visible("\x1b[31mred\x9b2J") == r"\x1b[31mred\x9b2J"
 
 
 def test_bidi_controls_are_shown() -> None:
-    assert visible("\u202egnp.exe\u2066") == r"\u202egnp.exe\u2066"
+    assert make_visible("\u202egnp.exe\u2066") == r"\u202egnp.exe\u2066"
 
 
 @given(ANY)
 def test_no_control_or_surrogate_survives(text: str) -> None:
-    assert not {unicodedata.category(c) for c in one_line(text)} & {"Cc", "Cs", "Zl", "Zp"}
+    assert not {unicodedata.category(c) for c in to_one_line(text)} & {"Cc", "Cs", "Zl", "Zp"}
 
 
 @given(ANY)
 def test_one_line_is_one_line_that_can_be_encoded(text: str) -> None:
-    assert len(one_line(text).encode().decode().splitlines()) <= 1
+    assert len(to_one_line(text).encode().decode().splitlines()) <= 1
 
 
 @given(ANY, st.integers(1, 40))
 def test_shortened_text_fits_its_room(text: str, room: int) -> None:
-    assert columns(shorten(text, room)) <= room
+    assert count_columns(shorten(text, room)) <= room
 
 
 @given(ANY)
 def test_ascii_fallback_is_ascii(text: str) -> None:
-    assert ascii_only(text).isascii()
+    assert to_ascii(text).isascii()
 
 
 def test_ascii_signs_take_the_same_room() -> None:
-    assert ascii_only("✔ ✘ – …") == "+ x - ."
+    assert to_ascii("✔ ✘ – …") == "+ x - ."
 
 
 def test_wide_characters_take_two_columns() -> None:
-    assert columns("金a") == 3
+    assert count_columns("金a") == 3
     assert shorten("金金金", 4) == "金…"
 
 
@@ -56,4 +56,4 @@ def test_wide_characters_take_two_columns() -> None:
     ],
 )
 def test_a_workflow_command_in_an_answer_is_not_obeyed(text: str, shown: str) -> None:
-    assert unheeded(text) == shown
+    assert escape_commands(text) == shown

@@ -15,7 +15,7 @@ from report_sample import HOSTILE, sample, whole
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.run_warning import RunNote
-from holdfast.report.formats.sarif import Sarif, document, whole_document
+from holdfast.report.formats.sarif import Sarif, build_document, build_whole_document
 
 LOG = json.loads(Path(__file__).with_name("sarif_schema.json").read_text())
 """The part of the official schema that a log of ours uses: what it requires, its enums, nothing it does not know."""
@@ -94,10 +94,10 @@ def test_a_spec_in_a_repository_is_named_from_its_top() -> None:
 def test_a_run_of_several_parts_has_an_entry_of_the_overall_verdict(code: int, results: int, told: list[str]) -> None:
     why = ("mutation: 1 of 2 mutations failed", "overall 69.09 is below the minimum 90")
     found = Overall("0007", 69.09, code == 0, code, (), why, spec_path="a b.yaml", started="2026-01-02T03:04:05+00:00")
-    log = whole_document(found, [sample()])
+    log = build_whole_document(found, [sample()])
     jsonschema_rs.validate(LOG, log)
     first, last = log["runs"]
-    assert first == document(sample())["runs"][0]
+    assert first == build_document(sample())["runs"][0]
     assert last["automationDetails"]["id"] == "holdfast/ci/a%20b.yaml/"
     assert last["properties"] == {"run": "0007", "seed": 0, "score": 69.09, "passed": code == 0}
     (invocation,) = last["invocations"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.report.safe import columns
-from holdfast.report.short_names import listed, short_names
+from holdfast.report.safe import count_columns
+from holdfast.report.short_names import list_names, shorten_names
 from holdfast.report.terminal.matrix import Grid, draw
-from holdfast.report.terminal.paint import painter
+from holdfast.report.terminal.paint import get_painter
 
 PREFIX = "checkout-with-three-items-"
 NAMES = st.lists(
@@ -23,23 +23,23 @@ NAMES = st.lists(
 def test_distinct_names_stay_distinct_at_any_width_that_can_hold_them(names: list[str], room: int) -> None:
     if len(names) > 99 and room < 4:
         return
-    shown = short_names(names, room)
+    shown = shorten_names(names, room)
     assert list(shown) == names
     assert len(set(shown.values())) == len(names)
-    assert all(columns(text) <= room for text in shown.values())
+    assert all(count_columns(text) <= room for text in shown.values())
 
 
 @given(NAMES, st.integers(-1, 2))
 def test_a_width_that_can_hold_nothing_breaks_nothing(names: list[str], room: int) -> None:
-    assert all(columns(text) <= max(0, room) for text in short_names(names, room).values())
+    assert all(count_columns(text) <= max(0, room) for text in shorten_names(names, room).values())
 
 
 def test_what_differs_is_what_stays() -> None:
     ends = [f"{PREFIX}tool-error-{code}" for code in (503, 504)]
-    assert list(short_names(ends, 18).values()) == ["chec…ool-error-503", "chec…ool-error-504"]
+    assert list(shorten_names(ends, 18).values()) == ["chec…ool-error-503", "chec…ool-error-504"]
     inside = [f"{PREFIX}{word}-and-a-delivery-that-comes-too-late" for word in ("error", "slow")]
-    assert list(short_names(inside, 18).values()) == ["chec…error-and-a-…", "chec…slow-and-a-d…"]
-    assert short_names(["short", "a-long-name-that-is-like-no-other"], 18) == {
+    assert list(shorten_names(inside, 18).values()) == ["chec…error-and-a-…", "chec…slow-and-a-d…"]
+    assert shorten_names(["short", "a-long-name-that-is-like-no-other"], 18) == {
         "short": "short",
         "a-long-name-that-is-like-no-other": "a-long-name-that-…",
     }
@@ -48,14 +48,14 @@ def test_what_differs_is_what_stays() -> None:
 def test_heads_and_rules_of_the_matrix_can_be_distinguished() -> None:
     heads = [f"{PREFIX}tool-error-{code}" for code in (503, 504)]
     rules = {f"never-fabricate-when-the-search-tool-{word}": "high" for word in ("is-down", "is-slow")}
-    lines = draw(Grid(rules, heads, {}), 80, painter(False))
+    lines = draw(Grid(rules, heads, {}), 80, get_painter(False))
     assert "chec…ool-error-503   chec…ool-error-504" in lines[0]
     assert lines[1].split()[0] != lines[2].split()[0]
     assert lines[1].split()[0].endswith("is-down")
 
 
 def test_a_list_of_names_fits_and_counts_the_rest() -> None:
-    assert listed(["a", "b", "c"], 40) == "a, b, c"
-    assert listed([f"search-{n}" for n in range(12)], 40) == "search-0, search-1, … and 10 more"
-    assert listed(["x" * 90, "y" * 90], 30) == f"{'x' * 14}…, … and 1 more"
-    assert listed([], 30) == ""
+    assert list_names(["a", "b", "c"], 40) == "a, b, c"
+    assert list_names([f"search-{n}" for n in range(12)], 40) == "search-0, search-1, … and 10 more"
+    assert list_names(["x" * 90, "y" * 90], 30) == f"{'x' * 14}…, … and 1 more"
+    assert list_names([], 30) == ""

@@ -12,11 +12,11 @@ from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Interval
 from holdfast.report.safe import can_show_signs
-from holdfast.report.terminal.summary import summary
+from holdfast.report.terminal.summary import format_summary
 
 
 def text(run: Run, **settings: object) -> str:
-    return summary(run, **{"width": 100, "color": False, **settings})  # type: ignore[arg-type]
+    return format_summary(run, **{"width": 100, "color": False, **settings})  # type: ignore[arg-type]
 
 
 def scored(**changes: object) -> Run:

@@ -6,12 +6,12 @@ import pytest
 
 from golden_words import Golden
 from holdfast.model.verdict import Outcome
-from holdfast.report.terminal.paint import painter
-from holdfast.report.terminal.run_table import table
-from holdfast.report.terminal.trend import lines, trends
+from holdfast.report.terminal.paint import get_painter
+from holdfast.report.terminal.run_table import format_table
+from holdfast.report.terminal.trend import build_trends, format_trend
 from holdfast.store.past_run import PastCell, PastRun
 
-PLAIN = painter(False)
+PLAIN = get_painter(False)
 SPEC = "/p/holdfast.yaml"
 
 
@@ -33,37 +33,37 @@ def run(number: int, outcome: Outcome | None, **more: object) -> PastRun:
 
 
 def test_a_rule_that_fails_now_names_the_run_and_commit_at_which_it_began(golden: Golden) -> None:
-    (trend,) = trends([run(4, "fail"), run(3, "unproven"), run(2, "fail"), run(1, "pass")], SPEC)
-    shown = list(lines(trend, PLAIN))
+    (trend,) = build_trends([run(4, "fail"), run(3, "unproven"), run(2, "fail"), run(1, "pass")], SPEC)
+    shown = list(format_trend(trend, PLAIN))
     golden(shown)
     assert not any("polite" in line for line in shown)
 
 
 @pytest.mark.parametrize("last", [run(4, "pass"), run(4, "fail", commit="")], ids=["fixed", "fails again"])
 def test_the_last_change_is_shown(last: PastRun, golden: Golden) -> None:
-    (trend,) = trends([run(1, "pass"), run(2, "fail"), run(3, "pass"), last], SPEC)
-    golden(list(lines(trend, PLAIN))[-1])
+    (trend,) = build_trends([run(1, "pass"), run(2, "fail"), run(3, "pass"), last], SPEC)
+    golden(list(format_trend(trend, PLAIN))[-1])
 
 
 def test_a_rule_that_is_asked_for_is_shown_though_it_did_not_change() -> None:
-    (trend,) = trends([run(1, "pass"), run(2, "fail")], SPEC)
-    shown = list(lines(trend, PLAIN, "polite"))
+    (trend,) = build_trends([run(1, "pass"), run(2, "fail")], SPEC)
+    shown = list(format_trend(trend, PLAIN, "polite"))
     assert shown[-1] == "  polite in calm  ✔✔"
     assert not any("cites" in line for line in shown)
 
 
 def test_runs_of_a_selection_and_unfinished_ones_are_counted_only(golden: Golden) -> None:
-    (trend,) = trends([run(1, "pass"), run(2, "fail", whole=False), run(3, "fail", complete=False)], SPEC)
-    golden(list(lines(trend, PLAIN)))
+    (trend,) = build_trends([run(1, "pass"), run(2, "fail", whole=False), run(3, "fail", complete=False)], SPEC)
+    golden(list(format_trend(trend, PLAIN)))
 
 
 def test_other_files_and_parts_are_apart() -> None:
-    made = trends([run(1, "pass"), run(2, "fail", spec="/p/other.yaml"), run(3, "pass", part="scenario")], SPEC)
+    made = build_trends([run(1, "pass"), run(2, "fail", spec="/p/other.yaml"), run(3, "pass", part="scenario")], SPEC)
     assert [(trend.part, len(trend.runs)) for trend in made] == [("contract", 1), ("scenario", 1)]
 
 
 def test_only_the_newest_are_shown() -> None:
-    (trend,) = trends([run(n, "pass") for n in range(1, 9)], SPEC, 3)
+    (trend,) = build_trends([run(n, "pass") for n in range(1, 9)], SPEC, 3)
     assert [one.id for one in trend.runs] == ["0006", "0007", "0008"]
 
 
@@ -73,7 +73,7 @@ def test_the_table_says_what_a_run_was_of_and_why_one_cannot_be_read() -> None:
         run(2, "pass", part="scenario", score=None, cases=3, cases_passed=2),
         PastRun("0001", note="not a record\x1b[31m"),
     ]
-    shown = list(table(runs, 100, PLAIN))
+    shown = list(format_table(runs, 100, PLAIN))
     assert shown[1].split() == ["0003", "2026-11-03", "10:20", "contract,", "partial", *shown[1].split()[5:]]
     assert "2/3 cases" in shown[2]
     assert shown[3].split() == ["0001", "–", "–", "–", "–", "unreadable", "–", "–"]
@@ -81,6 +81,6 @@ def test_the_table_says_what_a_run_was_of_and_why_one_cannot_be_read() -> None:
 
 
 def test_the_table_fits_the_screen_by_its_longest_column() -> None:
-    shown = list(table([run(1, "pass", spec="/a/very/long/" + "x" * 200 + "/holdfast.yaml")], 90, PLAIN))
+    shown = list(format_table([run(1, "pass", spec="/a/very/long/" + "x" * 200 + "/holdfast.yaml")], 90, PLAIN))
     assert all(len(line) <= 90 for line in shown)
     assert "…" in shown[1]

@@ -5,7 +5,7 @@ from holdfast.model.run import CellRow, TrialRow
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.report import wording
-from holdfast.report.wording import format_warning, interval, plural, said
+from holdfast.report.wording import format_answer, format_count, format_interval, format_warning
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from holdfast.report.wording import format_warning, interval, plural, said
     ],
 )
 def test_an_interval_has_as_many_digits_as_it_can_bear(made: Interval, shown: str) -> None:
-    assert interval(made) == shown
+    assert format_interval(made) == shown
 
 
 def test_the_documented_warning_keeps_its_own_first_word() -> None:
@@ -26,18 +26,22 @@ def test_the_documented_warning_keeps_its_own_first_word() -> None:
 
 
 def test_one_of_a_kind_has_no_s() -> None:
-    assert (plural(1, "rule"), plural(2, "rule"), plural(0, "rule")) == ("1 rule", "2 rules", "0 rules")
+    assert (format_count(1, "rule"), format_count(2, "rule"), format_count(0, "rule")) == (
+        "1 rule",
+        "2 rules",
+        "0 rules",
+    )
 
 
 def test_an_empty_answer_is_not_an_ending_of_its_own(golden: Golden) -> None:
-    golden(said(TrialRow("1", "q", "", "answered", 1.0, "fail", "r")))
-    assert said(TrialRow("1", "q", None, "timeout", 1.0, "fail", "r")) == "(nothing)"
+    golden(format_answer(TrialRow("1", "q", "", "answered", 1.0, "fail", "r")))
+    assert format_answer(TrialRow("1", "q", None, "timeout", 1.0, "fail", "r")) == "(nothing)"
 
 
 @pytest.mark.parametrize(("replicas", "shown"), [(1, 1), (10, 10), (11, 5), (2500, 12)])
 def test_pass_hat_of_many_replicas_is_a_few_numbers(replicas: int, shown: int) -> None:
     score = Score(100.0, True, 0, pass_hat={str(k): 1.0 for k in range(1, replicas + 1)})
-    found = list(wording.pass_hat(score))
+    found = list(wording.round_pass_hat(score))
     assert (len(found), found[0], found[-1]) == (shown, "1", str(replicas))
 
 
@@ -45,6 +49,6 @@ def test_the_trial_shown_is_of_a_prompt_that_decided() -> None:
     held = TrialRow("1", "held", "x", "answered", 1.0, "fail", "r", aside=True)
     bad = TrialRow("2", "bad", "x", "answered", 1.0, "fail", "r")
     cell = Cell("r", "calm", "low", 1.0, "fail")
-    assert wording.telling(CellRow(cell, (held, bad))) is bad
-    assert wording.telling(CellRow(cell, (held,))) is held
-    assert wording.telling(CellRow(cell, ())) is None
+    assert wording.find_telling(CellRow(cell, (held, bad))) is bad
+    assert wording.find_telling(CellRow(cell, (held,))) is held
+    assert wording.find_telling(CellRow(cell, ())) is None

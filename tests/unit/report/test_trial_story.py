@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.report.terminal.paint import painter
-from holdfast.report.terminal.trial_story import story, timeline
+from holdfast.report.terminal.paint import get_painter
+from holdfast.report.terminal.trial_story import build_timeline, format_story
 
 
 def call(ts: float, plane: str, tool: str, **more: Any) -> dict[str, Any]:
@@ -50,11 +50,11 @@ def trial(**more: Any) -> dict[str, Any]:
 
 
 def lines(document: dict[str, Any], width: int = 80, **more: bool) -> list[str]:
-    return list(story(document, "0001", painter(False), width, **more))
+    return list(format_story(document, "0001", get_painter(False), width, **more))
 
 
 def test_calls_deeds_and_turns_are_in_the_order_of_time() -> None:
-    found = timeline(
+    found = build_timeline(
         trial(
             trace=[call(0.03, "llm", "gpt"), call(0.01, "tool", "search")],
             audit=[
@@ -68,7 +68,7 @@ def test_calls_deeds_and_turns_are_in_the_order_of_time() -> None:
 
 
 def test_the_last_answer_comes_after_everything_that_the_agent_did() -> None:
-    found = timeline(trial(trace=[call(2.0, "tool", "late")], audit=[deed(3.0, "command", argv=["x"])]))
+    found = build_timeline(trial(trace=[call(2.0, "tool", "late")], audit=[deed(3.0, "command", argv=["x"])]))
     assert [step.lane for step in found] == ["asked", "tool", "command", "answered"]
 
 
@@ -84,14 +84,14 @@ def test_the_last_answer_comes_after_everything_that_the_agent_did() -> None:
     ],
 )
 def test_a_fault_is_reported_at_the_call_that_met_it_else_at_the_beginning(one: dict[str, Any], at_call: bool) -> None:
-    found = timeline(trial(trace=[call(0.01, "tool", "search", fault="error+empty")], faults=[one]))
+    found = build_timeline(trial(trace=[call(0.01, "tool", "search", fault="error+empty")], faults=[one]))
     on_call = [sign for step in found for sign, _ in step.more if sign == "◆"]
     assert (bool(on_call), found[0].lane == "fault") == (at_call, not at_call)
 
 
 def test_a_request_that_proxy_and_audit_both_saw_is_told_once() -> None:
     url = "http://shop/pay"
-    found = timeline(
+    found = build_timeline(
         trial(
             trace=[call(0.01, "http", f"POST {url}", status=202)],
             audit=[deed(0.01, "http_call", method="POST", url=url), deed(0.02, "http_call", method="GET", url=url)],
@@ -103,7 +103,9 @@ def test_a_request_that_proxy_and_audit_both_saw_is_told_once() -> None:
 def test_a_change_of_a_file_shows_its_lines() -> None:
     files = [{"path": "a.txt", "diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new"}]
     (step,) = [
-        s for s in timeline(trial(audit=[deed(1, "file_write", path="a.txt", op="changed")], files=files)) if s.more
+        s
+        for s in build_timeline(trial(audit=[deed(1, "file_write", path="a.txt", op="changed")], files=files))
+        if s.more
     ]
     assert step.more == (("-", "old"), ("+", "new"))
 

@@ -18,8 +18,8 @@ from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
-from holdfast.report.calls import attacks as told
-from holdfast.report.calls import used
+from holdfast.report.calls import format_attacks as told
+from holdfast.report.calls import format_usage
 from holdfast.score import Tally, compute_resilience
 from holdfast.score.attacks import AttackTally, Success, judge_attack
 from holdfast.score.intervals import compute_wilson
@@ -173,7 +173,7 @@ def test_tokens_of_a_recording_are_counted_and_its_money_is_not() -> None:
     assert free is not None
     assert mixed is not None
     assert (free.tokens, free.cost_usd, free.unpriced) == (14, None, ())
-    assert "$" not in used(free)
+    assert "$" not in format_usage(free)
     assert (mixed.tokens, mixed.cost_usd) == (26, 0.25)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from golden_words import Golden
 from holdfast.model.score import Score
-from holdfast.report.wording import paired
+from holdfast.report.wording import format_paired
 from holdfast.score.summary import RatePair, compute_paired_difference
 
 
@@ -86,4 +86,4 @@ def test_the_interval_holds_the_truth_whatever_chaos_does(prompts, least, rules,
 def test_the_headline_says_what_chaos_costs(pairs, golden: Golden):
     found = compute_paired_difference(pairs)
     assert found is not None
-    golden(paired(Score(50.0, False, 1, paired=found)))
+    golden(format_paired(Score(50.0, False, 1, paired=found)))

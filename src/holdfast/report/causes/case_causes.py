@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.model.run import CaseRow, Run
 from holdfast.model.verdict import Outcome
 from holdfast.report import cases
-from holdfast.report.causes.cell_causes import FaultName, fault_names
+from holdfast.report.causes.cell_causes import FaultName, list_fault_names
 
 
 class CaseCause(Struct, frozen=True):
@@ -41,51 +41,51 @@ class CaseCause(Struct, frozen=True):
         return sum(one.status == row.case.status for row in self.members for one in row.case.replicas)
 
 
-def case_causes(run: Run, *, passed: bool = False) -> list[CaseCause]:
+def group_cases(run: Run, *, passed: bool = False) -> list[CaseCause]:
     """The causes of cases that did not pass: worst first, then largest. Each case belongs to exactly one.
 
     `passed`: the causes of cases that passed, but not fully, instead.
     """
     groups: dict[Hashable, list[tuple[CaseRow, str]]] = {}
-    for row in cases.troubled(run):
+    for row in cases.list_troubled(run):
         if (row.case.status == "pass") != passed:
             continue
-        signature, reason = _signature(run, row)
-        groups.setdefault((cases.outcome(row.case), *signature), []).append((row, reason))
-    causes = [_cause(run, rows) for rows in groups.values()]
+        signature, reason = _build_signature(run, row)
+        groups.setdefault((cases.get_outcome(row.case), *signature), []).append((row, reason))
+    causes = [_build_cause(run, rows) for rows in groups.values()]
     return sorted(causes, key=lambda cause: (cause.first.case.status != "fail", -len(cause.members)))
 
 
-def _cause(run: Run, rows: Sequence[tuple[CaseRow, str]]) -> CaseCause:
+def _build_cause(run: Run, rows: Sequence[tuple[CaseRow, str]]) -> CaseCause:
     first = rows[0][0]
     members, reasons = zip(*rows, strict=True)
-    outcome, weather = cases.outcome(first.case), defaultdict(tuple, fault_names(run))
-    return CaseCause(outcome, _rules(run, first), first.case.reason, first, members, reasons, weather)
+    outcome, weather = cases.get_outcome(first.case), defaultdict(tuple, list_fault_names(run))
+    return CaseCause(outcome, _list_rules(run, first), first.case.reason, first, members, reasons, weather)
 
 
-def _rules(run: Run, row: CaseRow) -> tuple[str, ...]:
-    if _says_all(run):
+def _list_rules(run: Run, row: CaseRow) -> tuple[str, ...]:
+    if _is_reason_complete(run):
         return row.case.failed
-    one = cases.telling(row)
-    return tuple(verdict.invariant for verdict in cases.unpassed(one)) if one else ()
+    one = cases.find_telling(row)
+    return tuple(verdict.invariant for verdict in cases.list_unpassed(one)) if one else ()
 
 
-def _signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]:
+def _build_signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]:
     """What distinguishes the cause of a case, and the reasons behind it."""
     case = row.case
-    if _says_all(run):
+    if _is_reason_complete(run):
         deciding = next((one for one in case.replicas if one.status == case.status), None)
         return (case.failed, case.causes), deciding.reason if deciding else case.reason
-    one = cases.telling(row)
+    one = cases.find_telling(row)
     if one is None:
         return case.causes, case.reason
-    unpassed = cases.unpassed(one)
+    unpassed = cases.list_unpassed(one)
     verdicts = tuple((v.outcome, v.cause) for v in unpassed)
     forbidden = tuple((rule.rule, bool(rule.error)) for rule in one.seen.forbidden if rule.violated or rule.error)
-    reasons = (*cases.violations(one), *(v.reason for v in unpassed))
+    reasons = (*cases.list_violations(one), *(v.reason for v in unpassed))
     return (verdicts, forbidden), "; ".join(reasons)
 
 
-def _says_all(run: Run) -> bool:
+def _is_reason_complete(run: Run) -> bool:
     """Whether a case's reason contains those of its rules, so no trial needs to be read."""
     return run.part in ("mutation", "replay")

@@ -7,21 +7,21 @@ from typing import Any
 
 from holdfast.model.run import Run
 from holdfast.report import cases, wording
-from holdfast.report.causes.case_causes import CaseCause, case_causes
-from holdfast.report.causes.cell_causes import Cause, causes
+from holdfast.report.causes.case_causes import CaseCause, group_cases
+from holdfast.report.causes.cell_causes import Cause, group_cells
 
 
-def entries(run: Run) -> Iterator[dict[str, Any]]:
+def build_entries(run: Run) -> Iterator[dict[str, Any]]:
     """The causes of all cells, worst first, then those of the cases."""
-    every_cause = causes(run)[::-1] if wording.has_cells(run) else []
+    every_cause = group_cells(run)[::-1] if wording.has_cells(run) else []
     while every_cause:  # each is released once it is written, with the trials read for it
-        yield _of_cells(run.part if run.part in ("chaos", "hunt") else "contract", every_cause.pop())
+        yield _build_cell_cause(run.part if run.part in ("chaos", "hunt") else "contract", every_cause.pop())
     if run.by_cases:
-        yield from (_of_cases(run, cause) for cause in case_causes(run))
+        yield from (_build_case_cause(run, cause) for cause in group_cases(run))
 
 
-def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
-    trial = wording.telling(cause.first)
+def _build_cell_cause(part: str, cause: Cause) -> dict[str, Any]:
+    trial = wording.find_telling(cause.first)
     return {
         "part": part,
         "rules": cause.rules,
@@ -34,7 +34,7 @@ def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
         "key": cause.first.cell.key,
         "one_reason": not cause.mixed,
         "trials": cause.trials,
-        "faults": _faults(cause),
+        "faults": _build_faults(cause),
         "cells": [
             {"invariant": rule, "scenario": member.scenario, "params": member.params}
             for rule, member in zip(cause.member_rules, cause.members, strict=True)
@@ -43,14 +43,14 @@ def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
     }
 
 
-def _faults(cause: Cause | CaseCause) -> list[dict[str, Any]]:
+def _build_faults(cause: Cause | CaseCause) -> list[dict[str, Any]]:
     """The sets of faults under which it occurred, with the number of cells or cases for each."""
     noun = "cells" if isinstance(cause, Cause) else "cases"
     return [{"faults": [name._asdict() for name in names], noun: count} for names, count in cause.faults]
 
 
-def _of_cases(run: Run, cause: CaseCause) -> dict[str, Any]:
-    one = cases.telling(cause.first)
+def _build_case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
+    one = cases.find_telling(cause.first)
     known = {rule.id: rule.description for rule in run.invariants}
     return {
         "part": run.part,
@@ -60,10 +60,10 @@ def _of_cases(run: Run, cause: CaseCause) -> dict[str, Any]:
         "reason": cause.reason,
         "codes": list(dict.fromkeys(one.code for one in cause.first.case.causes)),
         "trials": cause.trials,
-        "faults": _faults(cause),
+        "faults": _build_faults(cause),
         "cases": [
             {
-                "case": cases.head(row.case),
+                "case": cases.format_head(row.case),
                 "scenario": row.case.scenario,
                 "params": row.case.params,
                 "trials": [one.trial for one in row.case.replicas],

@@ -36,7 +36,7 @@ class FaultName(NamedTuple):
         return f"{self.mode} on {self.plane} {self.target}".rstrip(" *")
 
 
-def fault_names(run: Run) -> dict[str, tuple[FaultName, ...]]:
+def list_fault_names(run: Run) -> dict[str, tuple[FaultName, ...]]:
     """The faults of each scenario."""
     return {
         scenario.name: tuple(dict.fromkeys(FaultName(i.plane, i.target, i.mode) for i in scenario.injections))
@@ -77,7 +77,7 @@ class Cause(Struct, frozen=True):
     """The reason of `first`, representative of all with its code and key."""
     code: str
     first: CellRow
-    """The worst cell, then the first in the order of the run; `wording.telling` selects the trial to show."""
+    """The worst cell, then the first in the order of the run; `wording.find_telling` selects the trial to show."""
     members: Sequence[MemberCell]
     """Its cells, in the order of the run's scenarios."""
     reasons: Sequence[str]
@@ -108,7 +108,7 @@ class Cause(Struct, frozen=True):
         return list(Counter(member.faults for member in self.members).items())
 
 
-def causes(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
+def group_cells(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
     """The causes of the troubled cells among `rows`, or among all, worst first.
 
     A troubled cell has one cause, or several if its trials failed in several ways. The result does not depend on the
@@ -123,7 +123,9 @@ def causes(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
 def is_of(cause: Cause, cell: Cell) -> bool:
     """Whether the cell, split by its causes, has this cause."""
     first = cause.first.cell
-    return wording.cause_key(cell.code, cell.key, cell.ending) == wording.cause_key(first.code, first.key, first.ending)
+    return wording.build_cause_key(cell.code, cell.key, cell.ending) == wording.build_cause_key(
+        first.code, first.key, first.ending
+    )
 
 
 class Causes:
@@ -132,7 +134,7 @@ class Causes:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._places = {scenario.name: n for n, scenario in enumerate(run.scenarios)}
-        self._faults = fault_names(run)
+        self._faults = list_fault_names(run)
         self._members: dict[tuple[str, bool], MemberCell] = {}
         self._rules = {rule.id: n for n, rule in enumerate(run.invariants)}
         self._groups: dict[tuple[str, str], dict[tuple[str, ...], _Group]] = {}
@@ -143,18 +145,18 @@ class Causes:
     def add(self, row: CellRow) -> None:
         """Add a cell; cells that passed or have not run are ignored."""
         cell = row.cell
-        if cell.outcome not in wording.TROUBLE or wording.to_come(self._run, cell):
+        if cell.outcome not in wording.TROUBLE or wording.is_to_come(self._run, cell):
             return
         self.total += 1
         for part in wording.split_by_cause(row):
             self._add(part)
 
     def _add(self, row: CellRow) -> None:
-        cell, reason = row.cell, wording.why(row)
+        cell, reason = row.cell, wording.format_reason(row)
         # The key of an ending is the ending itself, whichever rules it broke and whether they failed or are unproven.
         of = ("", "") if cell.ending else (cell.invariant, cell.outcome)
         groups = self._groups.setdefault(of, {})
-        alike = wording.cause_key(cell.code, cell.key, cell.ending)
+        alike = wording.build_cause_key(cell.code, cell.key, cell.ending)
         if _MANY in groups:
             alike = _MANY
         group = groups.get(alike)
@@ -163,7 +165,7 @@ class Causes:
         shares = cell.invariant not in self._run.cell_rules
         group.add(row, self._member(cell), reason, self._rules.get(cell.invariant, len(self._rules)), shares)
         if len(groups) > MOST_REASONS:
-            self._groups[of] = {_MANY: _joined(groups.values())}
+            self._groups[of] = {_MANY: _join_groups(groups.values())}
 
     def sorted(self) -> list[Cause]:
         """The causes, worst first: by outcome, critical, weight, number of cells, and the order of the spec."""
@@ -171,7 +173,7 @@ class Causes:
         known = sorted(
             self._all_causes(),
             key=lambda one: (
-                wording.badness(one[0].first),
+                wording.build_sort_key(one[0].first),
                 -one[0].cells,
                 rules.get(one[0].first.cell.invariant, len(rules)),
                 one[0].first.cell.invariant,
@@ -216,7 +218,7 @@ class Causes:
                 yield cause, alike
 
     def _member(self, cell: Cell) -> MemberCell:
-        head = wording.column(cell)
+        head = wording.format_column(cell)
         met = cell.chaos and cell.met
         known = self._members.get((head, met))
         if known is None:
@@ -252,7 +254,7 @@ class _Group:
 
     def add(self, row: CellRow, member: MemberCell, reason: str, rule: int, shares: bool) -> None:
         cell = row.cell
-        order = (*wording.badness(row), *member.order, rule, cell.invariant)
+        order = (*wording.build_sort_key(row), *member.order, rule, cell.invariant)
         if not self.members or order < self.order:
             # A copy that has read no trials: it does not keep alive what others read from this row.
             self.first, self.order, self.reason = CellRow(cell, copy(row.trials)), order, reason
@@ -260,7 +262,7 @@ class _Group:
         self.reasons.append(reason)
         self.rules.append(cell.invariant)
         self._note(cell.invariant, cell.outcome)
-        self.marks.update(wording.marks(cell))
+        self.marks.update(wording.list_marks(cell))
         passes = 0 if cell.ending else cell.passes
         trials = {"fail": cell.fails, "error": cell.errors}.get(cell.outcome, passes + cell.unproven)
         if cell.causes:  # the cell has several causes
@@ -287,7 +289,7 @@ class _Group:
             self.shared[head] = max(self.shared.get(head, 0), trials)
 
 
-def _joined(groups: Iterable[_Group]) -> _Group:
+def _join_groups(groups: Iterable[_Group]) -> _Group:
     whole = _Group()
     for group in groups:
         whole.join(group)

@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 _FAMILY = "reporters"
 
 
-def reporter(path: Path) -> Reporter:
+def find_reporter(path: Path) -> Reporter:
     """The reporter for that path; UsageError if there is none, so call this before a long run."""
     suffix = path.suffix.lower()
-    for name in _names():
-        if suffix and suffix_of(name) == suffix:
-            return named(name)
-    example = f"write -o report{suffix_of(str(path))}" if str(path) in _names() else ""
+    for name in _list_names():
+        if suffix and get_suffix(name) == suffix:
+            return get_reporter(name)
+    example = f"write -o report{get_suffix(str(path))}" if str(path) in _list_names() else ""
     raise UsageError(
         f"cannot tell the format of {path}: its name ends in {suffix or 'no suffix'}",
-        hint=example or f"end it in one of {', '.join(suffixes())}",
+        hint=example or f"end it in one of {', '.join(list_suffixes())}",
         code="format-unknown",
     )
 
 
-def left_out(path: Path) -> RunWarning | None:
+def warn_shadowed(path: Path) -> RunWarning | None:
     """A warning if a plug-in's reporter has the same suffix and the built-in one is used."""
-    rivals = [name for name in _names() if _has_suffix(name, path.suffix.lower())]
+    rivals = [name for name in _list_names() if _has_suffix(name, path.suffix.lower())]
     if len(rivals) < 2:
         return None
     first, *others = rivals
@@ -44,12 +44,12 @@ def left_out(path: Path) -> RunWarning | None:
 
 def _has_suffix(name: str, suffix: str) -> bool:
     try:
-        return suffix_of(name) == suffix
+        return get_suffix(name) == suffix
     except PluginError:
         return False  # reported when the reporter is requested
 
 
-def named(name: str) -> Reporter:
+def get_reporter(name: str) -> Reporter:
     """The reporter of that name."""
     plugin = plugins.find(_FAMILY, name)
     if plugin is None:
@@ -60,7 +60,7 @@ def named(name: str) -> Reporter:
     return made
 
 
-def suffix_of(name: str) -> str:
+def get_suffix(name: str) -> str:
     """The suffix of that reporter's files."""
     if name in plugins.SUFFIXES:
         return plugins.SUFFIXES[name]
@@ -73,12 +73,12 @@ def suffix_of(name: str) -> str:
     return suffix
 
 
-def suffixes() -> list[str]:
+def list_suffixes() -> list[str]:
     """Every suffix that a report's name can have."""
-    return list(dict.fromkeys(map(suffix_of, _names())))
+    return list(dict.fromkeys(map(get_suffix, _list_names())))
 
 
-def _names() -> Iterator[str]:
+def _list_names() -> Iterator[str]:
     """Built-in reporters come first: a plug-in that is broken, or has the same suffix, does not replace them."""
     own = plugins.BUILT_IN[_FAMILY]
     yield from own
@@ -90,11 +90,11 @@ def write(run: Run, path: Path, by: Reporter | None = None) -> None:
 
     Without a reporter, the suffix selects one.
     """
-    rendered = (by or reporter(path)).render(run)
+    rendered = (by or find_reporter(path)).render(run)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for n, (name, pieces) in enumerate(rendered.items()):
-            place(path if n == 0 else path.with_name(Path(name).name), _checked(pieces))
+            place(path if n == 0 else path.with_name(Path(name).name), _check_pieces(pieces))
     except OSError as refused:
         raise UsageError(f"cannot write {path}: {refused.strerror}", code="file-unusable") from refused
 
@@ -110,7 +110,7 @@ def place(path: Path, pieces: Iterable[bytes]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _checked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _check_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Separate errors of making pieces from errors of writing the file: both happen in one loop."""
     try:
         for piece in pieces:

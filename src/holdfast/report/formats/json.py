@@ -11,9 +11,9 @@ from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Spent
 from holdfast.model.world import Isolation
 from holdfast.report import standards
-from holdfast.report.cases import outcome, replica_outcome, reproducer
-from holdfast.report.causes.cause_json import entries
-from holdfast.report.formats.json_stream import pieces
+from holdfast.report.cases import build_reproducer, get_outcome, get_replica_outcome
+from holdfast.report.causes.cause_json import build_entries
+from holdfast.report.formats.json_stream import encode_pieces
 from holdfast.report.wording import has_cells
 from holdfast.score.parts import has_passed
 from holdfast.score.spending import compute_spent
@@ -28,15 +28,15 @@ class Json:
     suffix: ClassVar[str] = ".json"
 
     def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
-        return {"report.json": _lines(run)}
+        return {"report.json": _render(run)}
 
 
-def _lines(run: Run) -> Iterable[bytes]:
-    yield from pieces(document(run))
+def _render(run: Run) -> Iterable[bytes]:
+    yield from encode_pieces(build_document(run))
     yield b"\n"
 
 
-def document(run: Run) -> dict[str, Any]:
+def build_document(run: Run) -> dict[str, Any]:
     """The report as plain values; causes, cells and cases are iterators, evaluated while they are written."""
     score = run.score
     return {
@@ -58,31 +58,31 @@ def document(run: Run) -> dict[str, Any]:
         "duration_s": run.duration_s,
         "complete": run.complete,
         "kept_apart": run.isolation,
-        "isolation": [_promise(one) for one in run.promises],
+        "isolation": [_build_isolation(one) for one in run.promises],
         "judged_from": run.judged_from or None,
-        "standards": standards.entries(standards.of_run(run)),
+        "standards": standards.build_entries(standards.list_for_run(run)),
         **({"shard": score.shard} if score.shard else {}),
-        "causes": entries(run),
-        "parts": _parts(run),
+        "causes": build_entries(run),
+        "parts": _build_parts(run),
     }
 
 
-def _parts(run: Run) -> dict[str, Any]:
+def _build_parts(run: Run) -> dict[str, Any]:
     cells = run.part if run.part in ("chaos", "hunt") else "contract"
-    parts: dict[str, Any] = {cells: _contract(run, run.contract or run.score)} if has_cells(run) else {}
+    parts: dict[str, Any] = {cells: _build_contract(run, run.contract or run.score)} if has_cells(run) else {}
     if run.part in ("mutation", "replay"):
-        return parts | {run.part: _tasks(run)}
-    return parts | ({"scenario": _scenario(run)} if run.part == "scenario" else {})
+        return parts | {run.part: _build_tasks(run)}
+    return parts | ({"scenario": _build_scenario(run)} if run.part == "scenario" else {})
 
 
-def _tasks(run: Run) -> dict[str, Any]:
+def _build_tasks(run: Run) -> dict[str, Any]:
     """The cases of mutations or sessions."""
     score = run.score
     made = score.mutation
     numbers: dict[str, Any] = {
         "score": score.value,
         "passed": score.passed,
-        "interval": _interval(score.interval),
+        "interval": _build_interval(score.interval),
         "judged": score.judged,
         "total": score.total,
         "counts": score.counts,
@@ -94,46 +94,48 @@ def _tasks(run: Run) -> dict[str, Any]:
         "reasons": score.reasons,
         "reason_codes": score.reason_codes,
         "min_score": score.min_score,
-        "spent": score.spent and _spent(score.spent),
+        "spent": score.spent and _build_spent(score.spent),
     }
     if made is not None:
         numbers["robustness"] = made.robustness
         numbers["intent_kept"] = _share(made.intent_kept)
         numbers["attacks_resisted"] = _share(made.attacks_resisted)
         numbers["types"] = made.types
-    return numbers | {"cases": (_case(run, row) for row in run.cases)}
+    return numbers | {"cases": (_build_case(run, row) for row in run.cases)}
 
 
 def _share(one: Share) -> dict[str, Any]:
-    return {"passed": one.passed, "judged": one.judged, "rate": one.rate, "interval": _interval(one.interval)}
+    return {"passed": one.passed, "judged": one.judged, "rate": one.rate, "interval": _build_interval(one.interval)}
 
 
-def _scenario(run: Run) -> dict[str, Any]:
+def _build_scenario(run: Run) -> dict[str, Any]:
     cases = [row.case for row in run.cases]
     return {
         "passed": has_passed(cases),
         "unproven_cases": sum(case.unproven_only for case in cases),
-        "cases": (_case(run, row) for row in run.cases),
+        "cases": (_build_case(run, row) for row in run.cases),
     }
 
 
-def undecided(cases: Sequence[Case]) -> dict[str, Any]:
+def build_undecided(cases: Sequence[Case]) -> dict[str, Any]:
     """The `parts` of a run that ended before its first trial."""
-    return {"scenario": {"passed": False, "unproven_cases": 0, "cases": [_of_case(case, []) for case in cases]}}
+    return {
+        "scenario": {"passed": False, "unproven_cases": 0, "cases": [_build_case_entry(case, []) for case in cases]}
+    }
 
 
-def _case(run: Run, row: CaseRow) -> dict[str, Any]:
-    return _of_case(row.case, [_replica(run, row.case, one) for one in row.replicas])
+def _build_case(run: Run, row: CaseRow) -> dict[str, Any]:
+    return _build_case_entry(row.case, [_build_replica(run, row.case, one) for one in row.replicas])
 
 
-def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_case_entry(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
     origin: dict[str, Any] = {"mutation": case.variation, "obeyed": case.obeyed} if case.variation is not None else {}
-    origin |= {"standards": known} if (known := standards.ids(standards.of_case(case))) else {}
+    origin |= {"standards": known} if (known := standards.list_ids(standards.list_for_case(case))) else {}
     origin |= {"session": case.session, "expected_failure": case.expected_failure or None} if case.session else {}
     return origin | {
         "scenario": case.scenario,
         "params": case.params,
-        "status": outcome(case) if _is_varied(case) else case.status,
+        "status": get_outcome(case) if _is_varied(case) else case.status,
         "flaky": case.flaky,
         "composite": case.composite,
         "reason": case.reason,
@@ -149,12 +151,12 @@ def _is_varied(case: Case) -> bool:
     return case.variation is not None or bool(case.session)
 
 
-def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
+def _build_replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
     observation = one.seen
     return {
         "trial": one.replica.trial,
         "replica": one.replica.replica,
-        "status": replica_outcome(one) if _is_varied(case) else one.replica.status,
+        "status": get_replica_outcome(one) if _is_varied(case) else one.replica.status,
         "composite": one.replica.composite,
         "reason": one.replica.reason,
         "verdicts": [
@@ -177,27 +179,27 @@ def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
         "turns": observation.turns,
         "ending": observation.ending if not observation.error else "error",
         "error": observation.error,
-        "faults": [_fault(met) for met in observation.ledger],
+        "faults": [_build_fault(met) for met in observation.ledger],
         "audit": observation.audit[:EVENTS],
         "audited": len(observation.audit),
         "notes": observation.notes,
-        "isolation": [_promise(one) for one in observation.isolation if one not in run.promises],
-        "reproducer": reproducer(run, case, one),
+        "isolation": [_build_isolation(one) for one in observation.isolation if one not in run.promises],
+        "reproducer": build_reproducer(run, case, one),
     }
 
 
-def _promise(one: Isolation) -> dict[str, Any]:
+def _build_isolation(one: Isolation) -> dict[str, Any]:
     return {"feature": one.feature, "enforced": one.enforced, "why": one.why, "code": one.code}
 
 
-def _contract(run: Run, score: Score) -> dict[str, Any]:
+def _build_contract(run: Run, score: Score) -> dict[str, Any]:
     return {
         "score": score.value,
         "passed": score.passed,
-        "interval": _interval(score.interval),
+        "interval": _build_interval(score.interval),
         "calm": score.calm,
         "chaos": score.chaos,
-        "paired": score.paired and _paired(score.paired),
+        "paired": score.paired and _build_paired(score.paired),
         "judged": score.judged,
         "total": score.total,
         "trials": score.trials,
@@ -211,13 +213,13 @@ def _contract(run: Run, score: Score) -> dict[str, Any]:
         "reasons": score.reasons,
         "reason_codes": score.reason_codes,
         "min_score": score.min_score,
-        "attacks": score.attacks and _attacks(score.attacks),
-        "spent": score.spent and _spent(score.spent),
-        "cells": map(_cell, run.cells),
+        "attacks": score.attacks and _build_attacks(score.attacks),
+        "spent": score.spent and _build_spent(score.spent),
+        "cells": map(_build_cell, run.cells),
     }
 
 
-def _cell(row: CellRow) -> dict[str, Any]:
+def _build_cell(row: CellRow) -> dict[str, Any]:
     cell = row.cell
     return {
         "invariant": cell.invariant,
@@ -240,12 +242,12 @@ def _cell(row: CellRow) -> dict[str, Any]:
         "fails": cell.fails,
         "errors": cell.errors,
         "unproven": cell.unproven,
-        "rate": _interval(cell.rate),
-        "trials": [_trial(trial) for trial in row.trials],
+        "rate": _build_interval(cell.rate),
+        "trials": [_build_trial(trial) for trial in row.trials],
     }
 
 
-def _trial(trial: TrialRow) -> dict[str, Any]:
+def _build_trial(trial: TrialRow) -> dict[str, Any]:
     return {
         "id": trial.id,
         "prompt": trial.prompt,
@@ -263,29 +265,29 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
         "output": trial.output,
         "notes": trial.notes,
         "again": trial.again,
-        "faults": [_fault(met) for met in trial.faults],
-        "trace": (used := compute_spent(trial.trace)) and _spent(used) if trial.trace else None,
+        "faults": [_build_fault(met) for met in trial.faults],
+        "trace": (used := compute_spent(trial.trace)) and _build_spent(used) if trial.trace else None,
     }
 
 
-def _attacks(attacks: Attacks) -> dict[str, Any]:
+def _build_attacks(attacks: Attacks) -> dict[str, Any]:
     useful = attacks.utility
     return {
         "attacked": attacks.attacked,
         "succeeded": attacks.succeeded,
         "asked": attacks.asked,
         "rate": attacks.rate,
-        "interval": _interval(attacks.interval),
+        "interval": _build_interval(attacks.interval),
         "utility": {
             "passed": useful.passed,
             "judged": useful.judged,
             "rate": useful.rate,
-            "interval": _interval(useful.interval),
+            "interval": _build_interval(useful.interval),
         },
     }
 
 
-def _spent(used: Spent) -> dict[str, Any]:
+def _build_spent(used: Spent) -> dict[str, Any]:
     return {
         "calls": used.calls,
         "retries": used.retries,
@@ -297,8 +299,8 @@ def _spent(used: Spent) -> dict[str, Any]:
     }
 
 
-def _fault(met: FaultMet) -> dict[str, Any]:
-    known = standards.ids(standards.of_faults([met]))
+def _build_fault(met: FaultMet) -> dict[str, Any]:
+    known = standards.list_ids(standards.list_for_faults([met]))
     return {
         "plane": met.plane,
         "target": met.target,
@@ -315,16 +317,16 @@ def _fault(met: FaultMet) -> dict[str, Any]:
     }
 
 
-def _paired(difference: PairedDifference) -> dict[str, Any]:
+def _build_paired(difference: PairedDifference) -> dict[str, Any]:
     return {
         "points": difference.points,
-        "interval": _interval(difference.interval),
+        "interval": _build_interval(difference.interval),
         "pairs": difference.pairs,
         "rules": difference.rules,
     }
 
 
-def _interval(interval: Interval | None) -> dict[str, Any] | None:
+def _build_interval(interval: Interval | None) -> dict[str, Any] | None:
     if interval is None:
         return None
     return {"low": interval.low, "high": interval.high, "method": interval.method, "approximate": interval.approximate}

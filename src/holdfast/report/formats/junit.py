@@ -15,8 +15,8 @@ from holdfast.model.run import CaseRow, CellRow, Run
 from holdfast.model.score import Cell
 from holdfast.report import cases, wording
 from holdfast.report.decisive import Decisive
-from holdfast.report.facts import Facts, case_facts, cell_facts
-from holdfast.report.safe import visible
+from holdfast.report.facts import Facts, list_case_facts, list_cell_facts
+from holdfast.report.safe import make_visible
 
 _VACUOUS = "no trial met any fault of this scenario, so it proves nothing"
 _KINDS = {"fail": "failures", "error": "errors", "unproven": "skipped", "n/a": "skipped", "idle": "skipped"}
@@ -31,7 +31,7 @@ class Junit:
     suffix: ClassVar[str] = ".xml"
 
     def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
-        return {"report.xml": _document(run)}
+        return {"report.xml": _render(run)}
 
 
 class Suite:
@@ -54,34 +54,34 @@ class Suite:
         return float(f"{sum(self.times):.3f}")
 
 
-def _document(run: Run) -> Iterator[bytes]:
+def _render(run: Run) -> Iterator[bytes]:
     failed: set[str] = set()
     judged = [_count_cases(run, failed)] if run.by_cases else []
     decisive = Decisive(run, failed)
     suites, sorted_ = _count_cells(run, decisive)
-    verdict = _unshown(run, [*judged, *suites.values()])
-    root = _head("testsuites", run.name or run.spec_path, [*judged, *suites.values(), *verdict])
+    verdict = _build_verdict_suite(run, [*judged, *suites.values()])
+    root = _build_head("testsuites", run.name or run.spec_path, [*judged, *suites.values(), *verdict])
     yield b"<?xml version='1.0' encoding='utf-8'?>\n"
     if not judged and not suites and not verdict:
         yield ET.tostring(root, "utf-8") + b"\n"
         return
-    yield _opening(root)
+    yield _render_start_tag(root)
     rules, places = cases.RuleFacts(run), wording.Places(run)
     for suite in judged:
         timed = zip(run.cases, suite.times, strict=True)
-        yield from _suite(run, suite, (_judged(row, rules, seconds, decisive) for row, seconds in timed))
+        yield from _render_suite(run, suite, (_build_case(row, rules, seconds, decisive) for row, seconds in timed))
     for suite, rows in _by_scenario(run, suites, sorted_):
         timed_cells = zip(rows, suite.times, strict=False)  # one more if the scenario is vacuous
-        made = (_case(run, row, places, seconds, decisive) for row, seconds in timed_cells)
-        yield from _suite(run, suite, made)
+        made = (_build_cell(run, row, places, seconds, decisive) for row, seconds in timed_cells)
+        yield from _render_suite(run, suite, made)
     for suite in verdict:
         case = ET.Element("testcase", classname="verdict", name="verdict", time="0.000")
-        ET.SubElement(case, "error", message=_legal("; ".join(run.score.reasons)), type=f"exit {run.score.exit_code}")
-        yield from _suite(run, suite, [case])
+        ET.SubElement(case, "error", message=_escape("; ".join(run.score.reasons)), type=f"exit {run.score.exit_code}")
+        yield from _render_suite(run, suite, [case])
     yield b"\n</testsuites>\n"
 
 
-def _unshown(run: Run, suites: Iterable[Suite]) -> list[Suite]:
+def _build_verdict_suite(run: Run, suites: Iterable[Suite]) -> list[Suite]:
     """A suite with only the verdict, if a run failed and none of its cases shows it."""
     if run.score.exit_code == 0 or any(suite.totals["failures"] or suite.totals["errors"] for suite in suites):
         return []
@@ -97,7 +97,7 @@ def _count_cases(run: Run, failed: set[str]) -> Suite:
     for row in run.cases:
         case = row.case
         if case.status == "fail":
-            failed.add(wording.head(case.scenario, case.params))
+            failed.add(wording.format_head(case.scenario, case.params))
         undecided = case.unproven_only or (held and case.status == "error")
         suite.count(
             "unproven" if undecided else case.status,
@@ -114,7 +114,7 @@ def _count_cells(run: Run, decisive: Decisive) -> tuple[dict[str, Suite], bool]:
         name = row.cell.scenario
         sorted_ = sorted_ and (name == last or name not in suites)
         last = name
-        outcome = _outcome(row.cell, decisive)
+        outcome = _get_outcome(row.cell, decisive)
         suites.setdefault(name, Suite(name)).count(outcome, sum(trial.latency_ms for trial in row.trials))
     for name in run.score.vacuous:
         if name in suites:
@@ -122,7 +122,7 @@ def _count_cells(run: Run, decisive: Decisive) -> tuple[dict[str, Suite], bool]:
     return suites, sorted_
 
 
-def _outcome(cell: Cell, decisive: Decisive) -> str:
+def _get_outcome(cell: Cell, decisive: Decisive) -> str:
     """`idle` for a cell that failed, or is an error, but decides nothing."""
     return "idle" if cell.outcome in ("fail", "error") and not decisive.counts(cell) else cell.outcome
 
@@ -135,48 +135,48 @@ def _by_scenario(run: Run, suites: Mapping[str, Suite], sorted_: bool) -> Iterat
         yield suite, [row for row in run.cells if row.cell.scenario == suite.name]
 
 
-def _suite(run: Run, suite: Suite, made: Iterable[ET.Element]) -> Iterator[bytes]:
-    head = _head("testsuite", suite.name, [suite], started=run.started)
-    yield b"\n  " + _opening(head)
-    yield _piece(_properties(run))
-    yield from map(_piece, made)
+def _render_suite(run: Run, suite: Suite, made: Iterable[ET.Element]) -> Iterator[bytes]:
+    head = _build_head("testsuite", suite.name, [suite], started=run.started)
+    yield b"\n  " + _render_start_tag(head)
+    yield _render_element(_build_properties(run))
+    yield from map(_render_element, made)
     if suite.name in run.score.vacuous:
-        case = ET.Element("testcase", classname=_legal(suite.name), name="faults are met", time="0.000")
+        case = ET.Element("testcase", classname=_escape(suite.name), name="faults are met", time="0.000")
         if run.score.exit_code == 0:
             ET.SubElement(case, "skipped", message=_VACUOUS)
         else:
             ET.SubElement(case, "error", message=_VACUOUS, type="vacuous")
-        yield _piece(case)
+        yield _render_element(case)
     yield b"\n  </testsuite>"
 
 
-def _head(tag: str, name: str, suites: list[Suite], started: str = "") -> ET.Element:
-    head = ET.Element(tag, name=_legal(name))
+def _build_head(tag: str, name: str, suites: list[Suite], started: str = "") -> ET.Element:
+    head = ET.Element(tag, name=_escape(name))
     if started:
-        head.set("timestamp", _legal(started))
+        head.set("timestamp", _escape(started))
     for key in ("tests", "failures", "errors", "skipped"):
         head.set(key, str(sum(suite.totals[key] for suite in suites)))
     head.set("time", f"{sum(suite.seconds for suite in suites):.3f}")
     return head
 
 
-def _opening(element: ET.Element) -> bytes:
+def _render_start_tag(element: ET.Element) -> bytes:
     """The start tag alone."""
     whole: bytes = ET.tostring(element, "utf-8", short_empty_elements=False)
     return whole.removesuffix(f"</{element.tag}>".encode())
 
 
-def _piece(element: ET.Element) -> bytes:
+def _render_element(element: ET.Element) -> bytes:
     """An element of a suite, on its own lines."""
     ET.indent(element, level=2)
     whole: bytes = ET.tostring(element, "utf-8")
     return b"\n    " + whole
 
 
-def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Decisive) -> ET.Element:
+def _build_case(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Decisive) -> ET.Element:
     case = row.case
-    made = ET.Element("testcase", classname="cases", name=_legal(cases.head(case)), time=f"{seconds:.3f}")
-    message = _legal(case.reason)
+    made = ET.Element("testcase", classname="cases", name=_escape(cases.format_head(case)), time=f"{seconds:.3f}")
+    message = _escape(case.reason)
     if case.unproven_only:
         ET.SubElement(made, "skipped", message=f"unproven: {message}")
     elif case.status == "error" and decisive.held:
@@ -184,78 +184,82 @@ def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Deci
     elif case.status != "pass":
         kind = "failure" if case.status == "fail" else "error"
         failed = (one for one in row.replicas if one.replica.status != "pass")
-        text = "\n".join(line for one in failed for line in _lines(case_facts(case, one, rules, room=ROOM)))
+        text = "\n".join(line for one in failed for line in _format_facts(list_case_facts(case, one, rules, room=ROOM)))
         ET.SubElement(
             made, kind, message=message, type=case.causes[0].code if case.causes else case.status
-        ).text = _legal(text)
-    body = [f"composite: {cases.composite(case.composite)}"]
+        ).text = _escape(text)
+    body = [f"composite: {cases.format_composite(case.composite)}"]
     ET.SubElement(made, "system-out").text = ", ".join([*body, *(["flaky"] if case.flaky else [])])
     return made
 
 
-def _properties(run: Run) -> ET.Element:
+def _build_properties(run: Run) -> ET.Element:
     known = {
         "seed": str(run.seed),
-        "score": wording.number(run.score.value),
-        "verdict": wording.verdict(run.score),
+        "score": wording.format_number(run.score.value),
+        "verdict": wording.format_verdict(run.score),
         "run": run.id,
         "version": run.version,
     }
     attacks = run.score.attacks
     if attacks is not None:
         known["attacks.attacked"], known["attacks.succeeded"] = str(attacks.attacked), str(attacks.succeeded)
-        known["attacks.utility"] = wording.number(attacks.utility.rate)
+        known["attacks.utility"] = wording.format_number(attacks.utility.rate)
     properties = ET.Element("properties")
     pairs = [*((f"warning.{one.code}", one.text) for one in run.warnings), *(("note", note.text) for note in run.notes)]
     for name, value in (*known.items(), *pairs):
-        ET.SubElement(properties, "property", name=name, value=_legal(value))
+        ET.SubElement(properties, "property", name=name, value=_escape(value))
     return properties
 
 
-def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisive: Decisive) -> ET.Element:
+def _build_cell(run: Run, row: CellRow, places: wording.Places, seconds: float, decisive: Decisive) -> ET.Element:
     cell = row.cell
-    outcome = _outcome(cell, decisive)
-    name = wording.head(cell.invariant, cell.params)
-    case = ET.Element("testcase", classname=_legal(cell.scenario), name=_legal(name), time=f"{seconds:.3f}")
+    outcome = _get_outcome(cell, decisive)
+    name = wording.format_head(cell.invariant, cell.params)
+    case = ET.Element("testcase", classname=_escape(cell.scenario), name=_escape(name), time=f"{seconds:.3f}")
     if outcome == "idle":
-        ET.SubElement(case, "skipped", message=f"{_IDLE[cell.outcome]}: {_message(row)}")
-        ET.SubElement(case, "system-out").text = _body(run, row, places)
+        ET.SubElement(case, "skipped", message=f"{_IDLE[cell.outcome]}: {_format_message(row)}")
+        ET.SubElement(case, "system-out").text = _format_body(run, row, places)
     elif outcome == "fail":
-        ET.SubElement(case, "failure", message=_message(row), type=cell.code).text = _body(run, row, places)
+        ET.SubElement(case, "failure", message=_format_message(row), type=cell.code).text = _format_body(
+            run, row, places
+        )
     elif outcome == "error":
-        ET.SubElement(case, "error", message=_message(row), type=cell.code).text = _body(run, row, places)
+        ET.SubElement(case, "error", message=_format_message(row), type=cell.code).text = _format_body(run, row, places)
     elif outcome == "unproven":
-        step = wording.next_step(run, row)
-        message = f"unproven: {_message(row)}" + (f". Next: {_legal(step)}" if step else "")
+        step = wording.format_next_step(run, row)
+        message = f"unproven: {_format_message(row)}" + (f". Next: {_escape(step)}" if step else "")
         ET.SubElement(case, "skipped", message=message)
     elif outcome == "n/a":
         ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
-    marks = wording.marks(cell)
+    marks = wording.list_marks(cell)
     if marks and cell.outcome not in ("fail", "error"):  # their body contains it
         ET.SubElement(case, "system-out").text = ", ".join(marks)
     return case
 
 
-def _message(row: CellRow) -> str:
+def _format_message(row: CellRow) -> str:
     """The first cause of the cell, and the number of others; the body describes each of them."""
     others = len(row.cell.causes) - 1
-    return _legal(wording.why(row)) + (f" (and {wording.plural(others, 'other cause')})" if others > 0 else "")
+    return _escape(wording.format_reason(row)) + (
+        f" (and {wording.format_count(others, 'other cause')})" if others > 0 else ""
+    )
 
 
-def _body(run: Run, row: CellRow, places: wording.Places) -> str:
+def _format_body(run: Run, row: CellRow, places: wording.Places) -> str:
     lines = [f"at {places.of(row.cell.invariant)} ({row.cell.severity})"]
-    marks = wording.marks(row.cell)
+    marks = wording.list_marks(row.cell)
     if marks:
         lines.append(", ".join(marks))
     for part in wording.split_by_cause(row):
-        lines += _lines(cell_facts(run, part, wording.telling(part), room=ROOM))
-    return _legal("\n".join(lines))
+        lines += _format_facts(list_cell_facts(run, part, wording.find_telling(part), room=ROOM))
+    return _escape("\n".join(lines))
 
 
-def _lines(facts: Facts) -> Iterator[str]:
+def _format_facts(facts: Facts) -> Iterator[str]:
     return (f"{label}: {text}" if label else text for label, text in facts)
 
 
-def _legal(text: str) -> str:
+def _escape(text: str) -> str:
     """The text with forbidden XML characters and invisible characters spelled out."""
-    return visible(text, keep="\n\t")
+    return make_visible(text, keep="\n\t")

@@ -16,54 +16,54 @@ from holdfast.model.standards import StandardEntry
 from holdfast.model.verdict import Outcome
 from holdfast.report import cases, standards, wording
 from holdfast.report.decisive import Decisive
-from holdfast.report.safe import one_line
-from holdfast.report.terminal.failures import unexplained
-from holdfast.report.wording import report_path, verdict
+from holdfast.report.safe import to_one_line
+from holdfast.report.terminal.failures import list_unexplained
+from holdfast.report.wording import format_report_path, format_verdict
 
 MOST = 10
 """Remarks of each kind: GitHub shows no more per step."""
 _COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def workflow_commands(run: Run) -> Iterator[str]:
+def format_commands(run: Run) -> Iterator[str]:
     """One workflow command per line, worst first; the surplus is counted."""
     file = run.source or run.spec_path
     counts: Counter[str] = Counter()
     left = 0
-    for one in remarks(run):
-        command = _command(one)
+    for one in list_remarks(run):
+        command = _get_command(one)
         if counts[command] < MOST:
             counts[command] += 1
-            yield _line(command, one, file)
+            yield _format_line(command, one, file)
         else:
             left += 1
     if left:
-        yield f"::notice title=Holdfast::{_data(f'{left} more: {report_path(run)}')}"
+        yield f"::notice title=Holdfast::{_escape_data(f'{left} more: {format_report_path(run)}')}"
     if run.score.exit_code and not counts["error"] and not counts["warning"]:
         reasons = "; ".join(run.score.reasons)
-        yield f"::error file={_property(file)},title=Holdfast::{_data(f'{verdict(run.score)}: {one_line(reasons)}')}"
+        yield f"::error file={_escape_property(file)},title=Holdfast::{_escape_data(f'{format_verdict(run.score)}: {to_one_line(reasons)}')}"
 
 
-def _command(one: LineRemark) -> str:
+def _get_command(one: LineRemark) -> str:
     return "warning" if one.outcome == "error" else _COMMANDS[one.level]
 
 
-def _line(command: str, one: LineRemark, file: str) -> str:
+def _format_line(command: str, one: LineRemark, file: str) -> str:
     name = f"{one.rule} in {one.where}" if one.rule else one.where
-    text = one_line(one.reason if one.outcome == "fail" else f"{one.outcome}: {one.reason}")
-    again = f"\nagain: {one_line(one.again)}" if one.again else ""
-    place = f"file={_property(file)},line={max(1, one.line)},title={_property(one_line(name))}"
-    return f"::{command} {place}::{_data(text + again)}"
+    text = to_one_line(one.reason if one.outcome == "fail" else f"{one.outcome}: {one.reason}")
+    again = f"\nagain: {to_one_line(one.again)}" if one.again else ""
+    place = f"file={_escape_property(file)},line={max(1, one.line)},title={_escape_property(to_one_line(name))}"
+    return f"::{command} {place}::{_escape_data(text + again)}"
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     """Escape the text after the second pair of colons."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
+def _escape_property(text: str) -> str:
     """Escape the value of a property, which ends at a comma or a colon."""
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 Level = Literal["error", "warning", "note"]
@@ -90,62 +90,81 @@ class LineRemark(Struct, frozen=True):
     """Distinguishes the second and later causes of one cell; empty for the first."""
 
 
-def level_of(rule: Invariant) -> Level:
+def get_level(rule: Invariant) -> Level:
     """The level for the rule's severity."""
     return "error" if rule.critical else _LEVELS[rule.severity]
 
 
-def remarks(run: Run) -> Iterator[LineRemark]:
+def list_remarks(run: Run) -> Iterator[LineRemark]:
     """A remark for each cell and case that failed, is an error or unproven, worst first. Undecisive ones are notes."""
     rules = {rule.id: rule for rule in run.invariants}
-    failed = {cases.head(row.case) for row in run.cases if row.case.status == "fail"}
+    failed = {cases.format_head(row.case) for row in run.cases if row.case.status == "fail"}
     decisive = Decisive(run, failed)
-    for row in cases.troubled(run):
+    for row in cases.list_troubled(run):
         if row.case.status != "pass":
-            yield from (_known(run, one, row.case.scenario, row.case) for one in _of_case(row, rules))
-    for matrix_row in sorted(unexplained(run), key=wording.badness):
+            yield from (
+                _add_standards(run, one, row.case.scenario, row.case) for one in _build_case_remarks(row, rules)
+            )
+    for matrix_row in sorted(list_unexplained(run), key=wording.build_sort_key):
         for n, part in enumerate(wording.split_by_cause(matrix_row)):
-            remark = _of_cell(part, rules, decisive)
+            remark = _build_cell_remark(part, rules, decisive)
             if n:
                 remark = replace(remark, other_cause=(part.cell.code, *part.cell.key, part.cell.ending))
-            yield _known(run, remark, matrix_row.cell.scenario)
+            yield _add_standards(run, remark, matrix_row.cell.scenario)
 
 
-def _known(run: Run, one: LineRemark, scenario: str, case: Case | None = None) -> LineRemark:
+def _add_standards(run: Run, one: LineRemark, scenario: str, case: Case | None = None) -> LineRemark:
     entries = (
-        *standards.of_rule(run, one.rule),
-        *standards.of_scenario(run, scenario),
-        *(standards.of_case(case) if case is not None else ()),
+        *standards.list_for_rule(run, one.rule),
+        *standards.list_for_scenario(run, scenario),
+        *(standards.list_for_case(case) if case is not None else ()),
     )
     return replace(one, standards=tuple(dict.fromkeys(entries))) if entries else one
 
 
-def _of_cell(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> LineRemark:
-    cell, trial = row.cell, wording.telling(row)
+def _build_cell_remark(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> LineRemark:
+    cell, trial = row.cell, wording.find_telling(row)
     counts = cell.outcome == "fail" and decisive.counts(cell)
-    level = level_of(rules[cell.invariant]) if counts and cell.invariant in rules else "note"
+    level = get_level(rules[cell.invariant]) if counts and cell.invariant in rules else "note"
     again = trial.again if trial else ""
-    return _placed(rules, cell.invariant, wording.column(cell), cell.outcome, level, wording.why(row), cell.code, again)
+    return _build_remark(
+        rules,
+        cell.invariant,
+        wording.format_column(cell),
+        cell.outcome,
+        level,
+        wording.format_reason(row),
+        cell.code,
+        again,
+    )
 
 
-def _of_case(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
+def _build_case_remarks(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
     """One remark for each rule that did not pass in the most telling trial; if there is none, one for the case."""
-    case, one = row.case, cases.telling(row)
-    outcome = cases.outcome(case)
-    where, again = cases.head(case), one.again if one else ""
-    failed = [v for v in cases.unpassed(one) if v.outcome == outcome] if one else []
+    case, one = row.case, cases.find_telling(row)
+    outcome = cases.get_outcome(case)
+    where, again = cases.format_head(case), one.again if one else ""
+    failed = [v for v in cases.list_unpassed(one) if v.outcome == outcome] if one else []
     for one_verdict in failed:
         level = (
-            level_of(rules[one_verdict.invariant]) if outcome == "fail" and one_verdict.invariant in rules else "note"
+            get_level(rules[one_verdict.invariant]) if outcome == "fail" and one_verdict.invariant in rules else "note"
         )
-        yield _placed(rules, one_verdict.invariant, where, outcome, level, one_verdict.reason, one_verdict.code, again)
+        yield _build_remark(
+            rules, one_verdict.invariant, where, outcome, level, one_verdict.reason, one_verdict.code, again
+        )
     if not failed:
         yield LineRemark(
-            "", where, outcome, "error" if outcome == "fail" else "note", case.reason, _first_code(case), again=again
+            "",
+            where,
+            outcome,
+            "error" if outcome == "fail" else "note",
+            case.reason,
+            _get_first_code(case),
+            again=again,
         )
 
 
-def _placed(
+def _build_remark(
     rules: dict[str, Invariant],
     rule: str,
     where: str,
@@ -159,5 +178,5 @@ def _placed(
     return LineRemark(rule, where, outcome, level, reason, code, at.line if at else 1, at.column if at else 1, again)
 
 
-def _first_code(case: Case) -> str:
+def _get_first_code(case: Case) -> str:
     return case.causes[0].code if case.causes else ""

@@ -15,9 +15,9 @@ from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Invariant
 from holdfast.model.standards import StandardEntry
-from holdfast.report.formats.json_stream import pieces
-from holdfast.report.formats.line_remarks import LineRemark, level_of, remarks
-from holdfast.report.safe import one_line
+from holdfast.report.formats.json_stream import encode_pieces
+from holdfast.report.formats.line_remarks import LineRemark, get_level, list_remarks
+from holdfast.report.safe import to_one_line
 from holdfast.version import __version__
 
 VERSION = "2.1.0"
@@ -34,19 +34,19 @@ class Sarif:
     suffix: ClassVar[str] = ".sarif"
 
     def render(self, run: Run) -> Mapping[str, Iterable[bytes]]:
-        return {"report.sarif": _lines(run)}
+        return {"report.sarif": _render(run)}
 
 
-def _lines(run: Run) -> Iterator[bytes]:
-    yield from pieces(document(run))
+def _render(run: Run) -> Iterator[bytes]:
+    yield from encode_pieces(build_document(run))
     yield b"\n"
 
 
-def document(run: Run) -> dict[str, Any]:
+def build_document(run: Run) -> dict[str, Any]:
     """The log as plain values."""
-    every_remark = list(remarks(run))
+    every_remark = list(list_remarks(run))
     failed = [one for one in every_remark if one.outcome == "fail"]
-    rules = [_rule(rule) for rule in run.invariants]
+    rules = [_build_rule(rule) for rule in run.invariants]
     if any(not one.rule for one in every_remark):
         rules.append({"id": CASE, "shortDescription": {"text": "A case holds as a whole"}})
     places = {rule["id"]: at for at, rule in enumerate(rules)}
@@ -58,27 +58,27 @@ def document(run: Run) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {"driver": driver},
-                **({"taxonomies": _taxonomies(known)} if known else {}),
-                "automationDetails": {"id": f"holdfast/{run.part}/{_uri(run.source or run.spec_path)}/"},
-                "invocations": [_invocation(run, [one for one in every_remark if one.outcome != "fail"], places)],
-                "results": [_result(run, one, places) for one in failed],
+                **({"taxonomies": _build_taxonomies(known)} if known else {}),
+                "automationDetails": {"id": f"holdfast/{run.part}/{_build_uri(run.source or run.spec_path)}/"},
+                "invocations": [_build_invocation(run, [one for one in every_remark if one.outcome != "fail"], places)],
+                "results": [_build_result(run, one, places) for one in failed],
                 "properties": {"run": run.id, "seed": run.seed, "score": run.score.value, "passed": run.score.passed},
             }
         ],
     }
 
 
-def whole_document(whole: Overall, runs: Iterable[Run]) -> dict[str, Any]:
+def build_whole_document(whole: Overall, runs: Iterable[Run]) -> dict[str, Any]:
     """One log for a run of several parts: a SARIF run for each part, and one for the overall verdict."""
     known = list(runs)
-    parts = [entry for run in known for entry in document(run)["runs"]]
+    parts = [entry for run in known for entry in build_document(run)["runs"]]
     source = next((run.source for run in known if run.source), whole.spec_path)
-    return {"$schema": SCHEMA, "version": VERSION, "runs": [*parts, _overall(whole, source)]}
+    return {"$schema": SCHEMA, "version": VERSION, "runs": [*parts, _build_overall(whole, source)]}
 
 
-def _overall(whole: Overall, source: str) -> dict[str, Any]:
+def _build_overall(whole: Overall, source: str) -> dict[str, Any]:
     """The overall verdict: a failure is a result at the top of the file; everything else is a notification."""
-    base = {"message": {"text": _text("; ".join(whole.reasons))}, "locations": [_place(source, 1, 1)]}
+    base = {"message": {"text": _format_text("; ".join(whole.reasons))}, "locations": [_build_place(source, 1, 1)]}
     rule = {"id": OVERALL, "shortDescription": {"text": "Every part holds, and the overall score reaches its minimum"}}
     failed = {
         "ruleId": OVERALL,
@@ -94,46 +94,48 @@ def _overall(whole: Overall, source: str) -> dict[str, Any]:
     }
     return {
         "tool": {"driver": {"name": "Holdfast", "version": __version__, "rules": [rule]}},
-        "automationDetails": {"id": f"holdfast/ci/{_uri(source)}/"},
-        "invocations": [_ended(whole.exit_code, whole.started, [] if whole.exit_code in (0, 1) else [notification])],
+        "automationDetails": {"id": f"holdfast/ci/{_build_uri(source)}/"},
+        "invocations": [
+            _build_end(whole.exit_code, whole.started, [] if whole.exit_code in (0, 1) else [notification])
+        ],
         "results": [failed] if whole.exit_code == 1 else [],
         "properties": {"run": whole.run, "seed": whole.seed, "score": whole.score, "passed": whole.passed},
     }
 
 
-def _rule(rule: Invariant) -> dict[str, Any]:
+def _build_rule(rule: Invariant) -> dict[str, Any]:
     return {
         "id": rule.id,
-        "shortDescription": {"text": _text(rule.description or rule.id)},
-        "defaultConfiguration": {"level": level_of(rule)},
+        "shortDescription": {"text": _format_text(rule.description or rule.id)},
+        "defaultConfiguration": {"level": get_level(rule)},
         "properties": {"check": rule.check, "severity": rule.severity, "gate": rule.gate},
     }
 
 
-def _result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, Any]:
+def _build_result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, Any]:
     id = one.rule or CASE
     return {
         "ruleId": id,
         **({"ruleIndex": places[id]} if id in places else {}),
         "level": one.level,
         "message": {"text": _describe(one)},
-        "locations": [_location(run, one)],
+        "locations": [_build_location(run, one)],
         "partialFingerprints": {"holdfastCell/v1": digest(canonical([run.part, id, one.where, *one.other_cause]), 16)},
-        **({"taxa": [_taxon(standard) for standard in one.standards]} if one.standards else {}),
-        "properties": {"scenario": one.where, "code": one.code, "again": one.again, **_tags(one)},
+        **({"taxa": [_build_taxon(standard) for standard in one.standards]} if one.standards else {}),
+        "properties": {"scenario": one.where, "code": one.code, "again": one.again, **_build_tags(one)},
     }
 
 
-def _tags(one: LineRemark) -> dict[str, Any]:
+def _build_tags(one: LineRemark) -> dict[str, Any]:
     return {"tags": [standard.id for standard in one.standards]} if one.standards else {}
 
 
-def _taxon(standard: StandardEntry) -> dict[str, Any]:
+def _build_taxon(standard: StandardEntry) -> dict[str, Any]:
     """A reference to an entry of one of the run's taxonomies."""
     return {"id": standard.id, "toolComponent": {"name": standard.list}}
 
 
-def _taxonomies(known: Iterable[StandardEntry]) -> list[dict[str, Any]]:
+def _build_taxonomies(known: Iterable[StandardEntry]) -> list[dict[str, Any]]:
     """The referenced lists, each with its referenced entries."""
     lists: dict[str, list[StandardEntry]] = {}
     for standard in known:
@@ -150,17 +152,17 @@ def _taxonomies(known: Iterable[StandardEntry]) -> list[dict[str, Any]]:
     ]
 
 
-def _invocation(run: Run, others: list[LineRemark], places: Mapping[str, int]) -> dict[str, Any]:
+def _build_invocation(run: Run, others: list[LineRemark], places: Mapping[str, int]) -> dict[str, Any]:
     notifications: list[dict[str, Any]] = [
-        {"level": "warning", "message": {"text": _text(one.text)}, "properties": {"code": one.code}}
+        {"level": "warning", "message": {"text": _format_text(one.text)}, "properties": {"code": one.code}}
         for one in run.warnings
     ]
-    notifications += [{"level": "note", "message": {"text": _text(note.text)}} for note in run.notes]
-    listed = [*(_notification(run, one, places) for one in others), *notifications]
-    return _ended(run.score.exit_code, run.started, listed)
+    notifications += [{"level": "note", "message": {"text": _format_text(note.text)}} for note in run.notes]
+    listed = [*(_build_notification(run, one, places) for one in others), *notifications]
+    return _build_end(run.score.exit_code, run.started, listed)
 
 
-def _ended(code: int, began: str, notifications: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_end(code: int, began: str, notifications: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "executionSuccessful": code in (0, 1, 5),
         "exitCode": code,
@@ -169,38 +171,38 @@ def _ended(code: int, began: str, notifications: list[dict[str, Any]]) -> dict[s
     }
 
 
-def _notification(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, Any]:
+def _build_notification(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, Any]:
     id = one.rule or CASE
     return {
         "level": "error" if one.outcome == "error" else "note",
-        "message": {"text": _text(f"{one.outcome}: {_describe(one)}")},
-        "locations": [_location(run, one)],
+        "message": {"text": _format_text(f"{one.outcome}: {_describe(one)}")},
+        "locations": [_build_location(run, one)],
         "associatedRule": {"id": id, **({"index": places[id]} if id in places else {})},
         "properties": {"code": one.code},
     }
 
 
-def _location(run: Run, one: LineRemark) -> dict[str, Any]:
-    return _place(run.source or run.spec_path, one.line, one.column)
+def _build_location(run: Run, one: LineRemark) -> dict[str, Any]:
+    return _build_place(run.source or run.spec_path, one.line, one.column)
 
 
-def _place(path: str, line: int, column: int) -> dict[str, Any]:
+def _build_place(path: str, line: int, column: int) -> dict[str, Any]:
     region = {"startLine": max(1, line), "startColumn": max(1, column)}
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": region}}
+    return {"physicalLocation": {"artifactLocation": {"uri": _build_uri(path)}, "region": region}}
 
 
 def _describe(one: LineRemark) -> str:
     name = f"{one.rule} in {one.where}" if one.rule else one.where
     again = f" Again: {one.again}" if one.again else ""
-    return _text(f"{name}: {one.reason}{'' if one.reason.endswith('.') else '.'}{again}")
+    return _format_text(f"{name}: {one.reason}{'' if one.reason.endswith('.') else '.'}{again}")
 
 
-def _text(text: str) -> str:
+def _format_text(text: str) -> str:
     """The text on one line, without links, which a message could contain."""
-    return one_line(text).replace("](", "] (") or "-"
+    return to_one_line(text).replace("](", "] (") or "-"
 
 
-def _uri(path: str) -> str:
+def _build_uri(path: str) -> str:
     """A path as a URI: relative as the user wrote it, or a file URI."""
     plain = PurePath(path)
     quoted = quote(plain.as_posix(), errors="surrogateescape")

@@ -15,10 +15,10 @@ from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Part
 from holdfast.report import overall as words
-from holdfast.report.formats.files import named, place, suffix_of
+from holdfast.report.formats.files import get_reporter, get_suffix, place
 from holdfast.report.formats.junit import Junit
 from holdfast.report.formats.markdown import Markdown
-from holdfast.report.safe import one_line
+from holdfast.report.safe import to_one_line
 
 Runs = Mapping[Part, Run]
 JOINED = (".html", ".json", ".md", ".xml", ".sarif")
@@ -41,81 +41,81 @@ def write_whole(whole: Overall, runs: Runs, path: Path, *, home: Path) -> str:
     try:
         if path.suffix.lower() in JOINED and not path.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
-            place(path, _joined(whole, runs, path, home))
+            place(path, _render(whole, runs, path, home))
         else:
-            _folder(whole, runs, path)
+            _write_folder(whole, runs, path)
     except HoldfastError as refused:
-        return one_line(str(refused))
+        return to_one_line(str(refused))
     except OSError as refused:
-        return one_line(f"cannot write {path}: {refused.strerror}")
+        return to_one_line(f"cannot write {path}: {refused.strerror}")
     return ""
 
 
-def _joined(whole: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
+def _render(whole: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
     suffix = path.suffix.lower()
     if suffix == ".html":
         from holdfast.report.page.html import render_overall_page
 
-        return render_overall_page(_linked(whole, os.path.relpath(home, path.parent)), runs)
+        return render_overall_page(_link_pages(whole, os.path.relpath(home, path.parent)), runs)
     if suffix == ".json":
-        return _document(whole, runs)
+        return _render_json(whole, runs)
     if suffix == ".md":
         return render_markdown(whole, runs)
-    return _junit(whole, runs) if suffix == ".xml" else _sarif(whole, runs)
+    return _render_junit(whole, runs) if suffix == ".xml" else _render_sarif(whole, runs)
 
 
-def _folder(whole: Overall, runs: Runs, folder: Path) -> None:
+def _write_folder(whole: Overall, runs: Runs, folder: Path) -> None:
     from holdfast.report.page.html import render_overall_page
 
     folder.mkdir(parents=True, exist_ok=True)
     for part, run in runs.items():
         for name in plugins.BUILT_IN["reporters"]:
-            rendered = next(iter(named(name).render(run).values()))
-            place(folder / f"{part}{suffix_of(name)}", rendered)
+            rendered = next(iter(get_reporter(name).render(run).values()))
+            place(folder / f"{part}{get_suffix(name)}", rendered)
     pages = {run.id: f"{part}.html" for part, run in runs.items()}
     own = replace(whole, parts=tuple(replace(p, page=pages.get(p.run, "")) for p in whole.parts))
     place(folder / "report.html", render_overall_page(own, runs))
-    place(folder / "report.json", _document(whole, runs))
+    place(folder / "report.json", _render_json(whole, runs))
     place(folder / "report.md", render_markdown(whole, runs))
 
 
-def _linked(whole: Overall, home: str) -> Overall:
+def _link_pages(whole: Overall, home: str) -> Overall:
     """The pages of the parts, relative to the report."""
     pages = {p.part: os.path.join(home, p.page) if p.page and home != "." else p.page for p in whole.parts}
     return replace(whole, parts=tuple(replace(p, page=pages[p.part]) for p in whole.parts))
 
 
-def _document(overall: Overall, runs: Runs) -> Iterator[bytes]:
+def _render_json(overall: Overall, runs: Runs) -> Iterator[bytes]:
     """The overall score, then each part with all of its details."""
-    from holdfast.report.causes.cause_json import entries
-    from holdfast.report.formats.json import document
-    from holdfast.report.formats.json_stream import pieces
+    from holdfast.report.causes.cause_json import build_entries
+    from holdfast.report.formats.json import build_document
+    from holdfast.report.formats.json_stream import encode_pieces
 
-    whole = words.document(overall)
-    whole["causes"] = (cause for run in runs.values() for cause in entries(run))
+    whole = words.build_document(overall)
+    whole["causes"] = (cause for run in runs.values() for cause in build_entries(run))
     for part, run in runs.items():
-        for name, details in document(run)["parts"].items():
+        for name, details in build_document(run)["parts"].items():
             part_document = whole["parts"].setdefault(name, {})
             part_document["details"] = details
         whole["parts"][part].setdefault("warnings", run.warnings)
-    yield from pieces(whole)
+    yield from encode_pieces(whole)
     yield b"\n"
 
 
-def failed_runs(whole: Overall, runs: Runs) -> Runs:
+def select_failed(whole: Overall, runs: Runs) -> Runs:
     """The parts that failed."""
     return {part.part: runs[part.part] for part in whole.parts if part.exit_code and part.part in runs}
 
 
 def render_markdown(whole: Overall, runs: Runs) -> Iterator[bytes]:
     """The overall result, then each failed part with its causes and its matrix."""
-    yield words.markdown(whole).encode("utf-8", "replace")
+    yield words.format_markdown(whole).encode("utf-8", "replace")
     for run in runs.values():
         yield b"\n"
         yield from next(iter(Markdown().render(run).values()))
 
 
-def _junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
+def _render_junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
     """The suites of all parts, each named after its part, and one for the overall verdict."""
     root = ET.Element("testsuites")
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
@@ -131,9 +131,11 @@ def _junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
     suite = ET.SubElement(root, "testsuite", name="overall", tests="1")
     case = ET.SubElement(suite, "testcase", classname="overall", name="verdict", time="0.000")
     totals["tests"] += 1
-    kind = {"PASS": "", "FAIL": "failure", "UNPROVEN": "skipped", "SHARD": "skipped"}.get(words.verdict(whole), "error")
+    kind = {"PASS": "", "FAIL": "failure", "UNPROVEN": "skipped", "SHARD": "skipped"}.get(
+        words.format_verdict(whole), "error"
+    )
     if kind:
-        ET.SubElement(case, kind, message=one_line("; ".join(whole.reasons)))
+        ET.SubElement(case, kind, message=to_one_line("; ".join(whole.reasons)))
         totals[{"failure": "failures", "skipped": "skipped"}.get(kind, "errors")] += 1
     for key, value in totals.items():
         root.set(key, str(value))
@@ -141,10 +143,10 @@ def _junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
     yield ET.tostring(root, "utf-8") + b"\n"
 
 
-def _sarif(whole: Overall, runs: Runs) -> Iterator[bytes]:
+def _render_sarif(whole: Overall, runs: Runs) -> Iterator[bytes]:
     """One log with a SARIF run for each part, and one for the overall verdict."""
-    from holdfast.report.formats.json_stream import pieces
-    from holdfast.report.formats.sarif import whole_document
+    from holdfast.report.formats.json_stream import encode_pieces
+    from holdfast.report.formats.sarif import build_whole_document
 
-    yield from pieces(whole_document(whole, runs.values()))
+    yield from encode_pieces(build_whole_document(whole, runs.values()))
     yield b"\n"

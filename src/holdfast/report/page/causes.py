@@ -10,11 +10,11 @@ from holdfast.model.overall import PartResult
 from holdfast.model.run import ReplicaRow, Run, TrialRow
 from holdfast.report import cases, standards, wording
 from holdfast.report.causes import cause_words
-from holdfast.report.causes.case_causes import CaseCause, case_causes
+from holdfast.report.causes.case_causes import CaseCause, group_cases
 from holdfast.report.causes.cell_causes import Cause, Causes
-from holdfast.report.page.run import Numbering, columns
-from holdfast.report.page.values import cut, utf16_span
-from holdfast.report.terminal.matrix import Grid, grid
+from holdfast.report.page.run import Numbering, build_columns
+from holdfast.report.page.values import cut, to_utf16_span
+from holdfast.report.terminal.matrix import Grid, build_grid
 
 SHOWN, CASES, TEXT = 500, 200, 4_000
 """Causes, named cases per cause, and characters of questions and answers."""
@@ -24,19 +24,19 @@ CELLS = 20_000
 """Cells that all causes name together."""
 
 
-def causes_document(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
+def build_causes(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
     """Failures grouped by rule and cause, worst first: cases, then cells. `grouping` has every cell of the run."""
     if grouping is None:
         grouping = Causes(run)
         for row in run.cells:
             grouping.add(row)
-    every_cause, of_cases = grouping.sorted(), case_causes(run) if run.by_cases else []
-    causes = [_case_cause(run, cause) for cause in of_cases[:SHOWN]]
+    every_cause, of_cases = grouping.sorted(), group_cases(run) if run.by_cases else []
+    causes = [_build_case_cause(run, cause) for cause in of_cases[:SHOWN]]
     numbers, room = Numbering(run), CELLS
     for cause in every_cause[: SHOWN - len(causes)]:
-        cells = _cells(cause, numbers, max(1, room))
+        cells = _list_cells(cause, numbers, max(1, room))
         room -= len(cells)
-        causes.append({**_cause(run, cause), "cells": cells})
+        causes.append({**_build_cause(run, cause), "cells": cells})
     return {
         "causes": causes,
         "total": len(every_cause) + len(of_cases),
@@ -44,18 +44,18 @@ def causes_document(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
     }
 
 
-def failed_part(part: PartResult, run: Run) -> dict[str, Any]:
+def build_failed_part(part: PartResult, run: Run) -> dict[str, Any]:
     """The causes and the matrix of a failed part, for the page of the whole run."""
-    matrix = grid(run) if wording.has_matrix(run) else Grid({}, ())
+    matrix = build_grid(run) if wording.has_matrix(run) else Grid({}, ())
     names, heads = list(matrix.rules)[:ROWS], list(matrix.heads)[:COLUMNS]
     faces = [[matrix.face(rule, head) for head in heads] for rule in names]
     return {
         "part": part.part,
         "run": part.run,
         "page": part.page,
-        **causes_document(run),
+        **build_causes(run),
         "rules": [{"id": rule.id} for rule in run.invariants],
-        "columns": [{"name": column["name"]} for column in columns(run)],
+        "columns": [{"name": column["name"]} for column in build_columns(run)],
         "matrix": {
             "heads": heads,
             "rows": [
@@ -67,9 +67,9 @@ def failed_part(part: PartResult, run: Run) -> dict[str, Any]:
     }
 
 
-def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
+def _build_case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
     """Cases that did not pass because of the same rules."""
-    one = cases.telling(cause.first)
+    one = cases.find_telling(cause.first)
     known = {rule.id: rule for rule in run.invariants}
     first = known.get(cause.rules[0]) if cause.rules else None
     return {
@@ -77,77 +77,77 @@ def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
         "description": first.description if first else "",
         "severity": ("critical" if first.gate else first.severity) if first else "",
         "outcome": cause.outcome,
-        "reason": (_reason(one) if run.part == "scenario" else "") or cause.reason,
+        "reason": (_format_reason(one) if run.part == "scenario" else "") or cause.reason,
         "remarks": "",
-        "also": cause_words.others(cause.reasons[0], cause.reasons),
-        "fault": _met(one.seen.ledger) if one else "",
-        "faults": cause_words.faults(cause),
+        "also": cause_words.format_others(cause.reasons[0], cause.reasons),
+        "fault": _format_met(one.seen.ledger) if one else "",
+        "faults": cause_words.format_faults(cause),
         "cells": [],
-        "noun": cases.noun(run),
-        "cases": [cases.head(row.case) for row in cause.members[:CASES]],
+        "noun": cases.get_noun(run),
+        "cases": [cases.format_head(row.case) for row in cause.members[:CASES]],
         "count": len(cause.members),
         "trials": cause.trials,
         "where": wording.Places(run).of(cause.rules[0]) if cause.rules else run.spec_path,
         "next": "",
-        "standards": list(map(str, standards.of_case_cause(cause))),
+        "standards": list(map(str, standards.list_for_case_cause(cause))),
         "trial": one.replica.trial if one else "",
         "asked": cut(one.prompt, TEXT) if one else "",
-        "answered": cases.answered(one, TEXT) if one else None,
+        "answered": cases.format_answer(one, TEXT) if one else None,
         "marks": [],
         "again": one.again if one else "",
     }
 
 
-def _reason(one: ReplicaRow | None) -> str:
+def _format_reason(one: ReplicaRow | None) -> str:
     """The reason of the trial: the case itself only names its rules."""
     if one is None:
         return ""
-    reasons = [f"{verdict.invariant}: {verdict.reason}" for verdict in cases.unpassed(one)]
-    return "; ".join([*reasons, *cases.violations(one)])
+    reasons = [f"{verdict.invariant}: {verdict.reason}" for verdict in cases.list_unpassed(one)]
+    return "; ".join([*reasons, *cases.list_violations(one)])
 
 
-def _cause(run: Run, cause: Cause) -> dict[str, Any]:
-    trial = wording.telling(cause.first)
+def _build_cause(run: Run, cause: Cause) -> dict[str, Any]:
+    trial = wording.find_telling(cause.first)
     return {
-        "rule": ", ".join(cause_words.marked_rules(cause)),
+        "rule": ", ".join(cause_words.mark_rules(cause)),
         "description": cause.description,
         "severity": cause.severity,
         "outcome": cause.outcome,
         "reason": cause.reason,
-        "remarks": cause_words.marks(cause),
-        "also": cause_words.also(cause),
-        "fault": _met(trial.faults) if trial else "",
-        "faults": cause_words.faults(cause),
+        "remarks": cause_words.format_marks(cause),
+        "also": cause_words.format_also(cause),
+        "fault": _format_met(trial.faults) if trial else "",
+        "faults": cause_words.format_faults(cause),
         "noun": "cell",
         "cases": [],
         "count": cause.cells,
         "trials": cause.trials,
         "where": cause.place,
-        "next": wording.next_step(run, cause.first) if cause.outcome != "fail" else "",
-        "standards": list(map(str, standards.of_cause(run, cause))),
-        **_trial_facts(trial),
+        "next": wording.format_next_step(run, cause.first) if cause.outcome != "fail" else "",
+        "standards": list(map(str, standards.list_for_cause(run, cause))),
+        **_build_trial_facts(trial),
     }
 
 
-def _cells(cause: Cause, numbers: Numbering, most: int) -> list[tuple[int, int]]:
+def _list_cells(cause: Cause, numbers: Numbering, most: int) -> list[tuple[int, int]]:
     """The cells of a cause, by rule and column."""
     members = zip(cause.member_rules[:most], cause.members[:most], strict=True)
     return [(numbers.rules[rule], numbers.columns[one.head]) for rule, one in members]
 
 
-def _trial_facts(trial: TrialRow | None) -> dict[str, Any]:
+def _build_trial_facts(trial: TrialRow | None) -> dict[str, Any]:
     if trial is None:
         return {"trial": "", "asked": "", "answered": None, "marks": [], "again": ""}
     answer = trial.answer or ""
     return {
         "trial": trial.id,
         "asked": cut(trial.prompt, TEXT),
-        "answered": cut(wording.said(trial), TEXT),
-        "marks": [utf16_span(answer, *span) for span in trial.marks if span[1] <= min(TEXT, len(answer))],
+        "answered": cut(wording.format_answer(trial), TEXT),
+        "marks": [to_utf16_span(answer, *span) for span in trial.marks if span[1] <= min(TEXT, len(answer))],
         "again": trial.again,
     }
 
 
-def _met(ledger: Iterable[FaultMet]) -> str:
+def _format_met(ledger: Iterable[FaultMet]) -> str:
     """The faults that the agent met in the shown trial."""
-    return "; ".join(wording.fault(one) for one in wording.met(ledger)[:5])
+    return "; ".join(wording.format_fault(one) for one in wording.filter_met(ledger)[:5])

@@ -12,7 +12,7 @@ from holdfast.model.score import Cell
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import wording
 from holdfast.report.page.run import Numbering
-from holdfast.report.page.values import Interned, cut
+from holdfast.report.page.values import InternTable, cut
 
 TRIALS = 500
 TEXT = 4_000
@@ -20,11 +20,11 @@ TEXT = 4_000
 _CODE = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 
 
-def matrix_document(run: Run, *, live: bool = False) -> dict[str, Any]:
+def build_matrix(run: Run, *, live: bool = False) -> dict[str, Any]:
     """The matrix. `live`: the run is still running, and cells without a verdict are left out."""
     table = MatrixTable(run)
     for row in run.cells:
-        cell = so_far(row.cell) if live else row.cell
+        cell = mark_unfinished(row.cell) if live else row.cell
         if live and cell.outcome == "unproven" and not count_trials(cell):
             continue
         table.add(cell)
@@ -36,7 +36,7 @@ class MatrixTable:
 
     def __init__(self, run: Run) -> None:
         self.numbers = Numbering(run)
-        self._strings = Interned()
+        self._strings = InternTable()
         self._strings.of("")
         self._known: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
         self._places: list[tuple[int, int]] = []
@@ -44,15 +44,15 @@ class MatrixTable:
 
     def add(self, cell: Cell) -> None:
         self._places.append(self.place(cell))
-        key = (cell.outcome, cell.reason, cell.passes, cell.fails, *_marks(cell))
+        key = (cell.outcome, cell.reason, cell.passes, cell.fails, *_list_marks(cell))
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _facts(cell, self._strings)
+            known = self._known[key] = _build_facts(cell, self._strings)
         self._facts.append(known)
 
     def place(self, cell: Cell) -> tuple[int, int]:
         """Its rule and its column, as indexes into the lists of the run's document."""
-        return self.numbers.rules[cell.invariant], self.numbers.columns[wording.column(cell)]
+        return self.numbers.rules[cell.invariant], self.numbers.columns[wording.format_column(cell)]
 
     def document(self) -> dict[str, Any]:
         rule, column = ([place[n] for place in self._places] for n in range(2))
@@ -75,35 +75,35 @@ def count_trials(cell: Cell) -> int:
     return cell.passes + cell.fails + cell.errors + cell.unproven
 
 
-def _marks(cell: Cell) -> tuple[bool, ...]:
+def _list_marks(cell: Cell) -> tuple[bool, ...]:
     return cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent
 
 
-def _facts(cell: Cell, strings: Interned) -> tuple[int, int, int, int]:
+def _build_facts(cell: Cell, strings: InternTable) -> tuple[int, int, int, int]:
     return (
         _CODE[cell.outcome],
-        strings.of(", ".join(wording.marks(cell))),
-        strings.of(wording.tally(cell)),
+        strings.of(", ".join(wording.list_marks(cell))),
+        strings.of(wording.format_tally(cell)),
         strings.of(cell.reason),
     )
 
 
-def cell_document(run: Run, row: CellRow) -> dict[str, Any]:
+def build_cell(run: Run, row: CellRow) -> dict[str, Any]:
     """One cell with its trials."""
     cell = row.cell
     visible = list(islice(row.trials, TRIALS))
     return {
         "cell": {
             "rule": cell.invariant,
-            "column": wording.column(cell),
+            "column": wording.format_column(cell),
             "scenario": cell.scenario,
-            "params": wording.params(cell.params),
+            "params": wording.format_params(cell.params),
             "outcome": cell.outcome,
             "severity": "critical" if cell.critical else cell.severity,
             "weight": cell.weight,
-            "reason": so_far(cell).reason if wording.to_come(run, cell) else wording.why(row),
-            "flags": ", ".join(wording.marks(cell)),
-            "tally": wording.tally(cell),
+            "reason": mark_unfinished(cell).reason if wording.is_to_come(run, cell) else wording.format_reason(row),
+            "flags": ", ".join(wording.list_marks(cell)),
+            "tally": wording.format_tally(cell),
             "passes": cell.passes,
             "fails": cell.fails,
             "errors": cell.errors,
@@ -111,20 +111,22 @@ def cell_document(run: Run, row: CellRow) -> dict[str, Any]:
             "met": cell.met,
             "low": cell.rate.low if cell.rate else None,
             "high": cell.rate.high if cell.rate else None,
-            "next": wording.next_step(run, row) if cell.outcome in ("error", "unproven") else "",
+            "next": wording.format_next_step(run, row) if cell.outcome in ("error", "unproven") else "",
             "where": wording.Places(run).of(cell.invariant),
         },
-        "trials": [_trial(trial) for trial in visible],
+        "trials": [_build_trial(trial) for trial in visible],
         "left_out": max(0, len(row.trials) - TRIALS),
     }
 
 
 def find_cell(run: Run, rule: str, column: str) -> CellRow | None:
     """The cell of that rule in that column."""
-    return next((row for row in run.cells if row.cell.invariant == rule and wording.column(row.cell) == column), None)
+    return next(
+        (row for row in run.cells if row.cell.invariant == rule and wording.format_column(row.cell) == column), None
+    )
 
 
-def _trial(trial: TrialRow) -> dict[str, Any]:
+def _build_trial(trial: TrialRow) -> dict[str, Any]:
     return {
         "id": trial.id,
         "prompt": cut(trial.prompt, TEXT),
@@ -136,12 +138,12 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
         "reason": trial.reason,
         "score": trial.score,
         "replica": trial.replica,
-        "faults": [wording.fault(met) for met in trial.faults[:20]],
+        "faults": [wording.format_fault(met) for met in trial.faults[:20]],
         "aside": trial.aside,
         "again": trial.again,
     }
 
 
-def so_far(cell: Cell) -> Cell:
+def mark_unfinished(cell: Cell) -> Cell:
     """A cell of a running run: missing trials are still to come."""
     return replace(cell, reason="some of its trials have not run yet") if cell.code == "not-run" else cell

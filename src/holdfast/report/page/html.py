@@ -13,7 +13,7 @@ from typing import ClassVar
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Part
-from holdfast.report.page.inlined import InlinedRun, Packed, inline_overall
+from holdfast.report.page.inlined import DocumentPack, InlinedRun, inline_overall
 from holdfast.report.page.static import Markup, page_title, render_static_page
 
 BUNDLE = Path(__file__).parent / "bundle"
@@ -31,16 +31,16 @@ class Html:
 
 def _run_page(run: Run) -> Iterator[bytes]:
     made = InlinedRun(run)
-    yield from _pieces(page_title(made.run), render_static_page(made.run, made.causes), made.packed)
+    yield from _render_pieces(page_title(made.run), render_static_page(made.run, made.causes), made.packed)
 
 
 def render_overall_page(whole: Overall, runs: Mapping[Part, Run]) -> Iterator[bytes]:
     """The page of a run of several parts."""
     document, packed = inline_overall(whole, runs)
-    yield from _pieces(page_title(document), render_static_page(document, {}), packed)
+    yield from _render_pieces(page_title(document), render_static_page(document, {}), packed)
 
 
-def shell(head: str, main: str) -> tuple[str, str]:
+def build_shell(head: str, main: str) -> tuple[str, str]:
     """The page before and after its script. `main` is what it shows before the script runs."""
     text = bundle_text("page.html").replace("<!-- head -->", head, 1)
     before, _, after = text.partition("<!-- main -->")
@@ -48,7 +48,7 @@ def shell(head: str, main: str) -> tuple[str, str]:
     return before + main + between, after
 
 
-def _pieces(title: str, main: Markup, packed: Packed) -> Iterator[bytes]:
+def _render_pieces(title: str, main: Markup, packed: DocumentPack) -> Iterator[bytes]:
     script, style = bundle_text("page.js"), bundle_text("page.css")
     # The page loads nothing, and only this script and this style run.
     policy = (
@@ -56,7 +56,7 @@ def _pieces(title: str, main: Markup, packed: Packed) -> Iterator[bytes]:
         "base-uri 'none'; form-action 'none'"
     )
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    before, after = shell(f"{meta}\n<title>{escape(title)}</title>\n<style>{style}</style>", main)
+    before, after = build_shell(f"{meta}\n<title>{escape(title)}</title>\n<style>{style}</style>", main)
     yield f'{before}<script type="application/octet-stream" id="data">'.encode("utf-8", "replace")
     for piece in packed.pieces():
         yield piece.encode("ascii")

@@ -9,17 +9,19 @@ from msgspec import convert
 
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.page.values import drop_empty
-from holdfast.report.terminal.hunt import VERDICTS, coverage_words, fault_words, scenario_yaml
-from holdfast.report.wording import plural
+from holdfast.report.terminal.hunt import VERDICTS, dump_scenarios, format_coverage, format_faults
+from holdfast.report.wording import format_count
 
 CAUSES, STEPS, SITES = 200, 50, 500
 """Limits: causes, steps of one story, call sites."""
 
 
-def hunt_document(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
+def build_hunt(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
     """What a hunt puts into the document of its run, in place of the score of its calm trials."""
     found = convert(stored, HuntResult)
-    counts = [plural(len(found.causes), "cause")] + ([] if found.only_known else coverage_words(found).split("; "))
+    counts = [format_count(len(found.causes), "cause")] + (
+        [] if found.only_known else format_coverage(found).split("; ")
+    )
     return {
         "verdict": VERDICTS[found.exit_code],
         "reasons": counts,
@@ -27,9 +29,9 @@ def hunt_document(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
         "judged": "",
         "has_matrix": False,
         "hunt": {
-            "causes": [_cause(cause, spec) for cause in found.causes[:CAUSES]],
-            "flaky": [_cause(cause, spec) for cause in found.flaky[:CAUSES]],
-            "gave_up": [fault_words(one.faults) for one in found.gave_up[:CAUSES]],
+            "causes": [_build_cause(cause, spec) for cause in found.causes[:CAUSES]],
+            "flaky": [_build_cause(cause, spec) for cause in found.flaky[:CAUSES]],
+            "gave_up": [format_faults(one.faults) for one in found.gave_up[:CAUSES]],
             "fixed": found.fixed,
             "notes": found.notes,
             "rows": [{"site": f"{row.target} #{row.on_call}", "states": row.states} for row in found.matrix[:SITES]],
@@ -37,21 +39,21 @@ def hunt_document(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
     }
 
 
-def _cause(cause: HuntedCause, spec: str) -> dict[str, Any]:
+def _build_cause(cause: HuntedCause, spec: str) -> dict[str, Any]:
     return drop_empty(
         {
             "rules": ", ".join(cause.rules),
             "code": cause.code,
             "known": cause.known,
             "asked": cause.prompt,
-            "faults": fault_words(cause.faults),
+            "faults": format_faults(cause.faults),
             "because": cause.reason,
             "failed": f"{cause.failed} of {cause.runs} · in calm {cause.calm_failed} of {cause.calm_runs}",
             "steps": [
-                {"faults": fault_words(step["faults"]), "failed": step["failed"], "runs": step["runs"]}
+                {"faults": format_faults(step["faults"]), "failed": step["failed"], "runs": step["runs"]}
                 for step in cause.steps[:STEPS]
             ],
-            "paste": scenario_yaml([cause.scenario]),
+            "paste": dump_scenarios([cause.scenario]),
             "trial": cause.trial,
             "again": f"holdfast hunt {spec} --cause {cause.id}",
         }

@@ -19,12 +19,12 @@ from holdfast.model.score import Case, Cell
 from holdfast.model.spec import Part
 from holdfast.report import calls, cases, overall, wording
 from holdfast.report.causes.cell_causes import Causes
-from holdfast.report.page.causes import causes_document, failed_part
+from holdfast.report.page.causes import build_causes, build_failed_part
 from holdfast.report.page.cells import MatrixTable, count_trials
-from holdfast.report.page.run import overall_document, run_document
+from holdfast.report.page.run import build_overall, build_run
 from holdfast.report.page.trial import Bounds, describe_exchange, describe_observation
-from holdfast.report.page.values import MAX_TEXT, cut, drop_empty, fit_value, json_bytes, utf16_span
-from holdfast.report.wording import plural
+from holdfast.report.page.values import MAX_TEXT, cut, drop_empty, encode_json, fit_value, to_utf16_span
+from holdfast.report.wording import format_count
 
 INLINED = Bounds(text=MAX_TEXT, calls=calls.SHOWN, events=200, room=100_000, sent=160, evidence=MAX_TEXT)
 """Limits for one trial. The inputs of its calls are included if a rule failed, because they may explain it."""
@@ -49,7 +49,7 @@ _PIECE = 3 << 14
 """Bytes encoded as base64 together: a multiple of three, so only the last piece is padded."""
 
 
-class Packed:
+class DocumentPack:
     """Documents by name, one per line: JSON, gzip, base64. Equal documents give equal text."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Packed:
 
     def add(self, name: str, document: dict[str, Any]) -> int:
         """Write a document and return its size before compression."""
-        line = name.encode() + b"\t" + json_bytes(document) + b"\n"
+        line = name.encode() + b"\t" + encode_json(document) + b"\n"
         self._data += self._press.compress(line)
         return len(line)
 
@@ -79,11 +79,11 @@ class InlinedRun:
         self._places = wording.Places(run)
         self._written: dict[str, str] = {}
         """The trials in the page, and the command that repeats each."""
-        self.packed = Packed()
-        self.run = {"run": _row(run), **run_document(run)}
+        self.packed = DocumentPack()
+        self.run = {"run": _build_row(run), **build_run(run)}
         grouping, matrix = Causes(run), MatrixTable(run)
         # The trials of cases come first: a cell with the same trial knows less about it.
-        for case in _shown_cases(run):
+        for case in _select_cases(run):
             for replica in case.replicas[:REPLICAS]:
                 self._add_trial(replica.replica.trial, replica.replica.status == "pass", case.case, replica)
         for row in run.cells:
@@ -91,7 +91,7 @@ class InlinedRun:
             if self.run["has_matrix"] and self._limits.takes(row):
                 matrix.add(row.cell)
                 self._add_cell(row, *matrix.place(row.cell))
-        self.causes = causes_document(run, grouping)
+        self.causes = build_causes(run, grouping)
         self.packed.add("run", self.run)
         self.packed.add("run/causes", self.causes)
         if self.run["has_matrix"]:
@@ -108,7 +108,7 @@ class InlinedRun:
             "weight": cell.weight,
             "low": round(cell.rate.low, 3) if cell.rate else None,
             "high": round(cell.rate.high, 3) if cell.rate else None,
-            "next": wording.next_step(self._run, row) if cell.outcome in ("error", "unproven") else "",
+            "next": wording.format_next_step(self._run, row) if cell.outcome in ("error", "unproven") else "",
             "trials": [self._of_cell(trial) for trial in trials],
             "left_out": max(0, count_trials(cell) - len(trials)) or None,
         }
@@ -125,7 +125,7 @@ class InlinedRun:
                 "reason": trial.reason,
                 "score": trial.score,
                 "turn": trial.turn or None,
-                "marks": [utf16_span(judged or "", *span) for span in trial.marks if span[1] <= bounds.text],
+                "marks": [to_utf16_span(judged or "", *span) for span in trial.marks if span[1] <= bounds.text],
                 "details": fit_value(trial.details, bounds.evidence) if trial.details else None,
                 "aside": trial.aside or None,
                 "again": trial.again if trial.again != self._written[trial.id] else None,
@@ -145,7 +145,7 @@ class InlinedRun:
         bounds = self._bounds(held)
         if isinstance(row, TrialRow):
             # A cell stores its own verdict on the trial: the page combines those of all rules.
-            document = describe_exchange(_observation_of(row), bounds)
+            document = describe_exchange(_build_observation(row), bounds)
             document |= {"ending": row.ending, "detail": cut(row.detail, bounds.text), "replica": row.replica or None}
         else:
             document = describe_observation(self._run, row.seen, row.verdicts, bounds, places=self._places)
@@ -154,15 +154,15 @@ class InlinedRun:
         for name in ("turns", "trace", "faults"):
             document[name] = [drop_empty(one) for one in document[name]]
         document["trace_left_out"] = document["trace_left_out"] or None
-        document |= {"id": id, "scenario": place.scenario, "params": wording.params(place.params)}
-        document |= {"column": wording.head(place.scenario, place.params), "again": row.again}
+        document |= {"id": id, "scenario": place.scenario, "params": wording.format_params(place.params)}
+        document |= {"column": wording.format_head(place.scenario, place.params), "again": row.again}
         size = self.packed.add(f"run/trial/{id}", drop_empty(document))
         self._room[held] -= max(0, size - _BARE)
 
 
-def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, Any], Packed]:
+def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, Any], DocumentPack]:
     """The document of a run of several parts, with the failures of each; each part has its own page."""
-    failed = [failed_part(part, runs[part.part]) for part in whole.parts if part.exit_code and part.part in runs]
+    failed = [build_failed_part(part, runs[part.part]) for part in whole.parts if part.exit_code and part.part in runs]
     document = {
         "run": {
             "id": whole.run,
@@ -171,17 +171,17 @@ def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, 
             "started": whole.started,
             "duration_s": whole.duration_s,
             "state": "ended",
-            "verdict": overall.verdict(whole),
+            "verdict": overall.format_verdict(whole),
         },
-        **overall_document(whole),
+        **build_overall(whole),
         "failed": failed,
     }
-    packed = Packed()
+    packed = DocumentPack()
     packed.add("run", document)
     return document, packed
 
 
-def _row(run: Run) -> dict[str, Any]:
+def _build_row(run: Run) -> dict[str, Any]:
     """The run as a row in the list of runs."""
     return {
         "id": run.id,
@@ -190,19 +190,19 @@ def _row(run: Run) -> dict[str, Any]:
         "started": run.started,
         "duration_s": run.duration_s,
         "state": "ended" if run.complete else "interrupted",
-        "verdict": wording.verdict(run.score),
+        "verdict": wording.format_verdict(run.score),
         "trials": run.score.trials,
     }
 
 
-def _shown_cases(run: Run) -> Sequence[CaseRow]:
+def _select_cases(run: Run) -> Sequence[CaseRow]:
     """The cases to include; if there are very many, those that did not pass come first."""
     if not run.by_cases or len(run.cases) <= CASES:
         return run.cases
-    return [*cases.troubled(run), *(row for row in run.cases if not cases.short(row.case))][:CASES]
+    return [*cases.list_troubled(run), *(row for row in run.cases if not cases.is_imperfect(row.case))][:CASES]
 
 
-def _observation_of(row: TrialRow) -> Observation:
+def _build_observation(row: TrialRow) -> Observation:
     turns = row.turns or (Turn(row.prompt, row.answer, row.latency_ms),)
     return Observation(row.id, turns, row.faults, row.output, row.notes, trace=row.trace)
 
@@ -250,12 +250,14 @@ class PageLimits:
         """Describe what the page leaves out; empty if it has everything."""
         if self._step == 1 and not self._left_trials:
             return ""
-        text = f"{self._cells} of {plural(self._total, 'cell')} are in the matrix. " if self._total > CELLS else ""
-        left = [plural(self._left_cells, "cell")] if self._left_cells else []
-        left += [plural(self._left_trials, "trial")] if self._left_trials else []
+        text = (
+            f"{self._cells} of {format_count(self._total, 'cell')} are in the matrix. " if self._total > CELLS else ""
+        )
+        left = [format_count(self._left_cells, "cell")] if self._left_cells else []
+        left += [format_count(self._left_trials, "trial")] if self._left_trials else []
         lacks = f" There is no room for {' and '.join(left)} more." if left else ""
         return (
             f"{text}This page has the trials of the failed cells, and of {self._shown} of the "
-            f"{plural(self._passed, 'cell')} that passed.{lacks} For all of them, run: "
+            f"{format_count(self._passed, 'cell')} that passed.{lacks} For all of them, run: "
             f"holdfast report {self._run.id} -o run.json"
         )

@@ -11,7 +11,7 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
 from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, mutations, overall, wording
-from holdfast.report.safe import encodable
+from holdfast.report.safe import make_encodable
 from holdfast.spec.references import param_text
 
 CASES = 5_000
@@ -19,54 +19,56 @@ CASES = 5_000
 REPLICAS = 100
 
 
-def run_document(run: Run) -> dict[str, Any]:
+def build_run(run: Run) -> dict[str, Any]:
     """The result of a run and its context."""
     score = run.score
     return {
         "name": run.name,
         "description": run.description,
-        "verdict": wording.verdict(score),
+        "verdict": wording.format_verdict(score),
         "reasons": score.reasons,
         "number": score.value,
-        **_interval(score.interval),
+        **_build_interval(score.interval),
         "min_score": score.min_score,
-        "calm_and_chaos": wording.calm_and_chaos(score),
-        "paired": wording.paired(score),
-        "pass_hat": wording.pass_hat(score),
-        "counted": mutations.headline(score) or (cases.counted(run) if run.by_cases else ""),
-        "types": mutations.table(score.mutation) if score.mutation else [],
-        "judged": wording.judged(score) if wording.has_matrix(run) else "",
+        "calm_and_chaos": wording.list_calm_and_chaos(score),
+        "paired": wording.format_paired(score),
+        "pass_hat": wording.round_pass_hat(score),
+        "counted": mutations.format_headline(score) or (cases.format_counts(run) if run.by_cases else ""),
+        "types": mutations.build_table(score.mutation) if score.mutation else [],
+        "judged": wording.format_judged(score) if wording.has_matrix(run) else "",
         "replicas": score.replicas,
-        "one_sample": _one_sample(run),
-        "flaky": f"{wording.plural(score.flaky, 'flaky cell')}: replicas of one prompt disagree" if score.flaky else "",
-        "attacks": calls.attacks(score.attacks) if score.attacks else "",
-        "used": calls.used(score.spent),
+        "one_sample": _note_one_sample(run),
+        "flaky": f"{wording.format_count(score.flaky, 'flaky cell')}: replicas of one prompt disagree"
+        if score.flaky
+        else "",
+        "attacks": calls.format_attacks(score.attacks) if score.attacks else "",
+        "used": calls.format_usage(score.spent),
         "warnings": [{"code": one.code, "text": one.text} for one in run.warnings if not one.ignored],
         "notes": [note.text for note in run.notes],
         "promises": [asdict(one) for one in run.promises],
         "tolerated": score.tolerated,
         "counts": score.counts,
-        **_origin(run),
-        "noun": cases.noun(run),
-        "rules": list(rules(run)),
-        "columns": list(columns(run)),
+        **_build_origin(run),
+        "noun": cases.get_noun(run),
+        "rules": list(build_rules(run)),
+        "columns": list(build_columns(run)),
         "has_matrix": wording.has_matrix(run),
-        **_cases(run),
+        **_build_cases(run),
         "parts": [],
-        **_hunt(run),
+        **_build_hunt(run),
     }
 
 
-def _hunt(run: Run) -> dict[str, Any]:
+def _build_hunt(run: Run) -> dict[str, Any]:
     """The causes and the coverage of a hunt; nothing for other runs."""
     if not run.hunt:
         return {}
-    from holdfast.report.page.hunt import hunt_document  # only for hunts: it imports the search
+    from holdfast.report.page.hunt import build_hunt  # only for hunts: it imports the search
 
-    return hunt_document(run.hunt, run.spec_path)
+    return build_hunt(run.hunt, run.spec_path)
 
 
-def _origin(run: Run) -> dict[str, Any]:
+def _build_origin(run: Run) -> dict[str, Any]:
     """Where the run comes from, and how far it went."""
     return {
         "seed": str(run.seed),
@@ -77,16 +79,16 @@ def _origin(run: Run) -> dict[str, Any]:
         "agent_digest": run.agent_digest,
         "judged_from": run.judged_from,
         "complete": run.complete,
-        "resume": "" if run.complete or run.running else wording.resume(run),
+        "resume": "" if run.complete or run.running else wording.format_resume(run),
         "folder": run.path,
     }
 
 
-def overall_document(whole: Overall) -> dict[str, Any]:
+def build_overall(whole: Overall) -> dict[str, Any]:
     """The same for a run of several parts: each has its own page."""
     return {
         "name": whole.name,
-        "verdict": overall.verdict(whole),
+        "verdict": overall.format_verdict(whole),
         "reasons": whole.reasons,
         "number": whole.score,
         "low": None,
@@ -101,38 +103,38 @@ def overall_document(whole: Overall) -> dict[str, Any]:
         "columns": [],
         "has_matrix": False,
         "cases": [],
-        "weights": [_part(part, whole) for part in whole.parts],
+        "weights": [_build_part(part, whole) for part in whole.parts],
     }
 
 
-def _part(part: PartResult, whole: Overall) -> dict[str, Any]:
+def _build_part(part: PartResult, whole: Overall) -> dict[str, Any]:
     return {
         "part": part.part,
         "run": part.run,
         "score": part.score,
-        "number": overall.score(part),
-        **_interval(part.interval),
+        "number": overall.format_score(part),
+        **_build_interval(part.interval),
         "weight": part.weight,
         "share": part.share,
-        "verdict": overall.word(part, whole) if part.ran else "",
+        "verdict": overall.format_word(part, whole) if part.ran else "",
         "reasons": part.reasons,
-        "said": overall.result_words(part) if part.ran else "",
+        "said": overall.format_result(part) if part.ran else "",
         "skipped": part.skipped,
         "trials": part.trials,
         "page": part.page,
     }
 
 
-def _interval(interval: Interval | None) -> dict[str, Any]:
+def _build_interval(interval: Interval | None) -> dict[str, Any]:
     visible = interval if interval and interval.is_shown else None
     return {
         "low": visible.low if visible else None,
         "high": visible.high if visible else None,
-        "interval": wording.interval(visible),
+        "interval": wording.format_interval(visible),
     }
 
 
-def _one_sample(run: Run) -> str:
+def _note_one_sample(run: Run) -> str:
     if run.score.replicas > 1 or not run.score.trials:
         return ""
     return cases.ONE_SAMPLE if run.by_cases else wording.ONE_SAMPLE
@@ -143,11 +145,11 @@ class Numbering:
 
     def __init__(self, run: Run) -> None:
         self.rules = {rule.id: number for number, rule in enumerate(run.invariants)}
-        heads = [wording.head(scenario.name, params) for scenario in run.scenarios for params in run.params]
+        heads = [wording.format_head(scenario.name, params) for scenario in run.scenarios for params in run.params]
         self.columns = {head: number for number, head in reversed(list(enumerate(heads)))}
 
 
-def rules(run: Run) -> Iterator[dict[str, str]]:
+def build_rules(run: Run) -> Iterator[dict[str, str]]:
     """In the order of the matrix."""
     places = wording.Places(run)
     for rule in run.invariants:
@@ -158,39 +160,39 @@ def rules(run: Run) -> Iterator[dict[str, str]]:
             "description": rule.description,
             "where": places.of(rule.id),
         }
-        yield {name: encodable(text) for name, text in facts.items()}
+        yield {name: make_encodable(text) for name, text in facts.items()}
 
 
-def columns(run: Run) -> Iterator[dict[str, str]]:
+def build_columns(run: Run) -> Iterator[dict[str, str]]:
     """In the order of the matrix: every scenario with every set of params."""
     for scenario in run.scenarios:
         faults = [f"{one.mode} on {one.plane} {one.target}".rstrip(" *") for one in scenario.injections]
         for params in run.params:
             yield {
-                "name": wording.head(scenario.name, params),
+                "name": wording.format_head(scenario.name, params),
                 "scenario": scenario.name,
                 "params": " ".join(f"{name}={param_text(value)}" for name, value in params.items()),
                 "faults": ", ".join(faults),
             }
 
 
-def _cases(run: Run) -> dict[str, Any]:
+def _build_cases(run: Run) -> dict[str, Any]:
     if not run.by_cases:
         return {"cases": [], "cases_left_out": 0}
     order = {"fail": 0, "error": 1, "pass": 2}
     every: Iterable[Case] = (row.case for row in run.cases)
     ordered = sorted(every, key=lambda case: order[case.status]) if len(run.cases) > CASES else list(every)
-    return {"cases": [_case(case) for case in ordered[:CASES]], "cases_left_out": max(0, len(ordered) - CASES)}
+    return {"cases": [_build_case(case) for case in ordered[:CASES]], "cases_left_out": max(0, len(ordered) - CASES)}
 
 
-def _case(case: Case) -> dict[str, Any]:
+def _build_case(case: Case) -> dict[str, Any]:
     return {
-        "name": cases.head(case),
-        "status": cases.outcome(case),
+        "name": cases.format_head(case),
+        "status": cases.get_outcome(case),
         "composite": case.composite,
         "flaky": case.flaky,
         "scenario": case.scenario,
-        "params": wording.params(case.params),
+        "params": wording.format_params(case.params),
         "prompt": case.prompt[:2_000],
         "reason": case.reason,
         "replicas": [

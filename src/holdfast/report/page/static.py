@@ -12,9 +12,9 @@ from typing import Any
 from holdfast.model.run import Run
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import cases, wording
-from holdfast.report.page.cells import matrix_document
-from holdfast.report.page.run import run_document
-from holdfast.report.safe import one_line
+from holdfast.report.page.cells import build_matrix
+from holdfast.report.page.run import build_run
+from holdfast.report.safe import to_one_line
 
 CAUSES, OPEN, PLACES, CASES, TEXT = 100, 2, 8, 200, 600
 """Limits: causes, expanded causes, cells per cause, cases, and characters of a text."""
@@ -38,28 +38,28 @@ def tag(name: str, *content: str | None, **attributes: str | bool) -> Markup:
     attributes_text = "".join(
         f" {key}" if value is True else f' {key}="{escape(str(value))}"' for key, value in attributes.items()
     )
-    inner = "".join(one if isinstance(one, Markup) else escape(one_line(one)) for one in content if one)
+    inner = "".join(one if isinstance(one, Markup) else escape(to_one_line(one)) for one in content if one)
     return Markup(f"<{name}{attributes_text}>{inner}</{name}>")
 
 
 def page_title(document: Mapping[str, Any]) -> str:
     """The title of the browser tab."""
-    return one_line(f"{document['verdict']} · {document['name'] or document['spec_path']}")
+    return to_one_line(f"{document['verdict']} · {document['name'] or document['spec_path']}")
 
 
 def render_static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -> Markup:
     """The page without scripts: verdict, score, parts, causes and cases."""
-    return _joined(
-        tag("header", *_head(document), kind="top"),
-        _causes(document, causes),
-        *(_failed_part(part) for part in document.get("failed", ())),
-        _cases(document),
+    return _join(
+        tag("header", *_render_head(document), kind="top"),
+        _render_causes(document, causes),
+        *(_render_failed_part(part) for part in document.get("failed", ())),
+        _render_cases(document),
         tag("noscript", tag("p", "The matrix and the trials need scripts.")) if document["has_matrix"] else None,
-        _foot(document),
+        _render_foot(document),
     )
 
 
-def _joined(*parts: str | None) -> Markup:
+def _join(*parts: str | None) -> Markup:
     return Markup("\n".join(part for part in parts if part))
 
 
@@ -68,30 +68,30 @@ def _list(name: str, items: Iterable[str | None], kind: str) -> Markup | None:
     return tag(name, *entries, kind=kind) if entries else None
 
 
-def _head(document: Mapping[str, Any]) -> Iterable[str | None]:
+def _render_head(document: Mapping[str, Any]) -> Iterable[str | None]:
     run = document["run"]
     yield tag("p", " · ".join(filter(None, (run["part"], f"run {run['id']}" if run["id"] else ""))), kind="eyebrow")
     yield tag("h1", tag("bdi", document["name"] or document["spec_path"]))
     if text := document.get("description"):
         yield tag("p", tag("bdi", text))
-    yield _verdict(document)
+    yield _render_verdict(document)
     if text := document.get("counted"):
         yield tag("p", tag("strong", text.replace("   ", " · ")), kind="counted")
     if document["number"] is not None:
-        yield tag("p", _score_name(document), _SPACE, tag("strong", wording.number(document["number"])))
+        yield tag("p", _score_name(document), _SPACE, tag("strong", wording.format_number(document["number"])))
     facts = (document.get(name) for name in ("interval", "judged", "one_sample", "flaky", "attacks", "used"))
     yield _list("ul", (text.replace("   ", " · ") for text in facts if text), "judged")
     for one in document.get("warnings", ()):
         yield tag("p", tag("strong", "Warning"), _SPACE, tag("bdi", one["text"]), kind="warning")
     if document.get("weights"):
-        yield _parts(document["weights"])
+        yield _render_parts(document["weights"])
 
 
 def _score_name(document: Mapping[str, Any]) -> str:
     return "Overall" if document.get("weights") else "Resilience" if document["has_matrix"] else "Score"
 
 
-def _verdict(document: Mapping[str, Any]) -> Markup:
+def _render_verdict(document: Mapping[str, Any]) -> Markup:
     word = document["verdict"]
     sign = tag("span", _SIGNS.get(word, "!"), kind="sign", **{"aria-hidden": "true"})
     unended = [] if document["complete"] or document.get("hunt") else ["Interrupted. The results so far:"]
@@ -99,18 +99,18 @@ def _verdict(document: Mapping[str, Any]) -> Markup:
     return tag("div", tag("p", sign, word, kind="word"), reasons, kind=f"verdict {word.lower()}")
 
 
-def _parts(parts: Sequence[Mapping[str, Any]]) -> Markup:
+def _render_parts(parts: Sequence[Mapping[str, Any]]) -> Markup:
     names = ("verdict", "part", "score", "share", "weight", "what it came to")
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
-    return tag("table", tag("thead", head), tag("tbody", *map(_part, parts)), kind="parts-table")
+    return tag("table", tag("thead", head), tag("tbody", *map(_render_part, parts)), kind="parts-table")
 
 
-def _part(part: Mapping[str, Any]) -> Markup:
+def _render_part(part: Mapping[str, Any]) -> Markup:
     name = tag("a", part["part"], href=part["page"]) if part["page"] else part["part"]
     share = f"{part['share'] * 100:.0f} %" if part["share"] else "–"
     return tag(
         "tr",
-        tag("td", _badge(part["verdict"] or "not run")),
+        tag("td", _render_badge(part["verdict"] or "not run")),
         tag("th", name, scope="row"),
         tag("td", part["number"], kind="number"),
         tag("td", share, kind="number", **{"data-head": "share"}),
@@ -119,12 +119,12 @@ def _part(part: Mapping[str, Any]) -> Markup:
     )
 
 
-def _badge(word: str) -> Markup:
+def _render_badge(word: str) -> Markup:
     sign = _SIGNS.get(word.upper(), wording.SIGNS.get(word, ""))
     return tag("span", f"{sign} {word}", kind=f"badge {word.lower().replace('/', '')}")
 
 
-def _failed_part(part: Mapping[str, Any]) -> Markup:
+def _render_failed_part(part: Mapping[str, Any]) -> Markup:
     """One part of several: its causes, then its matrix."""
     matrix = part["matrix"]
     head = tag(
@@ -135,14 +135,14 @@ def _failed_part(part: Mapping[str, Any]) -> Markup:
         for row in matrix["rows"]
     )
     table = tag("table", tag("thead", head), tag("tbody", *body), kind="part-matrix") if matrix["rows"] else None
-    return tag("section", tag("h2", part["part"]), _causes(part, part), table, kind="failed-part")
+    return tag("section", tag("h2", part["part"]), _render_causes(part, part), table, kind="failed-part")
 
 
-def _causes(document: Mapping[str, Any], causes_document: Mapping[str, Any]) -> Markup | None:
+def _render_causes(document: Mapping[str, Any], causes_document: Mapping[str, Any]) -> Markup | None:
     causes = causes_document.get("causes", ())
     if not causes:
         return None
-    blocks = (_cause(document, cause, number < OPEN) for number, cause in enumerate(causes[:CAUSES]))
+    blocks = (_render_cause(document, cause, number < OPEN) for number, cause in enumerate(causes[:CAUSES]))
     more = causes_document["total"] - CAUSES
     return tag(
         "section",
@@ -153,21 +153,21 @@ def _causes(document: Mapping[str, Any], causes_document: Mapping[str, Any]) -> 
     )
 
 
-def _cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened: bool) -> Markup:
+def _render_cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened: bool) -> Markup:
     places = [*cause["cases"][:PLACES], *(_place(document, cell) for cell in cause["cells"][:PLACES])]
     noun, single = cause["noun"], cause["count"] == 1 and places
     named = f"{noun} {places[0]}" if cause["cases"] else "".join(places[:1])
-    count = f"in {named}" if single else wording.plural(cause["count"], noun)
+    count = f"in {named}" if single else wording.format_count(cause["count"], noun)
     remarks = tag("i", cause["remarks"]) if cause["remarks"] else None
     where = tag("span", count, kind="count")
     what = tag("span", tag("b", tag("bdi", cause["rule"] or cause["reason"])), _SPACE, where, remarks, kind="what")
-    why = tag("span", tag("bdi", _text(cause["reason"])), kind="why") if cause["rule"] else None
+    why = tag("span", tag("bdi", _shorten_text(cause["reason"])), kind="why") if cause["rule"] else None
     more = cause["count"] - len(places)
     facts = {
         "rule": cause["description"],
         "also": cause["also"],
-        "asked": _text(cause["asked"]),
-        "answered": "nothing" if cause["answered"] == "" else _text(cause["answered"] or ""),
+        "asked": _shorten_text(cause["asked"]),
+        "answered": "nothing" if cause["answered"] == "" else _shorten_text(cause["answered"] or ""),
         "fault": cause["fault"],
         "faults": cause["faults"],
         "known as": "; ".join(cause["standards"]),
@@ -177,7 +177,7 @@ def _cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened: bool) 
         "reproduce": cause["again"],
     }
     rows = (tag("div", tag("dt", name), tag("dd", tag("bdi", text))) for name, text in facts.items() if text)
-    summary = tag("summary", _badge(cause["outcome"]), what, why)
+    summary = tag("summary", _render_badge(cause["outcome"]), what, why)
     return tag("details", summary, tag("dl", *rows, kind="facts"), kind="cause", open=opened)
 
 
@@ -185,17 +185,17 @@ def _place(document: Mapping[str, Any], cell: Sequence[int]) -> str:
     return str(document["columns"][cell[1]]["name"])
 
 
-def _text(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]} …"
 
 
-def _cases(document: Mapping[str, Any]) -> Markup | None:
+def _render_cases(document: Mapping[str, Any]) -> Markup | None:
     case_rows = document["cases"]
     if not case_rows:
         return None
     more = len(case_rows) + document["cases_left_out"] - CASES
     rows = (
-        tag("li", *_case(one), kind="case-row")
+        tag("li", *_render_case(one), kind="case-row")
         for one in sorted(case_rows, key=lambda one: one["status"] == "pass")[:CASES]
     )
     return tag(
@@ -206,14 +206,14 @@ def _cases(document: Mapping[str, Any]) -> Markup | None:
     )
 
 
-def _case(one: Mapping[str, Any]) -> Iterable[str | None]:
-    yield _badge(one["status"])
-    yield tag("span", cases.composite(one["composite"]), kind="composite")
-    reason = tag("p", tag("bdi", _text(one["reason"]))) if one["reason"] else None
+def _render_case(one: Mapping[str, Any]) -> Iterable[str | None]:
+    yield _render_badge(one["status"])
+    yield tag("span", cases.format_composite(one["composite"]), kind="composite")
+    reason = tag("p", tag("bdi", _shorten_text(one["reason"]))) if one["reason"] else None
     yield tag("span", tag("bdi", one["name"]), tag("i", "flaky") if one["flaky"] else None, reason, kind="what")
 
 
-def _foot(document: Mapping[str, Any]) -> Markup:
+def _render_foot(document: Mapping[str, Any]) -> Markup:
     run = document["run"]
     facts = {
         "spec": document["spec_path"],
@@ -228,10 +228,10 @@ def _foot(document: Mapping[str, Any]) -> Markup:
     return tag("footer", _list("ul", (tag("bdi", note) for note in document["notes"]), ""), tag("dl", *rows))
 
 
-def fragment(run: Run) -> str:
+def render_fragment(run: Run) -> str:
     """A notebook's output: verdict, reasons, cases and matrix. No style, no script."""
-    document = run_document(run)
-    score = f"· {wording.number(document['number'])} " if document["number"] is not None else ""
+    document = build_run(run)
+    score = f"· {wording.format_number(document['number'])} " if document["number"] is not None else ""
     word = document["verdict"]
     title = tag("strong", f"{_SIGNS.get(word, '!')} {word}")
     rows, rules = document["cases"], document["rules"] if document["has_matrix"] else []
@@ -240,26 +240,31 @@ def fragment(run: Run) -> str:
         "div",
         tag("p", title, _SPACE, tag("bdi", document["name"]), _SPACE, f"{score}· run {run.id}"),
         _list("ul", (tag("bdi", reason) for reason in document["reasons"]), ""),
-        _table(("case", "status", "composite", "because"), map(_case_cells, rows[:ROWS])) if rows else None,
-        _matrix(run, document) if rules else None,
+        _render_table(("case", "status", "composite", "because"), map(_render_case_cells, rows[:ROWS]))
+        if rows
+        else None,
+        _render_matrix(run, document) if rules else None,
         tag("p", f"{more} more not shown; the report has them") if more else None,
         kind="holdfast-run",
     )
 
 
-def _table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:
+def _render_table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:
     head = tag("tr", *(tag("th", tag("bdi", name)) for name in heads))
     body = (tag("tr", tag("th", tag("bdi", name), scope="row"), *cells) for name, *cells in rows)
     return tag("table", tag("thead", head), tag("tbody", *body))
 
 
-def _case_cells(one: Mapping[str, Any]) -> list[str]:
+def _render_case_cells(one: Mapping[str, Any]) -> list[str]:
     status = f"{wording.SIGNS[one['status']]} {one['status']}"
-    return [one["name"], *(tag("td", text) for text in (status, cases.composite(one["composite"]), one["reason"]))]
+    return [
+        one["name"],
+        *(tag("td", text) for text in (status, cases.format_composite(one["composite"]), one["reason"])),
+    ]
 
 
-def _matrix(run: Run, document: Mapping[str, Any]) -> Markup:
-    packed = matrix_document(run)
+def _render_matrix(run: Run, document: Mapping[str, Any]) -> Markup:
+    packed = build_matrix(run)
     width, rules = len(document["columns"]), document["rules"][:ROWS]
     faces = {}
     for n in range(packed["cells"]):
@@ -270,4 +275,4 @@ def _matrix(run: Run, document: Mapping[str, Any]) -> Markup:
         [rule["id"], tag("td", rule["severity"]), *(faces.get((n, at), tag("td")) for at in range(width))]
         for n, rule in enumerate(rules)
     )
-    return _table(("rule", "severity", *(one["name"] for one in document["columns"])), rows)
+    return _render_table(("rule", "severity", *(one["name"] for one in document["columns"])), rows)

@@ -16,7 +16,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report import standards, wording
-from holdfast.report.page.values import cut, fit_value, shortened, utf16_span
+from holdfast.report.page.values import cut, fit_value, shorten_value, to_utf16_span
 from holdfast.score.spending import compute_spent
 from holdfast.spec.references import interpolate
 from holdfast.store.run_names import name_here
@@ -50,31 +50,31 @@ CONTROL = (
 T = TypeVar("T", TraceEvent, AuditEvent)
 
 
-def trial_document(run: Run, traced: TracedTrial, again: str) -> dict[str, Any]:
+def build_trial(run: Run, traced: TracedTrial, again: str) -> dict[str, Any]:
     """A trial with an observation."""
     trial = traced.trial
     failed = trial.kind == "contract" and any(one.outcome == "fail" for one in traced.verdicts)
     described = describe_observation(run, traced.seen, traced.verdicts, places=wording.Places(run))
     return {
-        **_about(trial),
+        **_build_head(trial),
         **described,
-        "notes": [*_about_control(trial), *described["notes"]],
+        "notes": [*_note_control(trial), *described["notes"]],
         "again": "" if trial.kind == "control" else again,
         "promote": f"holdfast promote {trial.id} {quote(name_here(Path(run.path)))}" if failed else "",
     }
 
 
-def _about(trial: Trial) -> dict[str, Any]:
+def _build_head(trial: Trial) -> dict[str, Any]:
     return {
         "id": trial.id,
         "kind": trial.kind,
         "scenario": trial.scenario.name,
-        "params": wording.params(trial.params),
-        "column": wording.head(trial.scenario.name, trial.params),
+        "params": wording.format_params(trial.params),
+        "column": wording.format_head(trial.scenario.name, trial.params),
         "replica": trial.replica,
         "invariant": trial.invariant,
         "seed": str(trial.seed),
-        "task": shortened(trial.task),
+        "task": shorten_value(trial.task),
     }
 
 
@@ -87,20 +87,20 @@ def describe_observation(
     places: wording.Places,
 ) -> dict[str, Any]:
     """The observation and verdicts of a trial. `places` maps rules to their positions in the spec."""
-    audit = _first(observation.audit, bounds.events, bounds.room)
+    audit = _take_first(observation.audit, bounds.events, bounds.room)
     return {
         **describe_exchange(observation, bounds),
-        "outcome": _worst(verdicts),
-        "verdicts": [_verdict(one, observation, run, places, bounds) for one in verdicts],
-        "audit": [_audited(event, observation.at, bounds) for event in audit],
+        "outcome": _find_worst(verdicts),
+        "verdicts": [_build_verdict(one, observation, run, places, bounds) for one in verdicts],
+        "audit": [_build_audit_event(event, observation.at, bounds) for event in audit],
         "audit_left_out": len(observation.audit) - len(audit),
-        "files": file_changes(observation.audit, bounds),
+        "files": list_file_changes(observation.audit, bounds),
         "forbidden": [
             {"rule": one.rule, "violated": one.violated, "details": one.details, "error": one.error}
             for one in observation.forbidden
         ],
         "evidence": {
-            rule: {"data": _evidence(one.data, bounds), "error": one.error}
+            rule: {"data": _limit_evidence(one.data, bounds), "error": one.error}
             for rule, one in observation.evidence.items()
         },
         "recorded": [
@@ -117,7 +117,7 @@ def describe_observation(
 
 def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any]:
     """The agent's questions and answers, with the calls and faults in between."""
-    trace, ledger = _first(observation.trace, bounds.calls, bounds.room), observation.ledger
+    trace, ledger = _take_first(observation.trace, bounds.calls, bounds.room), observation.ledger
     used = compute_spent(observation.trace) if trace else None
     return {
         "ending": "error" if observation.error else observation.ending,
@@ -125,23 +125,23 @@ def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any
             observation.error or next((turn.detail for turn in observation.turns if turn.detail), ""), bounds.text
         ),
         "turns": [_turn(turn, bounds.text) for turn in observation.turns[: bounds.events]],
-        "faults": [_fault(one) for one in ledger[: bounds.events]],
+        "faults": [_build_fault(one) for one in ledger[: bounds.events]],
         "trace": [call_document(event, bounds.sent) for event in trace],
         "trace_left_out": len(observation.trace) - len(trace),
         "output": cut(observation.output, bounds.text),
         "notes": list(observation.notes),
-        "standards": [str(one) for one in standards.of_faults(wording.met(ledger))] if ledger else [],
+        "standards": [str(one) for one in standards.list_for_faults(wording.filter_met(ledger))] if ledger else [],
         "canaries": sorted({word for met in ledger for word in met.canaries}) if ledger else [],
         "spent": asdict(used) if used else None,
     }
 
 
-def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
+def build_running_trial(trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
     """A running trial: its prompt and its calls so far."""
-    visible = _first(calls, SERVED.calls, SERVED.room)
+    visible = _take_first(calls, SERVED.calls, SERVED.room)
     prompt = cut(interpolate(trial.task.prompt, trial.params), SERVED.text)
     return {
-        **_about(trial),
+        **_build_head(trial),
         "outcome": "",
         "ending": "under way",
         "detail": "",
@@ -150,7 +150,7 @@ def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> d
         "trace_left_out": len(calls) - len(visible),
         **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded")},
         **{name: [] for name in ("canaries", "standards")},
-        "notes": _about_control(trial),
+        "notes": _note_control(trial),
         "audit_left_out": 0,
         "evidence": {},
         "output": "",
@@ -160,7 +160,7 @@ def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> d
     }
 
 
-def _about_control(trial: Trial) -> list[str]:
+def _note_control(trial: Trial) -> list[str]:
     """A note for a control trial, which only a search finds."""
     return [CONTROL] if trial.kind == "control" else []
 
@@ -189,7 +189,7 @@ def call_document(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
     }
 
 
-def _worst(verdicts: Iterable[Verdict]) -> str:
+def _find_worst(verdicts: Iterable[Verdict]) -> str:
     """The outcome that most needs explaining; empty for a trial that is not judged."""
     order = (*wording.TROUBLE, "pass", "n/a")
     return min((one.outcome for one in verdicts), key=order.index, default="")
@@ -207,11 +207,11 @@ def _turn(turn: Turn, text: int) -> dict[str, Any]:
     }
 
 
-def _evidence(data: Any, bounds: Bounds) -> Any:
-    return fit_value(data, bounds.evidence) if bounds.evidence else shortened(data)
+def _limit_evidence(data: Any, bounds: Bounds) -> Any:
+    return fit_value(data, bounds.evidence) if bounds.evidence else shorten_value(data)
 
 
-def _verdict(
+def _build_verdict(
     one: Verdict, observation: Observation, run: Run, places: wording.Places, bounds: Bounds
 ) -> dict[str, Any]:
     judged = (observation.turns[one.turn].text or "") if 0 <= one.turn < len(observation.turns) else ""
@@ -225,13 +225,13 @@ def _verdict(
         "outcome": one.outcome,
         "score": one.score,
         "reason": one.reason,
-        "marks": [utf16_span(judged, *span) for span in one.marks if span[1] <= min(bounds.text, len(judged))],
+        "marks": [to_utf16_span(judged, *span) for span in one.marks if span[1] <= min(bounds.text, len(judged))],
         "turn": one.turn,
-        "details": _evidence(one.details, bounds),
+        "details": _limit_evidence(one.details, bounds),
     }
 
 
-def _fault(met: FaultMet) -> dict[str, Any]:
+def _build_fault(met: FaultMet) -> dict[str, Any]:
     return {
         "plane": met.plane,
         "target": met.target,
@@ -243,22 +243,22 @@ def _fault(met: FaultMet) -> dict[str, Any]:
         "got": met.got,
         "change": met.change,
         "note": met.note,
-        "text": wording.fault(met),
+        "text": wording.format_fault(met),
     }
 
 
-def _audited(event: AuditEvent, began: float, bounds: Bounds) -> dict[str, Any]:
+def _build_audit_event(event: AuditEvent, began: float, bounds: Bounds) -> dict[str, Any]:
     return {
         "seq": event.seq,
         "ts": round(event.ts - began, 3) if began else event.ts,
         "type": event.type,
-        "deed": _deed(event)[:DEED],
-        **_end(event),
-        "details": _evidence(event.details, bounds),
+        "deed": _describe_action(event)[:DEED],
+        **_build_end(event),
+        "details": _limit_evidence(event.details, bounds),
     }
 
 
-def _deed(event: AuditEvent) -> str:
+def _describe_action(event: AuditEvent) -> str:
     """The action in a few words."""
     details = event.details
     match event.type:
@@ -268,13 +268,13 @@ def _deed(event: AuditEvent) -> str:
             return f"{details.get('op', '')} {details.get('path', '')}"
         case "db_write":
             rows = details.get("rows")
-            count = wording.plural(rows, "row") if isinstance(rows, int) else "rows unknown"
+            count = wording.format_count(rows, "row") if isinstance(rows, int) else "rows unknown"
             return f"{details.get('op', '')} {details.get('service', '')}.{details.get('table', '')}: {count}"
         case "http_call":
             return f"{details.get('method', '')} {details.get('url', '')} {details.get('status', '')}".rstrip()
 
 
-def _end(event: AuditEvent) -> dict[str, Any]:
+def _build_end(event: AuditEvent) -> dict[str, Any]:
     """How a command ended, and whether badly; nothing for other actions."""
     if event.type != "command":
         return {}
@@ -285,29 +285,29 @@ def _end(event: AuditEvent) -> dict[str, Any]:
     return {"end": "end not known" if unknown else "ended by a signal", "bad": not unknown}
 
 
-def _first(events: Sequence[T], most: int, room: int) -> list[T]:
+def _take_first(events: Sequence[T], most: int, room: int) -> list[T]:
     """As many of the first events as fit."""
     first: list[T] = []
     for event in events[:most]:
-        room -= _size(event)
+        room -= _estimate_size(event)
         if room < 0:
             break
         first.append(event)
     return first
 
 
-def _size(event: TraceEvent | AuditEvent) -> int:
+def _estimate_size(event: TraceEvent | AuditEvent) -> int:
     texts: Iterable[Any] = (event.input, event.output) if isinstance(event, TraceEvent) else event.details.values()
     return sum(len(text) if isinstance(text, str) else 100 for text in texts)
 
 
-def file_changes(audit: Iterable[AuditEvent], bounds: Bounds = SERVED) -> list[dict[str, Any]]:
+def list_file_changes(audit: Iterable[AuditEvent], bounds: Bounds = SERVED) -> list[dict[str, Any]]:
     """Every file that was created, changed or removed, by the audit log."""
     writes = [event for event in audit if event.type == "file_write"]
-    return [_change(event.details, event.texts or FileTexts(), bounds.text) for event in writes[:FILES]]
+    return [_build_change(event.details, event.texts or FileTexts(), bounds.text) for event in writes[:FILES]]
 
 
-def _change(details: dict[str, Any], texts: FileTexts, most: int) -> dict[str, Any]:
+def _build_change(details: dict[str, Any], texts: FileTexts, most: int) -> dict[str, Any]:
     before, after, path = texts.before, texts.after, str(details.get("path", ""))
     return {
         "path": path,

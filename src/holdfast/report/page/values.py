@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.codec import carried, encode, to_builtins
-from holdfast.report.safe import encodable
+from holdfast.report.safe import make_encodable
 
 TEXT, ITEMS, DEEP = 64_000, 1_000, 12
 """Characters of one text, items of one list or object, and nesting depth."""
@@ -14,21 +14,21 @@ MAX_TEXT = 20_000
 """Characters of one answer or output in a page; the run directory has the rest, and the page says so."""
 
 
-def shortened(value: Any) -> Any:
+def shorten_value(value: Any) -> Any:
     """The value without what is too large, with a note where something is left out."""
-    return _short(to_builtins(value), DEEP)
+    return _shorten(to_builtins(value), DEEP)
 
 
 def fit_value(value: Any, most: int) -> Any:
     """The value within so many characters: a larger one becomes the beginning of its JSON."""
-    short = shortened(value)
+    short = shorten_value(value)
     if isinstance(short, str):
         return cut(short, most)
-    text = json_bytes(short).decode()
+    text = encode_json(short).decode()
     return short if len(text) <= most else cut(text, most)
 
 
-def json_bytes(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """JSON; lone surrogates, which no encoding can represent, are replaced."""
     try:
         return encode(value)
@@ -41,7 +41,7 @@ def drop_empty(document: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if value or value.__class__ in _NUMBERS}
 
 
-def _short(value: Any, deep: int) -> Any:
+def _shorten(value: Any, deep: int) -> Any:
     if isinstance(value, str):
         return value if len(value) <= TEXT else f"{value[:TEXT]}\n[cut here: {len(value) - TEXT} more characters]"
     if isinstance(value, int) and abs(value) >= 1 << 53 and not isinstance(value, bool):
@@ -51,9 +51,9 @@ def _short(value: Any, deep: int) -> Any:
     if not deep:
         return "[left out: it lies too deep]"
     if isinstance(value, dict):
-        fields = {str(key): _short(inner, deep - 1) for key, inner in list(value.items())[:ITEMS]}
+        fields = {str(key): _shorten(inner, deep - 1) for key, inner in list(value.items())[:ITEMS]}
         return fields if len(value) <= ITEMS else {**fields, "…": f"[{len(value) - ITEMS} more are left out]"}
-    items = [_short(inner, deep - 1) for inner in value[:ITEMS]]
+    items = [_shorten(inner, deep - 1) for inner in value[:ITEMS]]
     return items if len(value) <= ITEMS else [*items, f"[{len(value) - ITEMS} more are left out]"]
 
 
@@ -64,18 +64,18 @@ def cut(text: str, most: int = MAX_TEXT) -> str:
     return f"{text[:most]}\n[cut here: {len(text) - most} more characters are in the run directory]"
 
 
-def utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
+def to_utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
     """A span in UTF-16 units, as a browser counts."""
     if text.isascii():
         return start, end
-    return _units(text[:start]), _units(text[:end])
+    return _count_units(text[:start]), _count_units(text[:end])
 
 
-def _units(text: str) -> int:
+def _count_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-class Interned:
+class InternTable:
     """A table that stores equal entries once."""
 
     def __init__(self) -> None:
@@ -90,5 +90,5 @@ class Interned:
         if known is None:
             known = self._index[value] = len(self.values)
             self.size += len(value)
-            self.values.append(encodable(value) if isinstance(value, str) else value)
+            self.values.append(make_encodable(value) if isinstance(value, str) else value)
         return known

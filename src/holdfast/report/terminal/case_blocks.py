@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.report import cases, mutations, wording
-from holdfast.report.causes.case_causes import CaseCause, case_causes
-from holdfast.report.causes.cause_words import faults, others
-from holdfast.report.facts import case_facts
-from holdfast.report.safe import columns, one_line, pad, shorten
-from holdfast.report.short_names import listed, short_names
-from holdfast.report.terminal.failures import LABEL, SHOWN, fact_lines
-from holdfast.report.terminal.paint import Paint, painter
+from holdfast.report.causes.case_causes import CaseCause, group_cases
+from holdfast.report.causes.cause_words import format_faults, format_others
+from holdfast.report.facts import list_case_facts
+from holdfast.report.safe import count_columns, pad, shorten, to_one_line
+from holdfast.report.short_names import list_names, shorten_names
+from holdfast.report.terminal.failures import LABEL, SHOWN, format_facts
+from holdfast.report.terminal.paint import Paint, get_painter
 
 MAX_ROWS = 40
 """More rows do not fit a screen: fully passed cases are then only counted."""
@@ -21,134 +21,134 @@ _STATUS = 9
 """Minimum width of a status with its sign."""
 
 
-def table(run: Run, width: int, paint: Paint) -> list[str]:
+def format_table(run: Run, width: int, paint: Paint) -> list[str]:
     """One line per case: status, composite, scenario and marks; for mutations one line per type."""
     if run.score.mutation is not None:
-        return list(mutations.lines(run.score.mutation))
+        return list(mutations.format_table(run.score.mutation))
     rows = list(run.cases)
-    visible = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
-    names = short_names((one_line(cases.head(row.case)) for row in visible), max(20, width - 40))
-    room = max([_STATUS, *(len(cases.outcome(row.case)) + 4 for row in visible)])
-    lines = [_line(row, names[one_line(cases.head(row.case))], room, width, paint) for row in visible]
+    visible = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.is_imperfect(row.case)][:MAX_ROWS]
+    names = shorten_names((to_one_line(cases.format_head(row.case)) for row in visible), max(20, width - 40))
+    room = max([_STATUS, *(len(cases.get_outcome(row.case)) + 4 for row in visible)])
+    lines = [_format_line(row, names[to_one_line(cases.format_head(row.case))], room, width, paint) for row in visible]
     if len(visible) < len(rows):
         lines.append(paint(f"  {len(rows) - len(visible)} more not shown; the report has them", "dim"))
     return (
-        [f"  {pad('status', room)}{'' if run.part == 'replay' else 'composite  '}{cases.noun(run)}", *lines]
+        [f"  {pad('status', room)}{'' if run.part == 'replay' else 'composite  '}{cases.get_noun(run)}", *lines]
         if rows
         else []
     )
 
 
-def _line(row: CaseRow, name: str, column: int, width: int, paint: Paint) -> str:
+def _format_line(row: CaseRow, name: str, column: int, width: int, paint: Paint) -> str:
     case = row.case
-    outcome = cases.outcome(case)
+    outcome = cases.get_outcome(case)
     sign = f"{wording.SIGNS[outcome]} {outcome}"
     passed = sum(one.status == "pass" for one in case.replicas)
     marks = [f"{passed}/{len(case.replicas)}"] if len(case.replicas) > 1 else []
     marks += ["flaky"] if case.flaky else []
-    start = f"  {paint(sign, outcome)}" + " " * (column - columns(sign))
-    value = "" if case.session else f"{cases.composite(case.composite):<11}"
+    start = f"  {paint(sign, outcome)}" + " " * (column - count_columns(sign))
+    value = "" if case.session else f"{cases.format_composite(case.composite):<11}"
     line = f"{start}{value}{name}" + (f"   {', '.join(marks)}" if marks else "")
-    room = width - columns(line) - 11
+    room = width - count_columns(line) - 11
     if not case.expected_failure or room < 10:
         return line
-    return line + paint(f"   was: {shorten(one_line(case.expected_failure), room)}", "dim")
+    return line + paint(f"   was: {shorten(to_one_line(case.expected_failure), room)}", "dim")
 
 
-def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
+def format_blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
     """One block per cause of cases that did not fully pass; with `verbose` every case of each."""
-    if not cases.troubled(run):
+    if not cases.list_troubled(run):
         return []
-    every_cause = [*case_causes(run), *case_causes(run, passed=True)]
+    every_cause = [*group_cases(run), *group_cases(run, passed=True)]
     visible = every_cause if verbose else every_cause[:SHOWN]
     rules = cases.RuleFacts(run)
-    lines = [line for cause in visible for line in _of_cause(run, cause, rules, width, paint, verbose)]
+    lines = [line for cause in visible for line in _format_cause(run, cause, rules, width, paint, verbose)]
     if len(every_cause) > len(visible):
-        lines += [f"{_left_out(run, every_cause[len(visible) :])}, see {wording.report_path(run)}", ""]
+        lines += [f"{_format_left_out(run, every_cause[len(visible) :])}, see {wording.format_report_path(run)}", ""]
     return lines
 
 
 def explain_case(run: Run, row: CaseRow, width: int = 100) -> list[str]:
     """Explain one case without colour."""
-    return list(_block(row, cases.RuleFacts(run), width, painter(False), False))
+    return list(_block(row, cases.RuleFacts(run), width, get_painter(False), False))
 
 
-def _of_cause(
+def _format_cause(
     run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool
 ) -> Iterator[str]:
     """Describe a single case fully; several by what they share and the first one, or with `verbose` each one."""
     if len(cause.members) > 1:
-        yield from _common(run, cause, rules, width, paint)
+        yield from _format_common(run, cause, rules, width, paint)
         if not verbose:
-            yield from (*_facts_of(cause.first, rules, width, paint, verbose), "")
+            yield from (*_format_facts(cause.first, rules, width, paint, verbose), "")
             return
         yield ""
     for row in cause.members:
         yield from (*_block(row, rules, width, paint, verbose), "")
 
 
-def _left_out(run: Run, causes: Sequence[CaseCause]) -> str:
+def _format_left_out(run: Run, causes: Sequence[CaseCause]) -> str:
     total = sum(len(cause.members) for cause in causes)
     if total == len(causes):
         return f"and {total} more"
-    return f"and {wording.plural(len(causes), 'more cause')} ({wording.plural(total, cases.noun(run))})"
+    return f"and {wording.format_count(len(causes), 'more cause')} ({wording.format_count(total, cases.get_noun(run))})"
 
 
-def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint) -> Iterator[str]:
+def _format_common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint) -> Iterator[str]:
     """`✘ 12 mutations failed`, the list of them, and the rule's description if there is only one rule."""
-    yield _title(run, cause, width, paint)
-    heads = list(dict.fromkeys(one_line(cases.head(row.case)) for row in cause.members))
-    facts = [(f"{cases.noun(run)}s", listed(heads, 2 * (width - LABEL)))]
+    yield _format_title(run, cause, width, paint)
+    heads = list(dict.fromkeys(to_one_line(cases.format_head(row.case)) for row in cause.members))
+    facts = [(f"{cases.get_noun(run)}s", list_names(heads, 2 * (width - LABEL)))]
     if len(cause.rules) == 1 and (says := rules.description(cause.rules[0])):
-        facts.append(("rule", one_line(says)))
-    if other := others(cause.reasons[0], cause.reasons):
+        facts.append(("rule", to_one_line(says)))
+    if other := format_others(cause.reasons[0], cause.reasons):
         facts.append(("also", other))
-    if under := faults(cause):
+    if under := format_faults(cause):
         facts.append(("faults", under))
-    yield from fact_lines(facts, width, paint, False)
+    yield from format_facts(facts, width, paint, False)
 
 
 def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    yield _case_title(row.case, width, paint)
-    yield from _facts_of(row, rules, width, paint, verbose)
+    yield _format_case_title(row.case, width, paint)
+    yield from _format_facts(row, rules, width, paint, verbose)
 
 
-def titles(run: Run, width: int, paint: Paint) -> list[str]:
+def format_titles(run: Run, width: int, paint: Paint) -> list[str]:
     """The title of each cause of cases that did not pass."""
-    return [_title(run, cause, width, paint) for cause in case_causes(run)]
+    return [_format_title(run, cause, width, paint) for cause in group_cases(run)]
 
 
-def _title(run: Run, cause: CaseCause, width: int, paint: Paint) -> str:
+def _format_title(run: Run, cause: CaseCause, width: int, paint: Paint) -> str:
     if len(cause.members) == 1:
-        return _case_title(cause.first.case, width, paint)
+        return _format_case_title(cause.first.case, width, paint)
     flaky = sum(row.case.flaky for row in cause.members)
     marks = f"  ({flaky} × flaky)" if flaky else ""
-    trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > len(cause.members) else ""
-    many = wording.plural(len(cause.members), cases.noun(run))
-    title = f"{wording.SIGNS[cause.outcome]} {many} {_word(cause.first.case, many=True)}{trials}{marks}"
+    trials = f" ({wording.format_count(cause.trials, 'trial')})" if cause.trials > len(cause.members) else ""
+    many = wording.format_count(len(cause.members), cases.get_noun(run))
+    title = f"{wording.SIGNS[cause.outcome]} {many} {_format_word(cause.first.case, many=True)}{trials}{marks}"
     return paint(shorten(title, max(20, width)), cause.outcome)
 
 
-def _case_title(case: Case, width: int, paint: Paint) -> str:
+def _format_case_title(case: Case, width: int, paint: Paint) -> str:
     flaky = "  (flaky)" if case.flaky else ""
-    title = f"{wording.SIGNS[cases.outcome(case)]} {one_line(cases.marked_head(case))} {_word(case)}{flaky}"
-    return paint(shorten(title, max(20, width)), cases.outcome(case))
+    title = f"{wording.SIGNS[cases.get_outcome(case)]} {to_one_line(cases.format_marked_head(case))} {_format_word(case)}{flaky}"
+    return paint(shorten(title, max(20, width)), cases.get_outcome(case))
 
 
-def _word(case: Case, *, many: bool = False) -> str:
+def _format_word(case: Case, *, many: bool = False) -> str:
     words = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}
     return ("are unproven" if many else "is unproven") if case.unproven_only else words[case.status]
 
 
-def _facts_of(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    for one in _shown_trials(row, verbose):
-        yield from fact_lines(case_facts(row.case, one, rules, detail=verbose), width, paint, verbose)
+def _format_facts(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+    for one in _select_trials(row, verbose):
+        yield from format_facts(list_case_facts(row.case, one, rules, detail=verbose), width, paint, verbose)
 
 
-def _shown_trials(row: CaseRow, verbose: bool) -> list[ReplicaRow]:
+def _select_trials(row: CaseRow, verbose: bool) -> list[ReplicaRow]:
     if verbose:
         return [row.replicas[n] for n, one in enumerate(row.case.replicas) if one.status != "pass"] or list(
             row.replicas
         )
-    one = cases.telling(row)
+    one = cases.find_telling(row)
     return [] if one is None else [one]

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.model.comparison import Comparison, RuleComparison
-from holdfast.report.safe import one_line
+from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.paint import Paint
-from holdfast.report.wording import plural
+from holdfast.report.wording import format_count
 
 _HEAD = ("rule", "before", "after", "lost", "gained", "p", "by Holm", "")
 _TONES = {"worse": "fail", "better": "pass"}
 
 
-def lines(comparison: Comparison, paint: Paint) -> Iterator[str]:
+def format_comparison(comparison: Comparison, paint: Paint) -> Iterator[str]:
     """A row for every rule, then what was left out and why."""
-    rows = [_HEAD, *map(_row, comparison.rules)]
+    rows = [_HEAD, *map(_build_row, comparison.rules)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD) - 1)]
     for row, one in zip(rows, (None, *comparison.rules), strict=True):
         cells = [
@@ -28,41 +28,41 @@ def lines(comparison: Comparison, paint: Paint) -> Iterator[str]:
     for one in comparison.rules:
         where = f"{one.part}: " if one.part else ""
         sentence = f"obeyed in run {comparison.after} and not in run {comparison.before}: {where}"
-        yield from (sentence + one_line(attack) for attack in one.obeyed)
-    yield from (f"not compared: {one_line(text)}" for text in comparison.left_out)
+        yield from (sentence + to_one_line(attack) for attack in one.obeyed)
+    yield from (f"not compared: {to_one_line(text)}" for text in comparison.left_out)
     for count, run in ((comparison.only_before, comparison.before), (comparison.only_after, comparison.after)):
         if count:
-            yield f"{plural(count, 'prompt')} decided in run {run} only: not compared"
-    yield from (f"note: {one_line(text)}" for text in comparison.notes)
-    yield summary(comparison)
+            yield f"{format_count(count, 'prompt')} decided in run {run} only: not compared"
+    yield from (f"note: {to_one_line(text)}" for text in comparison.notes)
+    yield format_summary(comparison)
 
 
-def summary(comparison: Comparison) -> str:
+def format_summary(comparison: Comparison) -> str:
     """`0003 → 0007: 1 rule worse, 2 better, 4 the same, 1 cannot tell`."""
     words = {"worse": "worse", "better": "better", "same": "the same", "cannot tell": "cannot tell"}
     counts = [(len([one for one in comparison.rules if one.change == change]), word) for change, word in words.items()]
     text = ", ".join(f"{count} {word}" for count, word in counts if count)
-    return f"{comparison.before} → {comparison.after}: of {plural(len(comparison.rules), 'rule')} {text}"
+    return f"{comparison.before} → {comparison.after}: of {format_count(len(comparison.rules), 'rule')} {text}"
 
 
-def verdict(one: RuleComparison) -> str:
+def format_verdict(one: RuleComparison) -> str:
     """`worse`, or `cannot tell, about 12 more prompts would`."""
-    return ", ".join(filter(None, (one.change, outlook(one))))
+    return ", ".join(filter(None, (one.change, format_outlook(one))))
 
 
-def outlook(one: RuleComparison) -> str:
+def format_outlook(one: RuleComparison) -> str:
     """`about 12 more prompts would` if it is undecided; otherwise empty."""
-    return "" if one.more_prompts is None else f"about {plural(one.more_prompts, 'more prompt')} would"
+    return "" if one.more_prompts is None else f"about {format_count(one.more_prompts, 'more prompt')} would"
 
 
-def document(comparison: Comparison) -> dict[str, Any]:
+def build_document(comparison: Comparison) -> dict[str, Any]:
     """The comparison as JSON."""
     return {
         "before": comparison.before,
         "after": comparison.after,
-        "worse": [_name(one) for one in comparison.of("worse")],
-        "better": [_name(one) for one in comparison.of("better")],
-        "rules": [_entry(one) for one in comparison.rules],
+        "worse": [_format_name(one) for one in comparison.of("worse")],
+        "better": [_format_name(one) for one in comparison.of("better")],
+        "rules": [_build_entry(one) for one in comparison.rules],
         "only_before": comparison.only_before,
         "only_after": comparison.only_after,
         "left_out": comparison.left_out,
@@ -70,7 +70,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _entry(one: RuleComparison) -> dict[str, Any]:
+def _build_entry(one: RuleComparison) -> dict[str, Any]:
     return {
         "rule": one.rule,
         "part": one.part or None,
@@ -87,19 +87,19 @@ def _entry(one: RuleComparison) -> dict[str, Any]:
     }
 
 
-def _row(one: RuleComparison) -> tuple[str, ...]:
+def _build_row(one: RuleComparison) -> tuple[str, ...]:
     before, after = (f"{passed}/{one.pairs}" for passed in (one.passed_before, one.passed_after))
     return (
-        one_line(_name(one)), before, after, str(one.lost), str(one.gained),
-        _p(one.p), _p(one.p_holm), verdict(one),
+        to_one_line(_format_name(one)), before, after, str(one.lost), str(one.gained),
+        _format_p(one.p), _format_p(one.p_holm), format_verdict(one),
     )  # fmt: skip
 
 
-def _p(p: float | None) -> str:
+def _format_p(p: float | None) -> str:
     if p is None:
         return "exact"
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-def _name(one: RuleComparison) -> str:
+def _format_name(one: RuleComparison) -> str:
     return f"{one.part}: {one.rule}" if one.part else one.rule

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.codec import to_builtins
-from holdfast.report.safe import ascii_only, columns, one_line, pad
-from holdfast.report.terminal.paint import Paint, painter
-from holdfast.report.wording import SIGNS, plural
+from holdfast.report.safe import count_columns, pad, to_ascii, to_one_line
+from holdfast.report.terminal.paint import Paint, get_painter
+from holdfast.report.wording import SIGNS, format_count
 
 Attempt: TypeAlias = Literal["ok", "not", "n/a", "unproven"]
 
@@ -83,20 +83,20 @@ class Diagnosis(Struct, frozen=True):
         return max((finding.exit_code for finding in self.findings if finding.broken), default=0)
 
 
-def document(diagnosis: Diagnosis) -> dict[str, Any]:
+def build_document(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as JSON."""
     agent = None
     if diagnosis.agent is not None:
-        agent = {**to_builtins(diagnosis.agent), "findings": [_entry(one) for one in diagnosis.agent.findings]}
+        agent = {**to_builtins(diagnosis.agent), "findings": [_build_entry(one) for one in diagnosis.agent.findings]}
     return {
-        "machine": [_entry(one) for one in diagnosis.machine],
-        "spec": None if diagnosis.spec is None else [_entry(one) for one in diagnosis.spec],
+        "machine": [_build_entry(one) for one in diagnosis.machine],
+        "spec": None if diagnosis.spec is None else [_build_entry(one) for one in diagnosis.spec],
         "agent": agent,
         "exit_code": diagnosis.exit_code,
     }
 
 
-def _entry(one: DoctorFinding) -> dict[str, Any]:
+def _build_entry(one: DoctorFinding) -> dict[str, Any]:
     ok = _OK.get(one.outcome)
     return {"route": one.route, "ok": ok, "outcome": one.outcome, "detail": one.detail, "fix": one.fix} | {
         "code": one.code,
@@ -110,48 +110,50 @@ class Sheet:
 
     def __init__(self, width: int, *, color: bool, unicode: bool) -> None:
         self._width = width
-        self._paint: Paint = painter(color)
+        self._paint: Paint = get_painter(color)
         self._unicode = unicode
 
     def part(self, title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str] = ()) -> str:
         """A heading, one line per finding, and notes."""
-        head = f"{self._paint(title, 'bold')}  {one_line(about)}".rstrip()
-        longest = max((columns(one_line(one.route)) for one in findings), default=0)
+        head = f"{self._paint(title, 'bold')}  {to_one_line(about)}".rstrip()
+        longest = max((count_columns(to_one_line(one.route)) for one in findings), default=0)
         room = min(longest, max(16, self._width // 2 - 10))
         timed = any(one.took_ms is not None for one in findings)
         lines = [line for one in findings for line in self._lines(one, room, timed)]
-        return self._text([head, *lines, *[f"  note: {one_line(note)}" for note in notes]])
+        return self._text([head, *lines, *[f"  note: {to_one_line(note)}" for note in notes]])
 
     def verdict(self, diagnosis: Diagnosis) -> str:
         """The result in one line."""
         broken = [one for one in diagnosis.findings if one.broken]
         open_ = [one for one in diagnosis.findings if one.outcome == "unproven"]
         if broken:
-            words = f"{plural(len(broken), 'required thing')} {'is' if len(broken) == 1 else 'are'} missing"
-            return self._text([f"{self._paint(f'✘ {words}', 'fail')}: {', '.join(one_line(o.route) for o in broken)}"])
+            words = f"{format_count(len(broken), 'required thing')} {'is' if len(broken) == 1 else 'are'} missing"
+            return self._text(
+                [f"{self._paint(f'✘ {words}', 'fail')}: {', '.join(to_one_line(o.route) for o in broken)}"]
+            )
         if not diagnosis.machine:
             words = "The agent can be asked"
         elif diagnosis.spec is None:
             words = "Every route that Holdfast needs works on this machine"
         else:
             words = "Every fault of this spec can be met"
-        more = f"; {plural(len(open_), 'line')} marked ? only a run can settle" if open_ else ""
+        more = f"; {format_count(len(open_), 'line')} marked ? only a run can settle" if open_ else ""
         return self._text([f"{self._paint(f'✔ {words}', 'pass')}{more}"])
 
     def _lines(self, one: DoctorFinding, room: int, timed: bool) -> Iterator[str]:
-        start, name = f"  {SIGNS[_STYLES[one.outcome]]} {one.outcome:<{_WORD}}  ", one_line(one.route)
+        start, name = f"  {SIGNS[_STYLES[one.outcome]]} {one.outcome:<{_WORD}}  ", to_one_line(one.route)
         took = "" if not timed else " " * _TOOK if one.took_ms is None else f"{one.took_ms:{_TOOK - 5}.0f} ms  "
         indent = " " * (len(start) + room + 2 + len(took))
-        detail = self._folded(one_line(one.detail), len(indent))
+        detail = self._folded(to_one_line(one.detail), len(indent))
         first = self._paint(start, _STYLES[one.outcome])
-        if columns(name) > room:
+        if count_columns(name) > room:
             yield first + name
         else:
             yield (first + pad(name, room + 2) + self._paint(took, "dim") + "".join(detail[:1])).rstrip()
             detail = detail[1:]
         yield from (indent + line for line in detail)
         if one.fix:
-            folded = self._folded(f"fix: {one_line(one.fix)}", len(start))
+            folded = self._folded(f"fix: {to_one_line(one.fix)}", len(start))
             yield from (" " * len(start) + self._paint(line, "bold") for line in folded)
 
     def _folded(self, text: str, indent: int) -> list[str]:
@@ -159,4 +161,4 @@ class Sheet:
 
     def _text(self, lines: Sequence[str]) -> str:
         text = "\n".join(lines) + "\n"
-        return text if self._unicode else ascii_only(text)
+        return text if self._unicode else to_ascii(text)

@@ -7,11 +7,11 @@ from textwrap import wrap
 
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.report import wording
-from holdfast.report.cases import explained
-from holdfast.report.facts import cell_facts
-from holdfast.report.safe import columns, one_line, pad, shorten
-from holdfast.report.short_names import middle
-from holdfast.report.terminal.paint import Paint, painter
+from holdfast.report.cases import list_explained
+from holdfast.report.facts import list_cell_facts
+from holdfast.report.safe import count_columns, pad, shorten, to_one_line
+from holdfast.report.short_names import shorten_middle
+from holdfast.report.terminal.paint import Paint, get_painter
 
 SHOWN = 5
 """Blocks in a summary that fit a screen."""
@@ -22,36 +22,38 @@ LABEL = 13
 def explain_cell(run: Run, row: CellRow, width: int = 100) -> list[str]:
     """Explain one cell without colour."""
     return list(
-        cell_lines(run, row, one_line(wording.Places(run).of(row.cell.invariant)), width, painter(False), False)
+        format_cell(run, row, to_one_line(wording.Places(run).of(row.cell.invariant)), width, get_painter(False), False)
     )
 
 
-def unexplained(run: Run) -> Iterator[CellRow]:
+def list_unexplained(run: Run) -> Iterator[CellRow]:
     """The troubled cells that no case explains, in the order of the run."""
     counts = (run.contract or run.score).counts
     if counts and not any(counts.get(outcome) for outcome in wording.TROUBLE):
         return iter(())  # a passing run may have 100,000 cells
-    trials = explained(run)
-    troubled = (row for row in run.cells if row.cell.outcome in wording.TROUBLE and not wording.to_come(run, row.cell))
+    trials = list_explained(run)
+    troubled = (
+        row for row in run.cells if row.cell.outcome in wording.TROUBLE and not wording.is_to_come(run, row.cell)
+    )
     return (row for row in troubled if not (trials and _is_explained(row, trials)))
 
 
 def _is_explained(row: CellRow, trials: frozenset[str]) -> bool:
-    trial = wording.telling(row) if row.cell.outcome in ("fail", "error") else None
+    trial = wording.find_telling(row) if row.cell.outcome in ("fail", "error") else None
     return trial is not None and trial.id in trials
 
 
-def cell_lines(run: Run, row: CellRow, place: str, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+def format_cell(run: Run, row: CellRow, place: str, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     """A title and a block; with `verbose` every trial with the cell's outcome."""
     cell = row.cell
-    title = f"{wording.SIGNS[cell.outcome]} {one_line(cell.invariant)} · {one_line(wording.column(cell))}"
-    yield titled(title, ", ".join(wording.marks(cell)), place, cell.outcome, width, paint)
+    title = f"{wording.SIGNS[cell.outcome]} {to_one_line(cell.invariant)} · {to_one_line(wording.format_column(cell))}"
+    yield format_title(title, ", ".join(wording.list_marks(cell)), place, cell.outcome, width, paint)
     for part in wording.split_by_cause(row):
-        for trial in _shown_trials(part, verbose):
-            yield from fact_lines(cell_facts(run, part, trial, detail=verbose), width, paint, verbose)
+        for trial in _select_trials(part, verbose):
+            yield from format_facts(list_cell_facts(run, part, trial, detail=verbose), width, paint, verbose)
 
 
-def fact_lines(facts: Iterable[tuple[str, str]], width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+def format_facts(facts: Iterable[tuple[str, str]], width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     """A labelled line per fact, wrapped to the width."""
     for label, text in facts:
         # A command stays on one line, to be copied.
@@ -60,12 +62,12 @@ def fact_lines(facts: Iterable[tuple[str, str]], width: int, paint: Paint, verbo
             yield "  " + paint(pad(label if n == 0 else "", LABEL - 2), "dim") + line
 
 
-def titled(title: str, marks: str, place: str, outcome: str, width: int, paint: Paint) -> str:
+def format_title(title: str, marks: str, place: str, outcome: str, width: int, paint: Paint) -> str:
     """The title; the place is appended if there is room, otherwise below."""
-    if columns(title) > max(20, width):
-        title = middle(title, max(20, width))
+    if count_columns(title) > max(20, width):
+        title = shorten_middle(title, max(20, width))
     title = shorten(f"{title}  ({marks})" if marks else title, max(20, width))
-    gap = width - columns(title) - columns(place)
+    gap = width - count_columns(title) - count_columns(place)
     if not place:
         return paint(title, outcome)
     if gap < 2:
@@ -73,9 +75,9 @@ def titled(title: str, marks: str, place: str, outcome: str, width: int, paint: 
     return paint(title, outcome) + " " * min(gap, 12) + paint(place, "dim")
 
 
-def _shown_trials(row: CellRow, verbose: bool) -> list[TrialRow | None]:
-    every = wording.deciding_trials(row) if verbose else []
-    return [*sorted(every, key=lambda t: t.aside)] or [wording.telling(row)]
+def _select_trials(row: CellRow, verbose: bool) -> list[TrialRow | None]:
+    every = wording.find_deciding(row) if verbose else []
+    return [*sorted(every, key=lambda t: t.aside)] or [wording.find_telling(row)]
 
 
 def fold(text: str, width: int, most: int) -> list[str]:

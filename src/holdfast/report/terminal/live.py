@@ -7,9 +7,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
 from holdfast.model.events import Event, RunEnded, RunStarted
-from holdfast.report.safe import ascii_only, one_line, shorten
-from holdfast.report.terminal.matrix import draw, fits
-from holdfast.report.terminal.paint import painter
+from holdfast.report.safe import shorten, to_ascii, to_one_line
+from holdfast.report.terminal.matrix import does_fit, draw
+from holdfast.report.terminal.paint import get_painter
 from holdfast.report.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Live:
         unicode: bool = True,
     ) -> None:
         self._stream, self._clock, self._color, self._unicode = stream, clock, color, unicode
-        self._paint = painter(color)
+        self._paint = get_painter(color)
         self._progress = Progress()
         self._hear = self._progress.__call__
         self._began = self._next = clock()
@@ -69,8 +69,8 @@ class Live:
         from rich.live import Live as RichLive
 
         self._began = self._clock()
-        console = _console(self._stream, self._color)
-        console.print(self._text(one_line(self._progress.header)), soft_wrap=True)
+        console = _open_console(self._stream, self._color)
+        console.print(self._text(to_one_line(self._progress.header)), soft_wrap=True)
         self._screen = RichLive(console=console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._screen.start()
         self.tick()
@@ -79,7 +79,7 @@ class Live:
         assert self._screen is not None
         size = self._screen.console.size
         lines = [self._bar(now - self._began, size.width), *self._calls(size.width)]
-        if fits(self._progress.grid, size.width, size.height - 3 - len(lines)):
+        if does_fit(self._progress.grid, size.width, size.height - 3 - len(lines)):
             lines += ["", *draw(self._progress.grid, size.width, self._paint)]
         return self._text("\n".join(lines))
 
@@ -87,7 +87,7 @@ class Live:
         progress = self._progress
         failed = f"{progress.failed} failed"
         used = "".join(f"   {words}" for words in (progress.workers, progress.used) if words)
-        facts = f"  {progress.done}/{progress.total}   {failed}   {_mm_ss(elapsed)}{self._rest(elapsed)}{used}"
+        facts = f"  {progress.done}/{progress.total}   {failed}   {_format_time(elapsed)}{self._rest(elapsed)}{used}"
         room = max(0, min(_BAR, width - len(facts) - 1))
         filled = min(room, room * progress.done // progress.total) if progress.total else 0
         bar = self._paint("━" * filled, "pass") + self._paint("─" * (room - filled), "dim")
@@ -98,26 +98,26 @@ class Live:
         running = sorted(self._progress.under_way.values(), key=lambda one: -one.made)
         for one in running[:_TRIALS]:
             many = f"{one.made} call{'' if one.made == 1 else 's'}"
-            yield self._paint(shorten(one_line(f"  {one.where}: {many}, last {one.last}"), width - 1), "dim")
+            yield self._paint(shorten(to_one_line(f"  {one.where}: {many}, last {one.last}"), width - 1), "dim")
 
     def _rest(self, elapsed: float) -> str:
         """An estimate of the remaining time from the pace so far; empty before there is one."""
         run, left = self._progress.done - self._progress.taken_over, self._progress.total - self._progress.done
-        return f", about {_mm_ss(elapsed / run * left)} left" if run > 0 and left > 0 else ""
+        return f", about {_format_time(elapsed / run * left)} left" if run > 0 and left > 0 else ""
 
     def _text(self, text: str) -> Text:
         from rich.text import Text
 
-        return Text.from_ansi(text if self._unicode else ascii_only(text), no_wrap=True, overflow="ellipsis")
+        return Text.from_ansi(text if self._unicode else to_ascii(text), no_wrap=True, overflow="ellipsis")
 
 
-def _console(stream: TextIO, color: bool) -> Console:
+def _open_console(stream: TextIO, color: bool) -> Console:
     from rich.console import Console
 
     return Console(file=stream, force_terminal=True, no_color=not color, highlight=False, markup=False, emoji=False)
 
 
-def _mm_ss(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"

@@ -9,10 +9,10 @@ from msgspec import Struct, field
 
 from holdfast.model.run import Run
 from holdfast.model.score import Cell
-from holdfast.report.safe import columns, pad, shorten, visible
-from holdfast.report.short_names import short_names
+from holdfast.report.safe import count_columns, make_visible, pad, shorten
+from holdfast.report.short_names import shorten_names
 from holdfast.report.terminal.paint import Paint
-from holdfast.report.wording import SIGNS, column, plural, tally, to_come
+from holdfast.report.wording import SIGNS, format_column, format_count, format_tally, is_to_come
 
 MAX_ROWS = 40
 """More rows do not fit a screen: then only rows with failures or flags are shown."""
@@ -51,7 +51,7 @@ class Grid(Struct):
 
     def add(self, rule: str, head: str, face: Face) -> None:
         self.faces.setdefault(rule, {})[head] = _LOOKS.setdefault(face, face)
-        self.widest = max(self.widest, min(columns(face.text), _WIDE))
+        self.widest = max(self.widest, min(count_columns(face.text), _WIDE))
 
     def face(self, rule: str, head: str) -> Face:
         return self.faces.get(rule, _NONE).get(head, _BLANK)
@@ -60,14 +60,14 @@ class Grid(Struct):
         return all(self.face(r, h).quiet for r in rules for h in heads)
 
 
-def face(cell: Cell) -> Face:
+def build_face(cell: Cell) -> Face:
     """`✘ 1/2 ≈`: sign, count and flags of a decided cell."""
     known = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
     flags = "".join(flag for flag, on in zip(_FLAGS, known, strict=True) if on)
-    return Face(cell.outcome, " ".join(filter(None, (SIGNS[cell.outcome], tally(cell), flags))))
+    return Face(cell.outcome, " ".join(filter(None, (SIGNS[cell.outcome], format_tally(cell), flags))))
 
 
-def grid(run: Run) -> Grid:
+def build_grid(run: Run) -> Grid:
     """The matrix of a finished run; rules and columns in the order of the spec."""
     severities = {r.id: "critical" if r.gate else r.severity for r in run.invariants}
     rules: dict[str, str] = {}
@@ -76,10 +76,10 @@ def grid(run: Run) -> Grid:
     for row in run.cells:
         cell = row.cell
         rules[cell.invariant] = severities.get(cell.invariant, cell.severity)
-        head = column(cell)
+        head = format_column(cell)
         heads.setdefault(head, head)
-        if not to_come(run, cell):
-            made.add(cell.invariant, heads[head], face(cell))
+        if not is_to_come(run, cell):
+            made.add(cell.invariant, heads[head], build_face(cell))
     made.heads = list(heads)
     return made
 
@@ -87,46 +87,48 @@ def grid(run: Run) -> Grid:
 def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
     """The lines of the matrix, wrapped into blocks, with a note on omitted rows."""
     rules, heads = list(grid.rules), list(grid.heads)
-    blocks = _blocks(heads, _room(rules, width), grid.widest)
+    blocks = _split_blocks(heads, _compute_room(rules, width), grid.widest)
     if len(rules) > MAX_ROWS or len(blocks) > _MAX_BLOCKS:
         rules = [r for r in rules if not grid.quiet([r], heads)]
         heads = [h for h in heads if not grid.quiet(rules, [h])] if rules else []
-        blocks = _blocks(heads, _room(rules, width), grid.widest)
+        blocks = _split_blocks(heads, _compute_room(rules, width), grid.widest)
     visible = rules[:MAX_ROWS]
     dense = len(blocks) > _MAX_BLOCKS
-    lines = list(_dense(grid, visible, heads, width, paint) if dense else _roomy(grid, visible, blocks, width, paint))
-    flags = legend(grid)
-    return [*lines, *_left_out(grid, rules, heads, paint), *([paint(f"  {flags}", "dim")] if flags else [])]
+    lines = list(
+        _draw_dense(grid, visible, heads, width, paint) if dense else _draw_roomy(grid, visible, blocks, width, paint)
+    )
+    flags = format_legend(grid)
+    return [*lines, *_describe_left_out(grid, rules, heads, paint), *([paint(f"  {flags}", "dim")] if flags else [])]
 
 
-def fits(grid: Grid, width: int, height: int) -> bool:
+def does_fit(grid: Grid, width: int, height: int) -> bool:
     """Whether the complete matrix fits this many lines; cheap enough to call before each redraw."""
-    blocks = len(_blocks(grid.heads, _room(list(grid.rules), width), grid.widest))
+    blocks = len(_split_blocks(grid.heads, _compute_room(list(grid.rules), width), grid.widest))
     whole = len(grid.rules) <= MAX_ROWS and blocks <= _MAX_BLOCKS
     return whole and blocks * (len(grid.rules) + 2) + 1 <= height
 
 
-def legend(grid: Grid) -> str:
+def format_legend(grid: Grid) -> str:
     """What the flags in the matrix mean, if there are any."""
     looks = {face for row in grid.faces.values() for face in row.values()}
     used = {flag for face in looks for flag in face.text[1:] if flag in _FLAGS}
     return "   ".join(f"{flag} {word}" for flag, word in _FLAGS.items() if flag in used)
 
 
-def _room(rules: Sequence[str], width: int) -> int:
-    return width - 2 - _names(rules, width) - 2 - _SEVERITY
+def _compute_room(rules: Sequence[str], width: int) -> int:
+    return width - 2 - _compute_name_width(rules, width) - 2 - _SEVERITY
 
 
-def _names(rules: Sequence[str], width: int) -> int:
-    return max(8, min(max(map(columns, rules), default=8), 36, width // 3))
+def _compute_name_width(rules: Sequence[str], width: int) -> int:
+    return max(8, min(max(map(count_columns, rules), default=8), 36, width // 3))
 
 
-def _blocks(heads: Sequence[str], room: int, least: int) -> list[list[tuple[str, int]]]:
+def _split_blocks(heads: Sequence[str], room: int, least: int) -> list[list[tuple[str, int]]]:
     """Heads with their widths, as many per block as fit; at least one."""
     blocks: list[list[tuple[str, int]]] = []
     left = 0
     for head in heads:
-        size = max(least, min(columns(visible(head)), _WIDE))
+        size = max(least, min(count_columns(make_visible(head)), _WIDE))
         if not blocks or left < size + _GAP:
             blocks.append([])
             left = room
@@ -135,22 +137,22 @@ def _blocks(heads: Sequence[str], room: int, least: int) -> list[list[tuple[str,
     return blocks
 
 
-def _roomy(
+def _draw_roomy(
     grid: Grid, rules: Sequence[str], blocks: Sequence[Sequence[tuple[str, int]]], width: int, paint: Paint
 ) -> Iterator[str]:
-    indent = " " * (2 + _names(rules, width) + 2 + _SEVERITY)
-    heads = short_names((head for block in blocks for head, _ in block), _WIDE)
-    names = _starts(rules, width)
+    indent = " " * (2 + _compute_name_width(rules, width) + 2 + _SEVERITY)
+    heads = shorten_names((head for block in blocks for head, _ in block), _WIDE)
+    names = _pad_names(rules, width)
     for block in blocks:
         yield (indent + "".join(" " * _GAP + pad(heads[h], n, centre=True) for h, n in block)).rstrip()
         for rule in rules:
-            yield _row(grid, rule, names[rule], block, _GAP, paint)
+            yield _draw_row(grid, rule, names[rule], block, _GAP, paint)
         yield ""
 
 
-def _dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, paint: Paint) -> Iterator[str]:
+def _draw_dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, paint: Paint) -> Iterator[str]:
     """Numbered columns with signs only, and the names below."""
-    names, starts = _names(rules, width), _starts(rules, width)
+    names, starts = _compute_name_width(rules, width), _pad_names(rules, width)
     per_block = max(1, (width - 4 - names - _SEVERITY) // _DENSE)
     signs = Grid(grid.rules, grid.heads)
     for rule in rules:
@@ -161,30 +163,30 @@ def _dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, p
         block = heads[start : start + per_block]
         yield " " * (4 + names + _SEVERITY) + "".join(f"{start + i:>{_DENSE}}" for i in range(1, len(block) + 1))
         for rule in rules:
-            yield _row(signs, rule, starts[rule], [(h, 1) for h in block], _DENSE - 1, paint)
+            yield _draw_row(signs, rule, starts[rule], [(h, 1) for h in block], _DENSE - 1, paint)
         yield ""
-    yield from _numbered(heads, width)
+    yield from _number_heads(heads, width)
 
 
-def _numbered(heads: Sequence[str], width: int) -> Iterator[str]:
+def _number_heads(heads: Sequence[str], width: int) -> Iterator[str]:
     line = " "
-    names = short_names(heads, 30)
+    names = shorten_names(heads, 30)
     for n, head in enumerate(heads, 1):
         entry = f" {n} {names[head]} "
-        if len(line) > 1 and columns(line + entry) > width:
+        if len(line) > 1 and count_columns(line + entry) > width:
             yield line.rstrip()
             line = " "
         line += entry
     yield line.rstrip()
 
 
-def _starts(rules: Sequence[str], width: int) -> dict[str, str]:
+def _pad_names(rules: Sequence[str], width: int) -> dict[str, str]:
     """The names of the rules, padded to one width."""
-    room = _names(rules, width)
-    return {rule: pad(name, room) for rule, name in short_names(rules, room).items()}
+    room = _compute_name_width(rules, width)
+    return {rule: pad(name, room) for rule, name in shorten_names(rules, room).items()}
 
 
-def _row(grid: Grid, rule: str, name: str, cells: Sequence[tuple[str, int]], gap: int, paint: Paint) -> str:
+def _draw_row(grid: Grid, rule: str, name: str, cells: Sequence[tuple[str, int]], gap: int, paint: Paint) -> str:
     severity = grid.rules[rule]
     # Blanks stay outside the colour codes, so trailing ones can be removed.
     painted = [pad(severity, _SEVERITY).replace(severity, paint(severity, "dim"))]
@@ -195,11 +197,13 @@ def _row(grid: Grid, rule: str, name: str, cells: Sequence[tuple[str, int]], gap
     return f"  {name}  {''.join(painted)}".rstrip()
 
 
-def _left_out(grid: Grid, rules: Sequence[str], heads: Sequence[str], paint: Paint) -> Iterator[str]:
+def _describe_left_out(grid: Grid, rules: Sequence[str], heads: Sequence[str], paint: Paint) -> Iterator[str]:
     quiet, columns_off, more = len(grid.rules) - len(rules), len(grid.heads) - len(heads), len(rules) - MAX_ROWS
     if quiet:
-        yield paint(f"  {plural(quiet, 'rule')} held everywhere and {'is' if quiet == 1 else 'are'} not shown", "dim")
+        yield paint(
+            f"  {format_count(quiet, 'rule')} held everywhere and {'is' if quiet == 1 else 'are'} not shown", "dim"
+        )
     if columns_off and rules:
-        yield paint(f"  {plural(columns_off, 'scenario')} without trouble not shown", "dim")
+        yield paint(f"  {format_count(columns_off, 'scenario')} without trouble not shown", "dim")
     if more > 0:
-        yield paint(f"  and {plural(more, 'more rule')}, see the report", "dim")
+        yield paint(f"  and {format_count(more, 'more rule')}, see the report", "dim")

@@ -25,15 +25,15 @@ _CODES: Mapping[str, str] = {
 }
 
 
-def painter(color: bool) -> Paint:
+def get_painter(color: bool) -> Paint:
     """A Paint that colours, or one that returns the text unchanged."""
-    return _coloured if color else _bare
+    return _paint if color else _return_plain
 
 
-def _coloured(text: str, style: str) -> str:
+def _paint(text: str, style: str) -> str:
     code = _CODES.get(style)
     return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
-def _bare(text: str, style: str) -> str:
+def _return_plain(text: str, style: str) -> str:
     return text

@@ -18,10 +18,10 @@ from holdfast.model.events import (
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
 from holdfast.report import wording
-from holdfast.report.calls import so_far
-from holdfast.report.safe import ascii_only, one_line
-from holdfast.report.terminal.matrix import MAX_ROWS, Grid, face
-from holdfast.report.wording import SIGNS, column, marks, tally
+from holdfast.report.calls import format_usage_so_far
+from holdfast.report.safe import to_ascii, to_one_line
+from holdfast.report.terminal.matrix import MAX_ROWS, Grid, build_face
+from holdfast.report.wording import SIGNS, format_column, format_tally, list_marks
 from holdfast.score.spending import SpendingTally
 
 _PULSE_S = 30.0
@@ -44,10 +44,10 @@ class Plain:
         if isinstance(event, RunStarted):
             # A session may prove nothing although each of its rules passes, so its cells are not listed.
             self._cells = self._cells and event.spec.part != "replay"
-            self._write(one_line(self._progress.header) + "\n")
+            self._write(to_one_line(self._progress.header) + "\n")
             self._next = self._clock() + _PULSE_S
         elif isinstance(event, CellDecided) and self._cells:
-            self._write(line(event.cell))
+            self._write(format_line(event.cell))
         elif isinstance(event, TrialEnded):
             self.tick()
 
@@ -56,41 +56,45 @@ class Plain:
         if self._clock() >= self._next:
             self._next = self._clock() + _PULSE_S
             done = self._progress
-            self._write(f"  {done.done} of {wording.plural(done.total, 'trial')}, {done.failed} failed")
+            self._write(f"  {done.done} of {wording.format_count(done.total, 'trial')}, {done.failed} failed")
 
     def close(self) -> None:
         """Flush everything written."""
         self._stream.flush()
 
     def _write(self, text: str) -> None:
-        self._stream.write((text if self._unicode else ascii_only(text)) + "\n")
+        self._stream.write((text if self._unicode else to_ascii(text)) + "\n")
         self._stream.flush()
 
 
-def line(cell: Cell) -> str:
+def format_line(cell: Cell) -> str:
     """`✘ fail      always-cite-source · llm-degraded  0/2, flaky  nothing matches …`."""
-    start = f"{SIGNS[cell.outcome]} {cell.outcome:<8}  {one_line(cell.invariant)} · {one_line(column(cell))}"
-    facts = ", ".join(filter(None, (tally(cell), *marks(cell))))
-    reason = "" if cell.outcome in ("pass", "n/a") else one_line(cell.reason)
+    start = (
+        f"{SIGNS[cell.outcome]} {cell.outcome:<8}  {to_one_line(cell.invariant)} · {to_one_line(format_column(cell))}"
+    )
+    facts = ", ".join(filter(None, (format_tally(cell), *list_marks(cell))))
+    reason = "" if cell.outcome in ("pass", "n/a") else to_one_line(cell.reason)
     return "  ".join(filter(None, (start, facts, reason)))
 
 
 _ISOLATION = {"fresh": "a fresh process each", "worker": "reused worker processes", "inline": "inline"}
 
 
-def header(event: RunStarted) -> str:
+def format_header(event: RunStarted) -> str:
     """`Finance Agent · 3 rules × 3 scenarios · 14 trials · seed 7 · fresh process each, 4 at a time`."""
     spec = event.spec
     settings = f" × {len(spec.params)} params" if len(spec.params) > 1 else ""
-    shape = f"{wording.plural(event.rules, 'rule')} × {wording.plural(event.scenarios, 'scenario')}{settings}"
+    shape = (
+        f"{wording.format_count(event.rules, 'rule')} × {wording.format_count(event.scenarios, 'scenario')}{settings}"
+    )
     resumed = f", {event.done} already run" if event.done else ""
     budget = "up to " if spec.part == "hunt" else ""
-    trials = f"{budget}{wording.plural(event.trials, 'trial')}{resumed}"
-    place = f"{_where(spec)}, {event.concurrency} at a time"
+    trials = f"{budget}{wording.format_count(event.trials, 'trial')}{resumed}"
+    place = f"{_describe_place(spec)}, {event.concurrency} at a time"
     return " · ".join((spec.name or spec.path, shape, trials, f"seed {event.seed}", place))
 
 
-def _where(spec: Spec) -> str:
+def _describe_place(spec: Spec) -> str:
     agent = spec.agent
     if spec.world is not None:
         return "a fresh sandbox each"
@@ -140,14 +144,14 @@ class Progress:
 
     def _started(self, event: RunStarted) -> None:
         self.total, self.done, self.taken_over = event.trials, event.done, event.done
-        self.header = header(event)
+        self.header = format_header(event)
         self._drawable = len(event.spec.invariants) <= MAX_ROWS
-        self._grid = Grid({r.id: r.severity for r in event.spec.invariants}, tuple(_heads(event.spec)))
+        self._grid = Grid({r.id: r.severity for r in event.spec.invariants}, tuple(_list_heads(event.spec)))
 
     def _called(self, event: CallSeen) -> None:
         trial, call = event.trial, event.call
         before = self.under_way.get(trial.id)
-        where = before.where if before is not None else wording.head(trial.scenario.name, trial.params)
+        where = before.where if before is not None else wording.format_head(trial.scenario.name, trial.params)
         count = (before.made if before is not None else 0) + (call.phase != "declared")
         self.under_way[trial.id] = CallsSoFar(where, count, f"{call.plane} {call.tool}".strip())
 
@@ -171,21 +175,21 @@ class Progress:
 
     def _at_work(self, event: WorkersAtWork) -> None:
         lost = f", {event.lost} lost, {event.repeated} run again" if event.lost or event.repeated else ""
-        self.workers = f"{wording.plural(event.workers, 'worker')}, {event.in_flight} in flight{lost}"
+        self.workers = f"{wording.format_count(event.workers, 'worker')}, {event.in_flight} in flight{lost}"
 
     @property
     def used(self) -> str:
         """Tokens and money so far; empty if no model reported its usage."""
-        return so_far(self._spending.build_result())
+        return format_usage_so_far(self._spending.build_result())
 
     @property
     def grid(self) -> Grid:
         """The matrix so far. Faces are made when someone looks, not for each event."""
         for cell in self._fresh:
-            self._grid.add(cell.invariant, wording.column(cell), face(cell))
+            self._grid.add(cell.invariant, wording.format_column(cell), build_face(cell))
         self._fresh.clear()
         return self._grid
 
 
-def _heads(spec: Spec) -> list[str]:
-    return [wording.head(scenario.name, params) for scenario in spec.scenarios for params in spec.params]
+def _list_heads(spec: Spec) -> list[str]:
+    return [wording.format_head(scenario.name, params) for scenario in spec.scenarios for params in spec.params]

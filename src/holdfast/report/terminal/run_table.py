@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from holdfast.report.safe import columns, one_line, pad, shorten
+from holdfast.report.safe import count_columns, pad, shorten, to_one_line
 from holdfast.report.terminal.paint import Paint
-from holdfast.report.wording import VERDICTS, number
+from holdfast.report.wording import VERDICTS, format_number
 from holdfast.store.past_run import SHARD, UNENDED, PastRun
 
 HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
@@ -16,39 +16,39 @@ _LEAST = 12
 """Minimum width of a spec's path, however narrow the screen is."""
 
 
-def table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[str]:
+def format_table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[str]:
     """One line per run, in the given order; below a run that cannot be shown, the reason."""
-    rows = [cells_of(run) for run in runs]
-    wide = [max(columns(row[at]) for row in (HEADS, *rows)) for at in range(len(HEADS))]
+    rows = [build_cells(run) for run in runs]
+    wide = [max(count_columns(row[at]) for row in (HEADS, *rows)) for at in range(len(HEADS))]
     wide[_SPEC] = max(_LEAST, min(wide[_SPEC], width - sum(wide) + wide[_SPEC] - 2 * (len(HEADS) - 1)))
-    yield paint(_line(HEADS, wide), "dim")
+    yield paint(_format_line(HEADS, wide), "dim")
     for run, row in zip(runs, rows, strict=True):
-        yield _painted(row, wide, paint)
+        yield _paint_line(row, wide, paint)
         if note := run.note or UNENDED.get(run.state):
-            yield paint(f"  {one_line(note)}", "dim")
+            yield paint(f"  {to_one_line(note)}", "dim")
 
 
-def cells_of(run: PastRun) -> tuple[str, ...]:
+def build_cells(run: PastRun) -> tuple[str, ...]:
     """The table's cells for a run."""
     plain = run.score is not None or not run.cases or SHARD in run.part
-    score = number(run.score) if plain else f"{run.cases_passed}/{run.cases} cases"
-    spec = one_line(shown_spec(run.spec)) if run.spec else "–"
+    score = format_number(run.score) if plain else f"{run.cases_passed}/{run.cases} cases"
+    spec = to_one_line(shorten_path(run.spec)) if run.spec else "–"
     trials = str(run.trials) if run.ended else "–"
     part = run.part if run.whole or not run.part else f"{run.part}, partial"
-    return (run.id, when(run), part or "–", spec, score, verdict(run), trials, commit(run))
+    return (run.id, format_time(run), part or "–", spec, score, format_verdict(run), trials, format_commit(run))
 
 
-def when(run: PastRun) -> str:
+def format_time(run: PastRun) -> str:
     """The start time, to the minute."""
     return run.started[:16].replace("T", " ") or "–"
 
 
-def commit(run: PastRun) -> str:
+def format_commit(run: PastRun) -> str:
     """The commit, with a + if files had uncommitted changes."""
     return run.short_commit or "–"
 
 
-def verdict(run: PastRun) -> str:
+def format_verdict(run: PastRun) -> str:
     """One word, as at the end of the run's summary."""
     if run.exit_code is None:
         return run.state or ("unfinished" if run.part else "unreadable")
@@ -57,18 +57,18 @@ def verdict(run: PastRun) -> str:
     return VERDICTS.get(run.exit_code, "ERROR")
 
 
-def shown_spec(path: str) -> str:
+def shorten_path(path: str) -> str:
     """The path relative to the current folder, if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(path) else path
 
 
-def _line(row: Sequence[str], wide: Sequence[int]) -> str:
+def _format_line(row: Sequence[str], wide: Sequence[int]) -> str:
     return "  ".join(pad(shorten(cell, room), room) for cell, room in zip(row, wide, strict=True)).rstrip()
 
 
-def _painted(row: Sequence[str], wide: Sequence[int], paint: Paint) -> str:
+def _paint_line(row: Sequence[str], wide: Sequence[int], paint: Paint) -> str:
     word = row[5]
-    line = _line(row, wide)
+    line = _format_line(row, wide)
     at = line.rfind(word)
     return line if at < 0 else line[:at] + paint(word, word) + line[at + len(word) :]

@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.verdict import Outcome
-from holdfast.report.safe import columns, one_line, pad
+from holdfast.report.safe import count_columns, pad, to_one_line
 from holdfast.report.terminal.paint import Paint
-from holdfast.report.terminal.run_table import commit, verdict, when
-from holdfast.report.wording import SIGNS, number, plural
+from holdfast.report.terminal.run_table import format_commit, format_time, format_verdict
+from holdfast.report.wording import SIGNS, format_count, format_number
 from holdfast.store.past_run import CASES, PastRun
 
 BAR = 20
@@ -53,7 +53,7 @@ class Trend(Struct, frozen=True):
     """Runs of a selection, and incomplete runs."""
 
 
-def trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list[Trend]:
+def build_trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list[Trend]:
     """Each part of that file with runs; the newest `limit` complete runs."""
     of_file = sorted((run for run in runs if run.spec == spec), key=lambda run: run.order)
     made = []
@@ -61,17 +61,17 @@ def trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list
         every = [run for run in of_file if run.part == part]
         points = [run for run in every if run.is_point]
         newest = tuple(points[-limit:] if limit else points)
-        made.append(Trend(spec, part, newest, tuple(_rules(newest)), len(every) - len(points)))
+        made.append(Trend(spec, part, newest, tuple(_build_rules(newest)), len(every) - len(points)))
     return made
 
 
-def _rules(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
+def _build_rules(runs: Sequence[PastRun]) -> Iterator[RuleTrend]:
     by_run = [{(cell.rule, cell.scenario): cell.outcome for cell in run.cells} for run in runs]
     for key in dict.fromkeys(key for known in reversed(by_run) for key in known):
-        yield _rule(*key, [known.get(key) for known in by_run], runs)
+        yield _build_rule(*key, [known.get(key) for known in by_run], runs)
 
 
-def _rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> RuleTrend:
+def _build_rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Sequence[PastRun]) -> RuleTrend:
     """The last change from pass to fail; undecided runs in between do not count."""
     made = RuleTrend(rule, scenario, tuple(outcomes))
     before: PastRun | None = None
@@ -97,49 +97,49 @@ def _rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Se
     return made
 
 
-def lines(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
+def format_trend(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
     """The scores as bars, then the rules that changed; for a selected rule every scenario."""
-    yield f"{paint(one_line(trend.spec), 'bold')}   {trend.part}   {plural(len(trend.runs), 'whole run')}"
+    yield f"{paint(to_one_line(trend.spec), 'bold')}   {trend.part}   {format_count(len(trend.runs), 'whole run')}"
     if trend.left_out:
-        yield paint(f"  {plural(trend.left_out, 'run')} of a selection, or left unfinished, not shown", "dim")
+        yield paint(f"  {format_count(trend.left_out, 'run')} of a selection, or left unfinished, not shown", "dim")
     wide = max((len(run.id) for run in trend.runs), default=0)
     for run in trend.runs:
-        yield _run_line(run, wide, paint)
+        yield _format_run(run, wide, paint)
     visible = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
     told_by_rules = {one.scenario for one in visible if one.rule != CASES}
     visible = [one for one in visible if one.rule != CASES or one.scenario not in told_by_rules]
-    wide = max((columns(_name(one)) for one in visible), default=0)
+    wide = max((count_columns(_name(one)) for one in visible), default=0)
     if visible:
         yield ""
     for one in sorted(visible, key=lambda one: (one.outcomes[-1] != "fail", one.rule, one.scenario)):
         signs = "".join(SIGNS[outcome] if outcome else " " for outcome in one.outcomes)
-        yield f"  {pad(_name(one), wide)}  {signs}  {told(one)}".rstrip()
+        yield f"  {pad(_name(one), wide)}  {signs}  {format_change(one)}".rstrip()
     if rule is None and trend.runs and not visible:
         yield paint("  no rule went from pass to fail or back", "dim")
 
 
 def _name(one: RuleTrend) -> str:
-    return one_line(f"{one.rule} in {one.scenario}")
+    return to_one_line(f"{one.rule} in {one.scenario}")
 
 
-def _run_line(run: PastRun, wide: int, paint: Paint) -> str:
-    word = verdict(run)
-    score = number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases}"
+def _format_run(run: PastRun, wide: int, paint: Paint) -> str:
+    word = format_verdict(run)
+    score = format_number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases}"
     bar = pad("━" * round((run.level or 0.0) / 100 * BAR), BAR)
-    return f"  {pad(run.id, wide)}  {when(run)}  {pad(commit(run), 9)} {score:>7}  {bar}  {paint(word, word)}"
+    return f"  {pad(run.id, wide)}  {format_time(run)}  {pad(format_commit(run), 9)} {score:>7}  {bar}  {paint(word, word)}"
 
 
-def told(one: RuleTrend) -> str:
+def format_change(one: RuleTrend) -> str:
     """The run and commit since which it fails."""
     if not one.failed_in:
         return ""
-    passed = _at(one.passed_in, one.passed_commit, one.passed_dirty)
-    failed = _at(one.failed_in, one.failed_commit, one.failed_dirty)
+    passed = _format_place(one.passed_in, one.passed_commit, one.passed_dirty)
+    failed = _format_place(one.failed_in, one.failed_commit, one.failed_dirty)
     if one.mended_in:
         return f"failed from {failed} to {one.mended_in}"
     return f"passed in {passed}, fails since {failed}"
 
 
-def _at(run: str, commit: str, dirty: bool) -> str:
+def _format_place(run: str, commit: str, dirty: bool) -> str:
     changed = ", with uncommitted changes" if dirty else ""
     return f"{run} ({commit[:8]}{changed})" if commit else run

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.report.safe import columns, one_line, pad, shorten, visible
+from holdfast.report.safe import count_columns, make_visible, pad, shorten, to_one_line
 from holdfast.report.terminal.paint import Paint
-from holdfast.report.wording import SIGNS, TROUBLE, plural
+from holdfast.report.wording import SIGNS, TROUBLE, format_count
 
 _LANES = {"llm": "model", "tool_result": "result", "db_write": "sql", "file_write": "file", "http_call": "http"}
 """The timeline's names of planes and kinds of audited actions; others keep their name."""
@@ -39,18 +39,18 @@ class StoryLine(Struct, frozen=True):
     bad: bool = False
 
 
-def timeline(trial: Document) -> list[StoryLine]:
+def build_timeline(trial: Document) -> list[StoryLine]:
     """All events, in order. Faults that belong to no call come first: they acted from the beginning."""
     placed: set[int] = set()
-    steps = [_call(call, _faults_on(call, trial["faults"], placed)) for call in trial["trace"]]
+    steps = [_build_call(call, _take_faults(call, trial["faults"], placed)) for call in trial["trace"]]
     loose = [one for n, one in enumerate(trial["faults"]) if n not in placed]
     before = [StoryLine(None, "fault", one["text"], bad=one["effect"] == "met") for one in loose]
     http = {call["tool"] for call in trial["trace"] if call["plane"] == "http"}
     deeds = (one for one in trial["audit"] if f"{one['details'].get('method')} {one['details'].get('url')}" not in http)
-    done = [_deed(one, trial["files"]) for one in deeds]
+    done = [_build_action(one, trial["files"]) for one in deeds]
     # Files are compared when the agent has ended; everything else happened before its last answer.
     ends = [*map(_end, trial["trace"]), *(step.at_ms or 0.0 for step in done if step.lane != "file")]
-    steps += [*_turns(trial["turns"], max(ends, default=0.0)), *done]
+    steps += [*_build_turns(trial["turns"], max(ends, default=0.0)), *done]
     return before + sorted(steps, key=lambda step: (step.at_ms or 0.0, step.lane.startswith("answered")))
 
 
@@ -58,7 +58,7 @@ def _end(call: Document) -> float:
     return float(call["ts"]) * 1000 + float(call["duration_ms"])
 
 
-def _turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
+def _build_turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
     """The questions and answers. Only latencies are known, so the rest of the trial's time is put in front."""
     total = sum(turn["latency_ms"] for turn in turns)
     at = 0.0
@@ -74,7 +74,7 @@ def _turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
             yield StoryLine(at, f"answered{name}", turn["text"] or "(nothing)", more, bool(badly))
 
 
-def _faults_on(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
+def _take_faults(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
     """The faults that the call met; they are marked as placed."""
     modes = call["fault"].split("+") if call["fault"] else []
     indexes = [
@@ -88,13 +88,13 @@ def _faults_on(call: Document, faults: Sequence[Document], placed: set[int]) -> 
     return [faults[n] for n in indexes]
 
 
-def _call(call: Document, faults: Sequence[Document]) -> StoryLine:
+def _build_call(call: Document, faults: Sequence[Document]) -> StoryLine:
     cost = call["cost"] or {}
     tokens = (cost.get("input_tokens") or 0) + (cost.get("output_tokens") or 0)
     ending = [call["status"], call["error_type"], "" if call["phase"] == "done" else call["phase"]]
     about = (
         call["tool"],
-        _ms(call["duration_ms"]),
+        _format_ms(call["duration_ms"]),
         " ".join(str(part) for part in ending if part),
         f"retry {call['retry']}" if call["retry"] else "",
         f"{call['times']} times" if call["times"] > 1 else "",
@@ -110,7 +110,7 @@ def _call(call: Document, faults: Sequence[Document]) -> StoryLine:
     return StoryLine(call["ts"] * 1000, lane, text, tuple(more), bool(call["failed"] or faults))
 
 
-def _deed(event: Document, files: Sequence[Document]) -> StoryLine:
+def _build_action(event: Document, files: Sequence[Document]) -> StoryLine:
     """An action from the audit log, in the words of the trial's page."""
     kind, details = event["type"], event["details"]
     more: tuple[tuple[str, str], ...] = ()
@@ -120,7 +120,7 @@ def _deed(event: Document, files: Sequence[Document]) -> StoryLine:
     elif kind == "db_write":
         rows = details.get("rows")
         table = f"{details.get('service', '')}.{details.get('table', '')}"
-        text = f"{details.get('op', '')} {table}: {'?' if rows is None else plural(int(rows), 'row')}"
+        text = f"{details.get('op', '')} {table}: {'?' if rows is None else format_count(int(rows), 'row')}"
     elif kind == "file_write":
         size = details.get("bytes")
         text = f"{details.get('op', 'write')} {details.get('path', '')}" + ("" if size is None else f"  ({size} bytes)")
@@ -134,34 +134,34 @@ def _deed(event: Document, files: Sequence[Document]) -> StoryLine:
     return StoryLine(at, str(_LANES.get(kind, kind)), text, more, bool(kind == "command" and details.get("exit_code")))
 
 
-def story(trial: Document, run: str, paint: Paint, width: int, *, whole: bool = False) -> Iterator[str]:
+def format_story(trial: Document, run: str, paint: Paint, width: int, *, whole: bool = False) -> Iterator[str]:
     """The story as lines; `whole`: every text in full."""
     outcome = trial["outcome"] or ("error" if trial["ending"] == "error" else "n/a")
     head, id = f"{SIGNS[outcome]} {outcome}  {trial['column']}", f"trial {trial['id']} of run {run}"
-    yield f"{paint(one_line(head), outcome)}  {paint(id, 'dim')}"
+    yield f"{paint(to_one_line(head), outcome)}  {paint(id, 'dim')}"
     if trial["detail"]:
-        yield from _wrapped(trial["detail"], "  ", width, whole)
+        yield from _indent_lines(trial["detail"], "  ", width, whole)
     yield ""
-    marked = _marked(trial)
-    for step in timeline(trial):
-        yield from _step(step, marked, paint, width, whole)
+    marked = _mark_answers(trial)
+    for step in build_timeline(trial):
+        yield from _format_step(step, marked, paint, width, whole)
     left = trial["trace_left_out"] + trial["audit_left_out"]
     if left:
         yield paint(f"  … and {left} more in the run's folder", "dim")
     yield ""
-    yield from _rules(trial, paint, width, whole)
+    yield from _format_rules(trial, paint, width, whole)
     for note in trial["notes"]:
-        yield from _wrapped(f"note: {note}", "  ", width, whole)
+        yield from _indent_lines(f"note: {note}", "  ", width, whole)
     for word, command in (("again", trial["again"]), ("promote", trial["promote"])):
         if command:
-            yield f"  {paint(pad(word, 8), 'dim')} {visible(command)}"
+            yield f"  {paint(pad(word, 8), 'dim')} {make_visible(command)}"
 
 
-def _step(step: StoryLine, marked: Mapping[str, str], paint: Paint, width: int, whole: bool) -> Iterator[str]:
-    when = "" if step.at_ms is None else _ms(step.at_ms)
+def _format_step(step: StoryLine, marked: Mapping[str, str], paint: Paint, width: int, whole: bool) -> Iterator[str]:
+    when = "" if step.at_ms is None else _format_ms(step.at_ms)
     room = width - _WHEN - _LANE - 2
     style = "fail" if step.bad else ""
-    first, *further = _lines(marked.get(step.lane, step.text), room, whole)
+    first, *further = _wrap_lines(marked.get(step.lane, step.text), room, whole)
     margin = " " * (_WHEN + _LANE + 2)
     yield f"{paint(when.rjust(_WHEN), 'dim')}  {paint(pad(step.lane, _LANE), style or 'bold')}{first}"
     yield from (margin + line for line in further)
@@ -169,7 +169,7 @@ def _step(step: StoryLine, marked: Mapping[str, str], paint: Paint, width: int, 
     for sign, text in lines:
         # The change of a fault is never cut; what was sent and received is one line.
         brief = not whole and sign not in _IN_FULL
-        wrapped = [shorten(one_line(text), room - 2)] if brief else _lines(text, room - 2, whole)
+        wrapped = [shorten(to_one_line(text), room - 2)] if brief else _wrap_lines(text, room - 2, whole)
         colour = {"◆": "fail", "!": "fail", "+": "pass", "-": "fail"}.get(sign, "dim")
         for number, line in enumerate(wrapped):
             yield f"{margin}{paint(f'{sign} {line}' if not number else f'  {line}', colour)}"
@@ -177,33 +177,33 @@ def _step(step: StoryLine, marked: Mapping[str, str], paint: Paint, width: int, 
         yield f"{margin}{paint(f'… {len(step.more) - len(lines)} more lines: -v shows them', 'dim')}"
 
 
-def _rules(trial: Document, paint: Paint, width: int, whole: bool) -> Iterator[str]:
+def _format_rules(trial: Document, paint: Paint, width: int, whole: bool) -> Iterator[str]:
     for one in trial["forbidden"]:
         if one["violated"] or one["error"]:
             why = one["error"] or "; ".join(one["details"])
             outcome = "fail" if one["violated"] else "error"
-            yield from _rule(outcome, f"forbidden: {one['rule']}", "", why, paint, width, whole)
-    for one in _judged(trial):
+            yield from _format_rule(outcome, f"forbidden: {one['rule']}", "", why, paint, width, whole)
+    for one in _sort_verdicts(trial):
         words = "  ".join(part for part in (one["severity"], one["where"]) if part)
-        yield from _rule(one["outcome"], one["rule"], words, one["reason"], paint, width, whole)
+        yield from _format_rule(one["outcome"], one["rule"], words, one["reason"], paint, width, whole)
 
 
-def _rule(outcome: str, name: str, words: str, why: str, paint: Paint, width: int, whole: bool) -> Iterator[str]:
-    about = shorten(one_line(words), max(0, width - columns(name) - 6))
-    yield f"  {paint(f'{SIGNS[outcome]} {one_line(name)}', outcome)}  {paint(about, 'dim')}".rstrip()
+def _format_rule(outcome: str, name: str, words: str, why: str, paint: Paint, width: int, whole: bool) -> Iterator[str]:
+    about = shorten(to_one_line(words), max(0, width - count_columns(name) - 6))
+    yield f"  {paint(f'{SIGNS[outcome]} {to_one_line(name)}', outcome)}  {paint(about, 'dim')}".rstrip()
     if why:
-        yield from _wrapped(why, "    ", width, whole)
+        yield from _indent_lines(why, "    ", width, whole)
 
 
-def _judged(trial: Document) -> list[Document]:
+def _sort_verdicts(trial: Document) -> list[Document]:
     """The verdicts, those that need explaining first."""
     order = (*TROUBLE, "pass", "n/a")
     return sorted(trial["verdicts"], key=lambda one: order.index(one["outcome"]))
 
 
-def _marked(trial: Document) -> dict[str, str]:
+def _mark_answers(trial: Document) -> dict[str, str]:
     """By lane, the answer with the deciding words in «», from the first verdict that marks them."""
-    deciding = next((one for one in _judged(trial) if one["marks"] and one["outcome"] == "fail"), None)
+    deciding = next((one for one in _sort_verdicts(trial) if one["marks"] and one["outcome"] == "fail"), None)
     if deciding is None or not 0 <= deciding["turn"] < len(trial["turns"]):
         return {}
     units = (trial["turns"][deciding["turn"]]["text"] or "").encode(
@@ -212,28 +212,28 @@ def _marked(trial: Document) -> dict[str, str]:
     at, parts = 0, list[str]()
     for start, end in sorted(deciding["marks"]):
         if start >= at:
-            parts += [_units(units, at, start), f"«{_units(units, start, end)}»"]
+            parts += [_cut_units(units, at, start), f"«{_cut_units(units, start, end)}»"]
             at = end
     name = f" {deciding['turn'] + 1}" if len(trial["turns"]) > 1 else ""
-    return {f"answered{name}": "".join(parts) + _units(units, at, len(units))}
+    return {f"answered{name}": "".join(parts) + _cut_units(units, at, len(units))}
 
 
-def _units(text: bytes, start: int, end: int) -> str:
+def _cut_units(text: bytes, start: int, end: int) -> str:
     return text[2 * start : 2 * end].decode("utf-16-le", "replace")
 
 
-def _lines(text: str, room: int, whole: bool) -> list[str]:
+def _wrap_lines(text: str, room: int, whole: bool) -> list[str]:
     """The text wrapped to the width: the first few lines, unless `whole` is set."""
     room = max(room, 20)
-    wrapped = [line for part in visible(text, keep="\n").splitlines() for line in wrap(part, room) or [""]] or [""]
+    wrapped = [line for part in make_visible(text, keep="\n").splitlines() for line in wrap(part, room) or [""]] or [""]
     if whole or len(wrapped) <= _LINES:
         return wrapped
     return [*wrapped[: _LINES - 1], shorten(wrapped[_LINES - 1], room - 2) + " …"]
 
 
-def _wrapped(text: str, margin: str, width: int, whole: bool) -> Iterable[str]:
-    return (margin + line for line in _lines(text, width - len(margin), whole))
+def _indent_lines(text: str, margin: str, width: int, whole: bool) -> Iterable[str]:
+    return (margin + line for line in _wrap_lines(text, width - len(margin), whole))
 
 
-def _ms(ms: float) -> str:
+def _format_ms(ms: float) -> str:
     return f"{ms / 1000:,.2f} s" if ms >= 1000 else f"{ms:.0f} ms"

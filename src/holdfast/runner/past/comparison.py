@@ -15,7 +15,7 @@ from holdfast.model.spec import Aggregation, Invariant, Spec
 from holdfast.model.task import Variation
 from holdfast.model.verdict import Judgement
 from holdfast.plan.checks import traits_of
-from holdfast.report.cases import mutation_name
+from holdfast.report.cases import format_mutation
 from holdfast.runner.start import load_stored_spec
 from holdfast.runner.whole import check_parts
 from holdfast.score.cell import count_needed, decide_prompt
@@ -189,7 +189,7 @@ _PAIRS = {(True, True): "both", (True, False): "lost", (False, True): "gained", 
 def _find_newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, ...]:
     """Attacks that every replica resisted before and at least one obeys now."""
     obeyed = {
-        key: mutation_name(attack)
+        key: format_mutation(attack)
         for key, attack in later.attacks.items()
         if later.prompts[key].rule[0] == part
         and "fail" in later.prompts[key].outcomes.values()

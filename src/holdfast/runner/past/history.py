@@ -15,9 +15,9 @@ from holdfast.errors import HoldfastError, UserError
 from holdfast.folders import own_folder_of
 from holdfast.model.verdict import Outcome
 from holdfast.plan.select import EVERYTHING
-from holdfast.report.cases import head
-from holdfast.report.cases import outcome as case_outcome
-from holdfast.report.wording import column
+from holdfast.report.cases import format_head
+from holdfast.report.cases import get_outcome as case_outcome
+from holdfast.report.wording import format_column
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.stored import look
 from holdfast.runner.whole import OVERALL, read_overall
@@ -110,7 +110,7 @@ def build_past_run(run: RunDir, outcome: RunOutcome) -> PastRun:
 def _build_cells(outcome: RunOutcome) -> Iterator[PastCell]:
     by_head: dict[str, list[Outcome]] = {}
     for case_row in outcome.run.cases:
-        by_head.setdefault(head(case_row.case), []).append(case_outcome(case_row.case))
+        by_head.setdefault(format_head(case_row.case), []).append(case_outcome(case_row.case))
     order: tuple[Outcome, ...] = ("fail", "error", "unproven", "pass")
     for where, outcomes in by_head.items():
         passes, fails, errors, unproven = (outcomes.count(word) for word in ("pass", "fail", "error", "unproven"))
@@ -120,7 +120,7 @@ def _build_cells(outcome: RunOutcome) -> Iterator[PastCell]:
         cell = row.cell
         if cell.outcome != "n/a":
             counts = (cell.passes, cell.fails, cell.errors, cell.unproven)
-            yield PastCell(cell.invariant, column(cell), cell.outcome, cell.critical, *counts)
+            yield PastCell(cell.invariant, format_column(cell), cell.outcome, cell.critical, *counts)
 
 
 def _describe_part(manifest: Manifest) -> str:

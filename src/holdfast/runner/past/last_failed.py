@@ -14,7 +14,7 @@ from holdfast.model.task import Task
 from holdfast.model.verdict import Verdict
 from holdfast.plan.matrix import case_rules
 from holdfast.plan.select import EVERYTHING, FailedTask, failed_task
-from holdfast.report.cases import head
+from holdfast.report.cases import format_head
 from holdfast.report.decisive import Decisive
 from holdfast.runner.past.stored import look
 from holdfast.store.record import read_trials, read_verdicts
@@ -100,7 +100,7 @@ def read_failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> di
             tasks = [task for task in spec.tasks if task.prompt == case.prompt]
             failed = case.status != "pass" and not case.unproven_only
             by_task |= _select_rules(spec, case.scenario, tasks, case.params, failed=failed)
-        heads = {head(case) for case in cases if case.status == "fail"}
+        heads = {format_head(case) for case in cases if case.status == "fail"}
         _add_cells(by_task, spec, outcome.run, Decisive(outcome.run, heads))
     return by_task
 

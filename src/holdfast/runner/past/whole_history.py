@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.model.comparison import RuleComparison
 from holdfast.model.spec import Spec
-from holdfast.report.wording import plural
+from holdfast.report.wording import format_count
 from holdfast.runner.whole import read_overall
 from holdfast.score.ruling import BROKEN, INTERRUPTED, VIOLATED, Reason
 from holdfast.store.past_run import Regression
@@ -85,7 +85,7 @@ def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]
     notes += [f"compared with run {baseline.id}: {text}" for text in lacking]
     alone = comparison.only_before + comparison.only_after
     if alone:
-        notes.append(f"{plural(alone, 'prompt')} decided in one of the runs only: not compared")
+        notes.append(f"{format_count(alone, 'prompt')} decided in one of the runs only: not compared")
     return reasons, notes
 
 
