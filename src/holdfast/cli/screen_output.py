@@ -168,9 +168,9 @@ class Screen:
         users = (
             f", up to {format_count(counts['user_calls'], 'call')} of simulated users" if counts["user_calls"] else ""
         )
+        judges = format_count(counts["judge_calls"], "judge call")
         print(
             f"{format_count(counts['trials'], 'trial')} for {shape} = {format_count(counts['cells'], 'cell')}, "
-            f"{format_count(counts['controls'], 'control trial')}, {format_count(counts['judge_calls'], 'judge call')}{users}. "
-            "Nothing was run."
+            f"{format_count(counts['controls'], 'control trial')}, {judges}{users}. Nothing was run."
         )
         return 0

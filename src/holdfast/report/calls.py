@@ -68,7 +68,8 @@ def format_attack_success(score: Score) -> str:
     if attacks is None or not attacks.succeeded:
         return ""
     unjudged = "" if score.exit_code else ", and no rule fails on that"
-    return f"attacks succeeded in {attacks.succeeded} of {format_count(attacks.attacked - attacks.asked, 'trial')}{unjudged}"
+    known = format_count(attacks.attacked - attacks.asked, "trial")
+    return f"attacks succeeded in {attacks.succeeded} of {known}{unjudged}"
 
 
 def format_percent(interval: Interval) -> str:

@@ -19,6 +19,7 @@ def test_the_suffix_that_is_known_is_the_reporters_own(name: str) -> None:
 
 
 def test_a_json_report_imports_no_other_reporter() -> None:
-    code = "import sys, pathlib; from holdfast.report.formats.files import reporter; reporter(pathlib.Path('a.json'));"
+    code = "import sys, pathlib; from holdfast.report.formats.files import find_reporter;"
+    code += "find_reporter(pathlib.Path('a.json'));"
     code += "print([m for m in ('html', 'junit', 'markdown') if f'holdfast.report.{m}' in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

@@ -41,7 +41,8 @@ def format_commands(run: Run) -> Iterator[str]:
         yield f"::notice title=Holdfast::{_escape_data(f'{left} more: {format_report_path(run)}')}"
     if run.score.exit_code and not counts["error"] and not counts["warning"]:
         reasons = "; ".join(run.score.reasons)
-        yield f"::error file={_escape_property(file)},title=Holdfast::{_escape_data(f'{format_verdict(run.score)}: {to_one_line(reasons)}')}"
+        text = _escape_data(f"{format_verdict(run.score)}: {to_one_line(reasons)}")
+        yield f"::error file={_escape_property(file)},title=Holdfast::{text}"
 
 
 def _get_command(one: LineRemark) -> str:

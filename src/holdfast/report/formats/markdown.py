@@ -116,7 +116,8 @@ def _format_cases(run: Run) -> Iterator[str]:
         outcome = cases.get_outcome(case)
         status = f"{wording.SIGNS[outcome]} {outcome}" + (", flaky" if case.flaky else "")
         why = escape_inline(case.reason[:300])
-        yield f"| {escape_inline(cases.format_head(case))} | {status} | {cases.format_composite(case.composite)} | {why} |"
+        name, composite = escape_inline(cases.format_head(case)), cases.format_composite(case.composite)
+        yield f"| {name} | {status} | {composite} | {why} |"
     if len(visible) < len(rows):
         yield ""
         yield f"{len(rows) - len(visible)} more cases not shown here."
@@ -183,7 +184,8 @@ def _format_table(matrix: Grid) -> Iterator[str]:
     off_rules, off_heads = len(matrix.rules) - len(rules[:MAX_ROWS]), len(matrix.heads) - len(heads[:MAX_COLUMNS])
     if off_rules or off_heads:
         yield ""
-        yield f"{wording.format_count(off_rules, 'rule')} and {wording.format_count(off_heads, 'scenario')} not shown here."
+        scenarios = wording.format_count(off_heads, "scenario")
+        yield f"{wording.format_count(off_rules, 'rule')} and {scenarios} not shown here."
 
 
 def _format_rows(matrix: Grid, rules: Sequence[str], heads: Sequence[str]) -> Iterator[str]:

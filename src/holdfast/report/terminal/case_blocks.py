@@ -131,8 +131,9 @@ def _format_title(run: Run, cause: CaseCause, width: int, paint: Paint) -> str:
 
 def _format_case_title(case: Case, width: int, paint: Paint) -> str:
     flaky = "  (flaky)" if case.flaky else ""
-    title = f"{wording.SIGNS[cases.get_outcome(case)]} {to_one_line(cases.format_marked_head(case))} {_format_word(case)}{flaky}"
-    return paint(shorten(title, max(20, width)), cases.get_outcome(case))
+    outcome, head = cases.get_outcome(case), to_one_line(cases.format_marked_head(case))
+    title = f"{wording.SIGNS[outcome]} {head} {_format_word(case)}{flaky}"
+    return paint(shorten(title, max(20, width)), outcome)
 
 
 def _format_word(case: Case, *, many: bool = False) -> str:

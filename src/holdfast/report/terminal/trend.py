@@ -126,7 +126,8 @@ def _format_run(run: PastRun, wide: int, paint: Paint) -> str:
     word = format_verdict(run)
     score = format_number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases}"
     bar = pad("━" * round((run.level or 0.0) / 100 * BAR), BAR)
-    return f"  {pad(run.id, wide)}  {format_time(run)}  {pad(format_commit(run), 9)} {score:>7}  {bar}  {paint(word, word)}"
+    commit = pad(format_commit(run), 9)
+    return f"  {pad(run.id, wide)}  {format_time(run)}  {commit} {score:>7}  {bar}  {paint(word, word)}"
 
 
 def format_change(one: RuleTrend) -> str:
