@@ -56,18 +56,42 @@ def test_a_silent_one_is_unproven_and_the_preflight_and_the_doctor_name_it(proje
     assert not any("build/app" in route or "/workspace/x" in route for route in asked)
 
 
+@pytest.mark.parametrize(("command", "code"), [("test -d '/", 3), ("if true; then", 3), ("sh -c 'exit 2'", 1)])
+def test_a_command_that_sh_cannot_read_is_an_error(project: MakeProject, command: str, code: int) -> None:
+    result = project(SPEC.replace('"no-such-pytest -q"', json.dumps(command))).cli("run", "--json", "--no-report")
+    assert result.code == code
+
+
 UNPROVEN = {
     "condition": "if [[ -f bad ]]; then exit 1; fi",
     "sum": "if (( $(ls | wc -l) > 0 )); then exit 1; fi",
     "source": "source ./x.sh; true",
     "found": r"find . -exec no-such-jest {} \; ; true",
     "in_any_case": "no-such-jest || true && test -d /",
+    "both_outputs": "test -d /no-such-folder &> /dev/null",
+    "to_a_file": "test -d / >& /dev/null",
+    "pipe_of_both": "test -d / |& cat",
+    "equal": "[ a == a ]",
+    "counted": 'if [ "$(ls | wc -l)" == 0 ]; then exit 1; fi',
+    "process": "diff <(echo a) <(echo a)",
+    "here_string": "cat <<< a",
+    "part": 'x=ab; test "${x:0:1}" = a',
+    "capitals": 'x=a; test "${x^^}" = A',
+    "pointer": 'x=y; test -z "${!x}"',
+    "array": "x=(a b); test -d /",
+    "pipefail": "set -euo pipefail; test -d /",
+    "braces": "for i in {1..3}; do test -d /$i || exit 1; done",
+    "escapes": "test $'a' = a",
+    "inside": 'test -z "$(ls &> /dev/null)"',
 }
 PROVEN = {
-    "array": "bash -c 'a=(x y); test ${a[1]} = y'",
+    "bash_array": "bash -c 'a=(x y); test ${a[1]} = y'",
     "pattern": "bash -c '[[ abc =~ (b|c) ]]'",
     "count": "bash -c 'i=0; (( ++i )); (( i == 1 ))'",
     "function": "bash -c 'function f { test -d /; }; f'",
+    "bash_both": "bash -c 'test -d / &> /dev/null && [ a == a ]'",
+    "standard": """x=a/b; test "${x%/*}${x:-c,d}" = aa/b && ls >/dev/null 2>&1 && echo '&> {a,b}' >&2""",
+    "here_text": "cat <<E\n&> {a,b} <<< x\nE",
     "expression": r"find . \( -name a -o -name b \) -print",
 }
 

@@ -23,6 +23,7 @@ from holdfast.plan import RunOptions, control_trial
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.plugins import fault_traits
 from holdfast.processes.startable import install_hint
+from holdfast.reading.bash_syntax import explain_bash_only
 from holdfast.report.safe import shorten
 from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, DoctorFinding
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, format_count
@@ -127,7 +128,7 @@ def _answered(observation: Observation, verify: str) -> DoctorFinding:
 def _programs(observation: Observation) -> Iterator[DoctorFinding]:
     """Programs that rules run and that the sandbox lacked before the agent started."""
     for name in observation.missing_programs:
-        fix = (
+        fix = explain_bash_only(name) or (
             install_hint(name)
             + "or install it in the sandbox with setup; unless the agent installs it, the rule ends in an error"
         )

@@ -25,6 +25,7 @@ ERROR_CODES = {
     "certificate-refused": "A client of the agent did not trust Holdfast's certificate.",
     "check-input-lost": "A check would need more of a call, a request or a database than Holdfast keeps.",
     "check-not-recorded": "The run did not record what a check reads.",
+    "check-command-unreadable": "The shell cannot parse the command of a check.",
     "check-program-missing": "A check could not run because the sandbox does not have one of its programs.",
     "check-script-failed": "The script of a `custom` rule failed or printed no valid result.",
     "check-service-wrong": "A check names a service of the wrong type.",

@@ -46,6 +46,7 @@ _BASH_BUILTINS = {"[[", "declare", "let", "local", "mapfile", "popd", "pushd", "
 """Commands of bash that `sh` may lack."""
 _BASH_SYNTAX = re.compile(r"\w\+?=\(|(?<!\$)\(\(|[?*+@!]\(|\b(?:function|select|coproc)\s")
 """Arrays, arithmetic, patterns and functions of bash, in which words are no programs."""
+_ARRAY = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*")|(\w\+?=)\([^()]*\)""", re.DOTALL)
 _CONDITION = re.compile(r"\[\[\s.*?\s\]\]", re.DOTALL)
 _CALCULATION = re.compile(
     r"((?:^|[;&|\n{!]|\b(?:do|then|else|if|elif|while|until)\b)\s*)\(\((?:[^();|\n]|\([^()]*\))*\)\)"
@@ -222,7 +223,7 @@ def _simplified(line: str) -> tuple[str, set[str], list[str]]:
     def simplify(piece: re.Match[str]) -> str:
         text = piece[0]
         if text[0] == '"':
-            substitutions.extend(match[1] or match[2] or "" for match in _SUBSTITUTION.finditer(text[1:-1]))
+            substitutions.extend(double_quoted_substitutions(text[1:-1]))
         if text[0] == "`":
             return f"$({text[1:-1]})"
         if text == "\\\n":
@@ -231,11 +232,25 @@ def _simplified(line: str) -> tuple[str, set[str], list[str]]:
             return "_"  # `shlex` would not tell it from an operator
         return "" if text[0] == "#" else text
 
-    plain = _CALCULATION.sub(r"\1let", _ARITHMETIC.sub("0", _CONDITION.sub("[[", line)))
-    plain = _HERE_TEXT.sub(r"\3\n", plain)
+    plain = _ARRAY.sub(r"\1\2", strip_here_texts(blank_calculations(line)))
     plain = _PROCESS_SUBSTITUTION.sub(" (", _PIECE.sub(simplify, plain))
     functions = set(_FUNCTION.findall(plain))
     return _FUNCTION.sub(";", _CASE.sub(";", plain)), functions, substitutions
+
+
+def blank_calculations(line: str) -> str:
+    """The line with `[[ … ]]`, `(( … ))` and `$(( … ))` reduced to a word each."""
+    return _CALCULATION.sub(r"\1let", _ARITHMETIC.sub("0", _CONDITION.sub("[[", line)))
+
+
+def strip_here_texts(line: str) -> str:
+    """The line without the texts of here-documents."""
+    return _HERE_TEXT.sub(r"\3\n", line)
+
+
+def double_quoted_substitutions(text: str) -> list[str]:
+    """The commands whose output is inserted into a text in double quotes."""
+    return [match[1] or match[2] or "" for match in _SUBSTITUTION.finditer(text)]
 
 
 def _commands(line: str) -> Iterator[list[str]]:

@@ -29,6 +29,7 @@ PAGE = (
     "every rule judges the page. Check agent.endpoint and agent.headers"
 )
 NO_PROGRAM = "a rule runs a program that the world does not have, and proves nothing unless the agent puts it there"
+NO_BASH = "a rule is written for bash, but runs with sh and proves nothing"
 NO_MODEL = (
     "the agent asked no model through the gateway: its client must read OPENAI_BASE_URL or its provider's variable; "
     "an address in its code that is on this machine, such as http://localhost:11434, goes past the gateway"
@@ -82,7 +83,11 @@ async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Call
     ):
         warn("model-not-asked", NO_MODEL)
     for program in first.missing_programs:
-        warn("program-missing", f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")
+        from holdfast.reading.bash_syntax import explain_bash_only  # most runs have no such program
+
+        bash_only = explain_bash_only(program)
+        missing = f"{program}. Install it, or put it into the world with setup"
+        warn("program-missing", f"{NO_BASH}: {bash_only}" if bash_only else f"{NO_PROGRAM}: {missing}")
     if could_leak(spec):
         second = await _ask(executor, trial)
         if not second.error and _list_answers(first) != _list_answers(second):

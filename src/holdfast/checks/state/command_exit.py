@@ -28,18 +28,18 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.processes.startable import NOT_RUN_CODES
+from holdfast.processes.startable import NOT_RUN_CODES, SHELL
 from holdfast.protocols.check import Exhibit
 from holdfast.protocols.sandbox import Ran
 from holdfast.protocols.world import World
+from holdfast.reading.bash_syntax import explain_bash_only, find_bash_features
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 
 OUTPUT_KEPT = 8_000
 """Maximum number of bytes of stdout and of stderr: the last ones, where the failure is."""
-
-_BASH_WORDS = {"[[": "[[", "let": "(( or let", "function": "function", "source": "source"}
-"""Words of bash that sh may lack, as a report names them."""
+_SYNTAX_ERROR = 2
+"""The exit code of a shell that cannot parse its command; other programs use it, too."""
 
 
 class ExitRecord(Struct, frozen=True, omit_defaults=True):
@@ -87,7 +87,7 @@ class CommandExit:
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
         ran = await world.sandbox.run(
-            ["/bin/sh", "-c", self.command],
+            [SHELL, "-c", self.command],
             world.environ,
             timeout_s=self.timeout / 1000,
             keep=OUTPUT_KEPT,
@@ -102,8 +102,19 @@ class CommandExit:
     def _programs(self) -> tuple[str, ...]:
         return list_programs(self.command)
 
+    async def _refuse_unreadable(self, world: World) -> None:
+        """Raise HarnessError if sh cannot parse the command: no agent can change that."""
+        ran = await world.sandbox.run(
+            [SHELL, "-n", "-c", self.command], world.environ, timeout_s=20, keep=OUTPUT_KEPT, throwaway=True
+        )
+        if ran.exit_code:
+            why = get_last_line(ran.stderr.decode("utf-8", "replace"))
+            raise HarnessError(f"sh cannot read {shorten(self.command, 60)}: {why}", code="check-command-unreadable")
+
     async def _add_missing_programs(self, ended: ExitRecord, world: World, never_there: tuple[str, ...]) -> ExitRecord:
         """How it ended, with the programs that it could not run."""
+        if ended.exit_code == _SYNTAX_ERROR and not find_bash_features(self.command):
+            await self._refuse_unreadable(world)
         output = f"{ended.stdout}\n{ended.stderr}"
         not_run = await find_program_not_run(self.command, ended.exit_code, output, world, never_there)
         if not_run.exit_code is not None:
@@ -146,10 +157,8 @@ class CommandExit:
 def _explain_missing_program(what: str, program: str, ended: ExitRecord) -> str:
     """Why the result says nothing about the agent, and the output."""
     output = get_last_line(ended.stderr) or get_last_line(ended.stdout)
-    if program in _BASH_WORDS:
-        why = f"the sh of this world has no {_BASH_WORDS[program]}; write it for sh, or run it with bash -c"
-    else:
-        why = f"this world has no {program}; install it, or put it into the world with setup"
+    missing = f"this world has no {program}; install it, or put it into the world with setup"
+    why = explain_bash_only(program) or missing
     return f"{what} could not run: {why}" + (f" ({output})" if output else "")
 
 

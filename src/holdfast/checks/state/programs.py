@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import PurePosixPath
 from posixpath import join, normpath
+from shlex import quote
 from typing import Literal
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from msgspec import Struct
 from holdfast.errors import OutsideError
 from holdfast.processes.startable import IS_THERE, NOT_RUN_CODES, SHELL
 from holdfast.protocols.world import World
+from holdfast.reading.bash_syntax import BASH_FEATURES, find_bash_features
 from holdfast.reading.program_word import ProgramCall, path_changes, readable_calls
 
 _MODULE, _PACKAGE, _AFTER = " -m ", "npx ", " (after "
@@ -34,6 +36,11 @@ look_up() {
       top=${1#* -m }; top=${top%%.*}
       has_module "${1%% -m *}" "$top" || lies_here -name "$top" || lies_here -name "$top.py" ;;
     "npx "*) is_there "${1#npx }" || lies_here -path "*/node_modules/.bin/${1#npx }" ;;
+"""
+    + "\n".join(
+        f"    {quote(name)}) {SHELL} -c {quote(one.probe)} >/dev/null 2>&1 ;;" for name, one in BASH_FEATURES.items()
+    )
+    + """
     *) is_there "$1" ;;
   esac
 }
@@ -93,15 +100,16 @@ def interpret_exit(not_run: NotRun) -> ExitMeaning:
 
 
 def list_programs(command: str) -> tuple[str, ...]:
-    """The programs of a shell command that can be read without a shell, and what `python -m` and `npx` run.
+    """The programs of a shell command that can be read without a shell, what `python -m` and `npx` run, and the
+    features of bash that it needs.
 
     If the command changes where programs are found, each says so: `pytest (after . env/bin/activate)`.
     """
     calls = readable_calls(command)
     names = dict.fromkeys(name for call in calls for name in (call.program, _get_started_program(call)) if name)
     if changes := "; ".join(path_changes(command)):
-        return tuple(f"{name}{_AFTER}{changes})" for name in names if name not in _SHELLS_OWN)
-    return tuple(names)
+        names = dict.fromkeys(f"{name}{_AFTER}{changes})" for name in names if name not in _SHELLS_OWN)
+    return (*names, *find_bash_features(command))
 
 
 def strip_changes(name: str) -> str:

@@ -1,0 +1,69 @@
+"""Finds syntax of bash in a command that `sh` runs. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from holdfast.reading.program_word import blank_calculations, double_quoted_substitutions, strip_here_texts
+
+_COMMAND = r"(?:^|[;&|({!\n`]|\b(?:if|elif|then|else|do|while|until)\b)\s*"
+"""Where a command may begin."""
+_QUOTED = re.compile(r"""(\$?)'[^']*'|"((?:\\.|[^"\\])*)"|\\.|(?<![^\s;&|(])#[^\n]*""", re.DOTALL)
+
+
+_BASH = "bash's "
+
+
+class BashFeature(NamedTuple):
+    """How the feature is written, and a command that succeeds in a shell that has it."""
+
+    written: re.Pattern[str]
+    probe: str
+
+
+BASH_FEATURES: Mapping[str, BashFeature] = {
+    f"{_BASH}{name}": BashFeature(re.compile(written, re.MULTILINE), probe)
+    for name, written, probe in (
+        ("&>", r"&>", '[ -z "$(echo x &> /dev/null)" ]'),
+        (">& FILE", r">&\s*(?![\d&$-])\S", ": >& /dev/null"),
+        ("|&", r"\|&(?!&)", ": |& cat"),
+        ("<( )", r"[<>]\(", "cat <(:)"),
+        ("<<<", r"<<<", "cat <<< x"),
+        ("[ a == b ]", rf"{_COMMAND}(?:\[|test)\s[^;&|\n]*?\s==\s", "[ a == a ]"),
+        ("${x:0:1}", r"\$\{\w+(?::\s?-?\d|/)", 'x=ab; [ "${x:0:1}${x/a/b}" = abb ]'),
+        ("${x^^}", r"\$\{\w+[\^,]", 'x=a; [ "${x^^}" = A ]'),
+        ("${!x}", r"\$\{!\w", 'x=y; y=z; [ "${!x}" = z ]'),
+        ("arrays", r"\w\+?=\(|\$\{[#!]?\w+\[", 'x=(a b); [ "${x[1]}" = b ]'),
+        ("set -o pipefail", r"\bset\s(?:[^;&|\n]*\s)?-\w*o\s+pipefail", "set -o pipefail"),
+        ("{a,b}", r"(?<!\$)\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}", '[ "$(echo {a,b})" = "a b" ]'),
+        ("$'…'", r"\$'", "[ $'a' = a ]"),
+    )
+}
+"""Syntax that a plain `sh` rejects or, worse, reads in another way: for it, `cmd &> file` is `cmd &` and succeeds.
+
+No name has a slash: it would be taken for a path.
+"""
+_WORDS = {"let": "(( or let"} | {
+    word: word for word in ("[[", "declare", "function", "mapfile", "popd", "pushd", "shopt", "source", "typeset")
+}
+"""Commands of bash that sh may lack, as a report names them."""
+
+
+def explain_bash_only(name: str) -> str:
+    """Why sh cannot run a feature or command of bash, and what to do; empty if it is a program."""
+    feature = _WORDS.get(name) or (name.removeprefix(_BASH) if name in BASH_FEATURES else "")
+    return feature and f"the sh of this world has no {feature}; write it for sh, or run it with bash -c"
+
+
+def find_bash_features(command: str) -> list[str]:
+    """The names of the features in a command, without what another shell gets as quoted text."""
+    text = strip_here_texts(blank_calculations(command))
+    # What is quoted is no syntax, except for the expansions and substitutions in double quotes.
+    inner = [match[2] for match in _QUOTED.finditer(text) if match[2]]
+    bare = _QUOTED.sub(lambda match: "$'" if match[1] else "_" * (not match[0].startswith("#")), text)
+    expansions = " ".join(expansion for part in inner for expansion in re.findall(r"(?<!\\)\$\{[^}]*\}?", part))
+    nested = [find_bash_features(code) for part in inner for code in double_quoted_substitutions(part)]
+    own = [name for name, one in BASH_FEATURES.items() if one.written.search(f"{bare}\n{expansions}")]
+    return list(dict.fromkeys([*own, *(name for names in nested for name in names)]))
