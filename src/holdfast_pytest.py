@@ -42,10 +42,10 @@ class HoldfastFile(pytest.File):
         from holdfast.api.entry_points import format_details
         from holdfast.api.spec_file import SpecFile
         from holdfast.errors import HoldfastError, SpecError
-        from holdfast.folders import runs_folder
+        from holdfast.folders import get_runs_folder
 
         config = self.config
-        runs = config.invocation_params.dir / runs_folder()
+        runs = config.invocation_params.dir / get_runs_folder()
         self.spec = SpecFile(
             Path(os.path.relpath(self.path)),
             runs,

@@ -52,7 +52,7 @@ _chosen: ContextVar[Path | None] = ContextVar("runs_dir", default=None)
 
 
 @contextmanager
-def runs_in(folder: Path | None) -> Iterator[None]:
+def use_runs_folder(folder: Path | None) -> Iterator[None]:
     """Stores and finds runs in that folder, wherever their spec is; None changes nothing."""
     if folder is None:
         yield
@@ -64,22 +64,22 @@ def runs_in(folder: Path | None) -> Iterator[None]:
         _chosen.reset(token)
 
 
-def runs_folder(spec: str | Path | None = None) -> Path:
+def get_runs_folder(spec: str | Path | None = None) -> Path:
     """Where the runs of the spec are; without a spec, those of this folder."""
-    return _chosen.get() or _home(spec) / "runs"
+    return _chosen.get() or _get_home(spec) / "runs"
 
 
-def runs_folder_here() -> Path:
+def get_local_runs_folder() -> Path:
     """Where a later command in this folder looks for runs, if it has no option that names another folder."""
-    return _home(None) / "runs"
+    return _get_home(None) / "runs"
 
 
-def own_folder(spec: str | Path | None = None) -> Path:
+def get_own_folder(spec: str | Path | None = None) -> Path:
     """Where everything else is that belongs to the spec; without a spec, to this folder."""
-    return own_folder_of(runs_folder(spec))
+    return get_own_folder_of(get_runs_folder(spec))
 
 
-def own_folder_of(runs: Path) -> Path:
+def get_own_folder_of(runs: Path) -> Path:
     """Where everything else is that goes with these runs: the folder around them if it is ours, else their own."""
     around = runs.absolute().parent
     home = os.environ.get(HOME)
@@ -87,13 +87,13 @@ def own_folder_of(runs: Path) -> Path:
     return runs.parent if ours else runs
 
 
-def path_here(path: Path) -> str:
+def format_path(path: Path) -> str:
     """The path as a command in this folder takes it: short for what is below."""
     near = os.path.relpath(path)
     return str(path.absolute()) if near.startswith("..") else near
 
 
-def _home(spec: str | Path | None) -> Path:
+def _get_home(spec: str | Path | None) -> Path:
     if home := os.environ.get(HOME):
         return Path(home)
     if spec is None or not Path(spec).is_file():  # a spec that is piped in has no folder of its own

@@ -205,7 +205,7 @@ def find(family: str, name: str) -> Any | None:
     if path is not None:
         module, _, attribute = path.partition(":")
         return getattr(import_module(module), attribute)
-    point = _entry_points(family).get(name)
+    point = _list_entry_points(family).get(name)
     if point is None:
         return None
     try:
@@ -227,31 +227,31 @@ def find(family: str, name: str) -> Any | None:
     return plugin
 
 
-def fault_traits(plane: str, mode: str) -> FaultTraits:
+def get_fault_traits(plane: str, mode: str) -> FaultTraits:
     """What planes and worlds must know of a fault, whatever its settings; of one that is not installed, the usual."""
     from holdfast.protocols.fault import read_traits
 
     return read_traits(find(f"faults.{plane}", mode))
 
 
-def names(family: str) -> list[str]:
+def list_names(family: str) -> list[str]:
     """All names of a family, sorted: built-ins and installed plug-ins."""
-    return sorted({*BUILT_IN[family], *_entry_points(family)})
+    return sorted({*BUILT_IN[family], *_list_entry_points(family)})
 
 
-def catalogue(family: str) -> Iterator[tuple[str, Any]]:
+def list_plugins(family: str) -> Iterator[tuple[str, Any]]:
     """Every plug-in of a family with its name."""
-    for name in names(family):
+    for name in list_names(family):
         yield name, find(family, name)
 
 
 @cache
-def _entry_points(family: str) -> dict[str, Any]:
-    return {point.name: point for point in _installed().select(group=f"holdfast.{family}")}
+def _list_entry_points(family: str) -> dict[str, Any]:
+    return {point.name: point for point in _read_entry_points().select(group=f"holdfast.{family}")}
 
 
 @cache
-def _installed() -> Any:
+def _read_entry_points() -> Any:
     """Every entry point of this Python: to look through all that is installed takes a while, so once."""
     from importlib.metadata import entry_points
 

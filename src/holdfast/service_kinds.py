@@ -23,30 +23,30 @@ def find(name: str) -> type[ServiceKind] | None:
     return found  # type: ignore[no-any-return]
 
 
-def traits_of(spec: ServiceSpec) -> ServiceTraits:
+def get_traits(spec: ServiceSpec) -> ServiceTraits:
     """Those of its kind."""
-    return _kind(spec.kind).traits
+    return _get_kind(spec.kind).traits
 
 
-def spoken(spec: ServiceSpec) -> ServiceTraits:
+def get_spoken_traits(spec: ServiceSpec) -> ServiceTraits:
     """Of what a service is: of one that is elsewhere, as its URL says."""
-    name = of_url(url_of(spec)) if spec.kind == EXTERNAL else None
-    return _kind(name or spec.kind).traits
+    name = find_by_url(get_url(spec)) if spec.kind == EXTERNAL else None
+    return _get_kind(name or spec.kind).traits
 
 
-def port_of(spec: ServiceSpec) -> int:
+def get_port(spec: ServiceSpec) -> int:
     """Where the agent finds it: the first of its ports, else the one of its kind."""
-    return spec.ports[0] if spec.ports else traits_of(spec).port
+    return spec.ports[0] if spec.ports else get_traits(spec).port
 
 
-def url_of(spec: ServiceSpec) -> str:
+def get_url(spec: ServiceSpec) -> str:
     """Of a service that is elsewhere; empty if it has none."""
     return str(spec.settings.get("url", ""))
 
 
-def made(spec: ServiceSpec) -> ServiceKind:
+def build_kind(spec: ServiceSpec) -> ServiceKind:
     """The kind of a service, made of its settings; PluginError if they do not fit."""
-    kind = _kind(spec.kind)
+    kind = _get_kind(spec.kind)
     types = {field.key: field.hint.base for field in keys_of(kind)}  # without limits: the spec's reader held to them
     try:
         return kind(**{name: convert(value, types.get(name, Any)) for name, value in spec.settings.items()})
@@ -57,42 +57,42 @@ def made(spec: ServiceSpec) -> ServiceKind:
 
 
 @cache
-def of_image(image: str) -> str:
+def find_by_image(image: str) -> str:
     """What an image is: `docker.io/library/postgres:16` is a postgres, and what nobody knows is a container."""
     word = image.rpartition("/")[2].partition("@")[0].partition(":")[0]
-    return next((name for name, traits in _all() if word in traits.images), CONTAINER)
+    return next((name for name, traits in _list_kinds() if word in traits.images), CONTAINER)
 
 
 @cache
-def of_url(url: str) -> str | None:
+def find_by_url(url: str) -> str | None:
     """Which kind a URL leads to, by its scheme; None if nobody knows."""
-    scheme = scheme_of(url)
-    return next((name for name, traits in _all() if scheme in traits.schemes), None)
+    scheme = get_scheme(url)
+    return next((name for name, traits in _list_kinds() if scheme in traits.schemes), None)
 
 
-def scheme_of(url: str) -> str:
+def get_scheme(url: str) -> str:
     """The scheme alone: `mysql` of `mysql+pymysql://…`."""
     return url.partition(":")[0].partition("+")[0].lower()
 
 
-def types() -> list[str]:
+def list_types() -> list[str]:
     """Every kind that a spec asks for by its `type`."""
-    return [name for name in plugins.names("services") if not _kind(name).traits.images]
+    return [name for name in plugins.list_names("services") if not _get_kind(name).traits.images]
 
 
-def recorders() -> str:
+def format_recorders() -> str:
     """The kinds that can record their requests, in words."""
-    return " or ".join(name for name in types() if _kind(name).traits.records)
+    return " or ".join(name for name in list_types() if _get_kind(name).traits.records)
 
 
-def _all() -> Iterator[tuple[str, ServiceTraits]]:
+def _list_kinds() -> Iterator[tuple[str, ServiceTraits]]:
     """Built-in kinds first: most specs name no other, and installed ones are slow to find."""
     built_in = plugins.BUILT_IN["services"]
-    yield from ((name, _kind(name).traits) for name in built_in)
-    yield from ((name, _kind(name).traits) for name in plugins.names("services") if name not in built_in)
+    yield from ((name, _get_kind(name).traits) for name in built_in)
+    yield from ((name, _get_kind(name).traits) for name in plugins.list_names("services") if name not in built_in)
 
 
-def _kind(name: str) -> type[ServiceKind]:
+def _get_kind(name: str) -> type[ServiceKind]:
     found = find(name)
     if found is None:
         raise PluginError(f"there is no kind of service called {name!r}", code="plugin-broken")

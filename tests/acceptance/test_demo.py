@@ -19,9 +19,9 @@ from holdfast.demo.demo import (
     GOOD,
     SCORED,
     VERSIONS,
-    mail_surprise,
-    overall_surprise,
-    surprise,
+    find_mail_surprise,
+    find_overall_surprise,
+    find_surprise,
 )
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.score import Cell
@@ -126,13 +126,13 @@ def test_demo_refuses_arguments(tmp_path: Path) -> None:
 def test_anything_else_than_the_two_convictions_is_a_surprise(outcomes, told: str) -> None:
     expected = dict.fromkeys(CONVICTED, "fail") | {("always-cite-source", "no-chaos"): "pass"} | outcomes
     cells = [Cell(rule, scenario, "critical", 3.0, outcome) for (rule, scenario), outcome in expected.items()]
-    assert surprise(VERSIONS[1], cells) == (f"the careless agent: {told}" if told else "")
+    assert find_surprise(VERSIONS[1], cells) == (f"the careless agent: {told}" if told else "")
 
 
 def test_a_mail_that_was_not_sent_twice_is_a_surprise_too() -> None:
     cells = [Cell("one_mail", "reply-lost", "critical", 3.0, "pass")]
-    assert mail_surprise(GOOD, cells) == ""
-    assert "one_mail in reply-lost " in mail_surprise(CARELESS, cells)
+    assert find_mail_surprise(GOOD, cells) == ""
+    assert "one_mail in reply-lost " in find_mail_surprise(CARELESS, cells)
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_a_mail_that_was_not_sent_twice_is_a_surprise_too() -> None:
 def test_a_part_that_ends_otherwise_is_a_surprise(version, code: int, told: str) -> None:
     usual = 1 if version is CARELESS else 0
     parts = tuple(PartResult(part, exit_code=code if part == "contract" else usual) for part in SCORED)
-    assert overall_surprise(version, Overall("0001", None, False, code, parts)) == told
+    assert find_overall_surprise(version, Overall("0001", None, False, code, parts)) == told
 
 
 def test_a_part_that_did_not_run_is_a_surprise() -> None:
     parts = tuple(PartResult(part, skipped="no" if part == "replay" else "") for part in SCORED)
     found = Overall("0001", 100.0, True, 0, parts)
-    assert ": replay " in overall_surprise(GOOD, found)
+    assert ": replay " in find_overall_surprise(GOOD, found)

@@ -182,7 +182,7 @@ ENTRIES = [
         ("faults.md", "llm_faults", "faults.llm"),
         ("faults.md", "context_attacks", "faults.context"),
     )
-    for name, plugin in plugins.catalogue(family)
+    for name, plugin in plugins.list_plugins(family)
 ]
 
 
@@ -201,7 +201,7 @@ def test_every_fault_and_check_has_an_entry_with_its_settings_and_an_example(
 def test_every_fault_of_a_table_is_there_with_its_settings(section: str) -> None:
     table = (DOCS / "faults.md").read_text().partition(f"\n## `{section}`\n")[2].partition("\n## ")[0]
     rows = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
-    found = dict(plugins.catalogue(f"faults.{section.removesuffix('_faults')}"))
+    found = dict(plugins.list_plugins(f"faults.{section.removesuffix('_faults')}"))
     assert set(rows) == set(found)
     for name, plugin in found.items():
         assert [f.name for f in fields(plugin) if f"`{f.name}`" not in rows[name]] == []

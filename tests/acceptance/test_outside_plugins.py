@@ -14,7 +14,7 @@ from plane_agents import ASKS, PYTHON, command, equip, quick
 from test_mcp_cli import SERVERS, SHOP, USES
 
 from holdfast import plugins
-from holdfast.doctor.diagnose import met_at
+from holdfast.doctor.diagnose import describe_place
 from holdfast.execute.plane_needs import needs_planes
 from holdfast.spec import check, load
 
@@ -33,7 +33,7 @@ TWINS = {
     "as_in_calm": "behavior_unchanged",
 }
 """Each with the built-in plug-in that does the same."""
-CACHED = (plugins.find, plugins._entry_points, plugins._installed)
+CACHED = (plugins.find, plugins._list_entry_points, plugins._read_entry_points)
 ANSWERS = rule("answers", "completes")
 
 
@@ -200,5 +200,5 @@ def test_the_doctor_knows_where_a_listing_fault_is_met(project: MakeProject) -> 
     told = []
     for name in ("listed", TWINS["listed"]):
         spec, _ = load(listing(project, name).folder / "holdfast.yaml", environ={})
-        told.append([met_at(one, spec.agent) for scenario in spec.scenarios for one in scenario.injections])
+        told.append([describe_place(one, spec.agent) for scenario in spec.scenarios for one in scenario.injections])
     assert told[0] == told[1]

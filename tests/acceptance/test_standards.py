@@ -12,7 +12,7 @@ from cli import MakeProject, contract, python, rule
 from docs_pages import REPO
 
 from holdfast import plugins
-from holdfast.folders import runs_folder
+from holdfast.folders import get_runs_folder
 from holdfast.model.mutation import INTENT_KEPT, MUTATIONS
 from holdfast.model.standards import ATLAS, standard_entries
 from holdfast.model.standards import MUTATIONS as MAPPED
@@ -73,7 +73,7 @@ def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:
     made.show("-o", "report.md", "--no-report")
     assert "never · 2 scenarios" in made.read("report.md")
     assert f"known as   {NAMES}" in made.read("report.md")
-    with chdir(made.folder), closing(look(RunDir.find(runs_folder(), "latest"), environ=os.environ)) as found:
+    with chdir(made.folder), closing(look(RunDir.find(get_runs_folder(), "latest"), environ=os.environ)) as found:
         (cause,) = build_causes(found.run)["causes"]
         assert "; ".join(cause["standards"]) == NAMES
         trials = [build_trial(found.run, one, "again") for one in found.cells.read_traced()]
@@ -108,9 +108,11 @@ def test_an_attack_by_mutation_has_its_ids_and_a_typo_has_none(project: MakeProj
 
 def known() -> dict[tuple[str, str], tuple[str, ...]]:
     """By kind and name: the ids that are declared."""
-    faults = [one for family in plugins.BUILT_IN if family.startswith("faults.") for one in plugins.catalogue(family)]
+    faults = [
+        one for family in plugins.BUILT_IN if family.startswith("faults.") for one in plugins.list_plugins(family)
+    ]
     declared = {("fault", name): read_traits(fault).standards for name, fault in faults}
-    declared |= {("check", name): check.traits.standards for name, check in plugins.catalogue("checks")}
+    declared |= {("check", name): check.traits.standards for name, check in plugins.list_plugins("checks")}
     declared |= {("mutation", name): ids for name, ids in MAPPED.items()}
     return {thing: ids for thing, ids in declared.items() if ids}
 

@@ -118,7 +118,7 @@ def test_a_plug_in_for_a_later_protocol_is_refused(monkeypatch: pytest.MonkeyPat
         protocol_version = PROTOCOLS + 1
         traits = CheckTraits(polarity="positive", reads="text")
 
-    monkeypatch.setattr(plugins, "_entry_points", lambda family: {"later": Point()})
+    monkeypatch.setattr(plugins, "_list_entry_points", lambda family: {"later": Point()})
     with pytest.raises(PluginError, match=f"'later' .* protocol_version {PROTOCOLS + 1}; .* {PROTOCOLS}"):
         plugins.find("checks", "later")
     Later.protocol_version = PROTOCOLS

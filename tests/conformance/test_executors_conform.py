@@ -41,27 +41,27 @@ class Broken(LocalExecutor):
     breaks = ""
 
     def one_at_a_time(self) -> None:
-        if self.breaks != "one_at_a_time_means_one":
+        if self.breaks != "check_one_at_a_time":
             super().one_at_a_time()
 
     async def execute(self, trials: Iterable[Trial], **told: Any) -> AsyncGenerator[Observed, None]:  # type: ignore[override]
-        if self.breaks == "trials_are_taken_when_there_is_a_place":
+        if self.breaks == "check_lazy_feed":
             trials = list(islice(trials, 10_000))
         for name in ("store", "on_fault"):
             if self.breaks == BREAKS.get(name):
                 told.pop(name, None)
         async for trial, seen in super().execute(trials, **told):
             yield trial, seen
-            if self.breaks == "every_trial_is_given_once":
+            if self.breaks == "check_each_trial_once":
                 yield trial, seen
 
 
 BREAKS = {
-    "store": "what_is_stored_is_given",
-    "on_fault": "it_is_told_what_happens",
-    "ahead": "trials_are_taken_when_there_is_a_place",
-    "twice": "every_trial_is_given_once",
-    "beside": "one_at_a_time_means_one",
+    "store": "check_stored_is_returned",
+    "on_fault": "check_callbacks",
+    "ahead": "check_lazy_feed",
+    "twice": "check_each_trial_once",
+    "beside": "check_one_at_a_time",
 }
 
 

@@ -20,7 +20,9 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, Reply, read_tra
 
 FAMILIES = ("faults.tool", "faults.llm", "faults.mcp", "faults.http", "faults.service", "faults.context")
 ALL = [
-    pytest.param(plugin, id=f"{family[7:]}-{name}") for family in FAMILIES for name, plugin in plugins.catalogue(family)
+    pytest.param(plugin, id=f"{family[7:]}-{name}")
+    for family in FAMILIES
+    for name, plugin in plugins.list_plugins(family)
 ]
 WIRE = [param for param in ALL if hasattr(param.values[0], "apply")]
 TASK = [param for param in ALL if hasattr(param.values[0], "rewrite")]
@@ -253,7 +255,7 @@ def test_faults_do_not_import_asyncio_or_heavy_libraries():
 
     code = (
         "import sys; from holdfast import plugins\n"
-        "for f in ('tool', 'llm', 'mcp', 'service', 'world', 'context'): list(plugins.catalogue(f'faults.{f}'))\n"
+        "for f in ('tool', 'llm', 'mcp', 'service', 'world', 'context'): list(plugins.list_plugins(f'faults.{f}'))\n"
         "print(sorted({'asyncio', 'yaml', 'aiohttp', 'regex', 'rapidfuzz'} & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout

@@ -23,7 +23,7 @@ PATHS = {
     "ollama_chat": "/api/chat",
     "ollama_generate": "/api/generate",
 }
-FAULTS = {name: msgspec.convert({}, plugin) for name, plugin in plugins.catalogue("faults.llm")}
+FAULTS = {name: msgspec.convert({}, plugin) for name, plugin in plugins.list_plugins("faults.llm")}
 FAULTS |= {"overloaded in a stream": Overloaded(shape="stream_error"), "html": ServerError(body="html")}
 CALL = ToolCall("call_1", "find_item", '{"name": "kettle"}')
 SAID = "A kettle costs 42 euros in the shop around the corner, é, and no more than that."

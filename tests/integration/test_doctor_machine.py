@@ -17,11 +17,11 @@ from holdfast.doctor.machine import (
     ROUTES,
     SANDBOX,
     MachineRoute,
-    required_routes,
-    tried,
+    list_required_routes,
     try_machine,
+    try_route,
 )
-from holdfast.doctor.probe_site import Absent, Unmet, opened, started
+from holdfast.doctor.probe_site import Absent, Unmet, open_site, start_program
 from holdfast.execute.options import ModelOptions
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
@@ -38,7 +38,7 @@ def children() -> set[str]:
 def test_every_route_of_ours_is_proven_and_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = children()  # other tests of this process may keep a server for their file
-    found = asyncio.run(try_machine(os.environ, required_routes(None, ModelOptions())))
+    found = asyncio.run(try_machine(os.environ, list_required_routes(None, ModelOptions())))
     assert [one.route for one in found] == [route.name for route in ROUTES]
     ours = {one.route: (one.outcome, one.detail) for one in found if one.exit_code}
     assert set(ours) == FORMATS | {HTTP, HTTPS, MCP, FORKS, SANDBOX}
@@ -49,8 +49,10 @@ def test_every_route_of_ours_is_proven_and_nothing_is_left_behind(tmp_path, monk
 
 def attempted(argv, **environ):
     async def main():
-        async with opened({**os.environ, **environ}) as probe_site:
-            return await tried(probe_site, MachineRoute("it", lambda probe_site: _try(probe_site, "it", argv, "it")), 3)
+        async with open_site({**os.environ, **environ}) as probe_site:
+            return await try_route(
+                probe_site, MachineRoute("it", lambda probe_site: _try(probe_site, "it", argv, "it")), 3
+            )
 
     return asyncio.run(main())
 
@@ -84,8 +86,8 @@ def test_a_program_that_does_not_see_the_fault_proves_nothing():
 
 def test_a_client_that_is_not_installed_is_absent():
     async def main():
-        async with opened({**os.environ, "PATH": "/nowhere"}) as probe_site:
-            return await tried(probe_site, MachineRoute("curl", try_curl), 3)
+        async with open_site({**os.environ, "PATH": "/nowhere"}) as probe_site:
+            return await try_route(probe_site, MachineRoute("curl", try_curl), 3)
 
     found = asyncio.run(main())
     assert (found.outcome, found.code, found.broken) == ("n/a", "route-absent", False)
@@ -118,13 +120,13 @@ async def _bug(probe_site):
 )
 def test_whatever_goes_wrong_on_a_route_is_a_finding_with_a_fix(attempt, outcome, code, monkeypatch):
     monkeypatch.setattr(doctor_machine, "LIMIT_S", 0.05)
-    found = asyncio.run(tried(None, MachineRoute("it", attempt), 3))
+    found = asyncio.run(try_route(None, MachineRoute("it", attempt), 3))
     assert (found.outcome, found.code) == (outcome, code)
     assert bool(found.fix) == (outcome == "not")
 
 
 def test_a_broken_route_that_nothing_needs_costs_nothing():
-    found = asyncio.run(tried(None, MachineRoute("it", _unmet), 0))
+    found = asyncio.run(try_route(None, MachineRoute("it", _unmet), 0))
     assert (found.outcome, found.broken) == ("not", False)
 
 
@@ -140,7 +142,7 @@ def test_a_program_is_ended_with_all_that_it_started(tmp_path):
     code = f"import subprocess, sys; subprocess.Popen(['sh', '-c', 'sleep 1; touch {mark}']); print('up', flush=True)"
 
     async def main():
-        async with started([sys.executable, "-c", code], os.environ) as process:
+        async with start_program([sys.executable, "-c", code], os.environ) as process:
             await process.stdout.readline()
         await asyncio.sleep(1.3)
 
@@ -175,5 +177,5 @@ MODEL = Injection("llm", "*", "empty")
     ],
 )
 def test_needed_is_what_the_faults_of_the_spec_depend_on(given, wanted):
-    routes = required_routes(given, ModelOptions())
+    routes = list_required_routes(given, ModelOptions())
     assert {route.name for route in ROUTES if route.name in routes} == wanted

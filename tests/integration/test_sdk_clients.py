@@ -37,7 +37,7 @@ def test_the_library_meets_a_fault_as_in_production(place: Place, voice: str, ho
 
 def test_every_fault_of_the_model_is_in_the_tables() -> None:
     modes = {weather.mode for weather in WEATHERS.values()} | {"repeat_tool_call"}
-    assert modes == set(plugins.names("faults.llm"))
+    assert modes == set(plugins.list_names("faults.llm"))
     assert WANTS.keys() == VOICES.keys()
     assert all(wants.keys() == WEATHERS.keys() for wants in WANTS.values())
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from example_counts import examples
 from holdfast.errors import UserError
-from holdfast.replay.formats import FORMATS, imported
-from holdfast.replay.session_file import session_text
+from holdfast.replay.formats import FORMATS, import_file
+from holdfast.replay.session_file import dump_session
 from holdfast.spec.rules.replays import read_sessions
 
 KEYS = (
@@ -63,11 +63,11 @@ def test_no_document_breaks_an_adapter(
     each = document if lines and isinstance(document, list) else [document]
     path.write_text("\n".join(json.dumps(one) for one in each), encoding="utf-8")
     try:
-        found = imported(path, format)
+        found = import_file(path, format)
     except UserError:
         return
     for one in found.sessions:
-        assert_kept(folder / "session.yaml", session_text(one), one.id)
+        assert_kept(folder / "session.yaml", dump_session(one), one.id)
 
 
 def assert_kept(path: Path, text: str, id: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.starter.recipe import Recipe, found_version, read_recipe, recipe_names
+from holdfast.starter.recipe import Recipe, find_version, read_recipe, list_names
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".venv-agents"
@@ -43,7 +43,7 @@ def command(words: list[str]) -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", list_names())
 def test_calm_is_green_faults_are_met_and_the_verdict_is_right(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,7 +54,7 @@ def test_calm_is_green_faults_are_met_and_the_verdict_is_right(
     written = subprocess.run([holdfast, "init", "--from", name], cwd=tmp_path, capture_output=True, text=True)
     assert written.returncode == 0, written.stderr
     done = subprocess.run([holdfast, "run", "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S)
-    version = found_version(recipe) if recipe.program else "beside Holdfast"
+    version = find_version(recipe) if recipe.program else "beside Holdfast"
     assert '"parts"' in done.stdout, f"{version}: {done.stderr}"
     cases = {case["scenario"]: case for case in json.loads(done.stdout)["parts"]["scenario"]["cases"]}
     assert {scenario: case["status"] for scenario, case in cases.items()} == recipe.found, f"{version}: {done.stdout}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.demo.demo import GOOD
-from holdfast.folders import HOME, own_folder, path_here, runs_folder, runs_folder_here, runs_in
+from holdfast.folders import HOME, format_path, get_local_runs_folder, get_own_folder, get_runs_folder, use_runs_folder
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
@@ -55,21 +55,21 @@ def test_the_option_wins_over_the_variable_and_the_variable_over_the_spec(
     rest: str,
 ) -> None:
     monkeypatch.setenv(HOME, home)
-    with nullcontext() if option is None else runs_in(Path(option)):
-        found = runs_folder(spec), own_folder(spec)
+    with nullcontext() if option is None else use_runs_folder(Path(option)):
+        found = get_runs_folder(spec), get_own_folder(spec)
         assert [path.resolve() for path in found] == [(project / name).resolve() for name in (runs, rest)]
         alone, part = RunDir(project / runs / "0001"), RunDir(project / runs / "0001/parts/contract")
         assert {one.own_folder.resolve() for one in (alone, part)} == {(project / rest).resolve()}
-    assert runs_folder() == runs_folder_here()
+    assert get_runs_folder() == get_local_runs_folder()
 
 
 def test_a_run_is_named_by_its_id_only_where_the_next_command_finds_it(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with runs_in(Path("mine")):  # the next command has no --runs-dir
+    with use_runs_folder(Path("mine")):  # the next command has no --runs-dir
         assert name_here(project / "mine/0001") == "mine/0001"
     assert name_here(project / ".holdfast/runs/0001") == "0001"
     monkeypatch.setenv(HOME, "home")
     assert name_here(project / "home/runs/0001/parts/contract") == "0001/contract"
     assert name_here(project / ".holdfast/runs/0001") == ".holdfast/runs/0001"
-    assert path_here(project.parent / "x") == str(project.parent / "x")
+    assert format_path(project.parent / "x") == str(project.parent / "x")

@@ -15,7 +15,7 @@ from holdfast.api.job import prepare_job, run_prepared
 from holdfast.api.loaded_spec import LoadedSpec, SpecSource, load_source
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.folders import runs_folder, runs_in
+from holdfast.folders import get_runs_folder, use_runs_folder
 from holdfast.model.spec import PartAsked
 from holdfast.plan import RunOptions, Select
 from holdfast.runner.interrupts import Interrupts
@@ -126,8 +126,8 @@ def rejudge(
                 code="argument-invalid",
             )
         name = str(run.path) if isinstance(run, RunResult) else run
-        with runs_in(_to_path(runs)):
-            stored = get_single_part(RunDir.find(runs_folder().absolute(), name))
+        with use_runs_folder(_to_path(runs)):
+            stored = get_single_part(RunDir.find(get_runs_folder().absolute(), name))
         options = RunOptions(min_score=min_score, strict=strict, part=stored.read_manifest().options.part)
         other_rules = None if rules is None else load_source(rules, options, where, options.part).spec
         config = None if other_rules is None else Path(other_rules.path)
@@ -155,7 +155,7 @@ def build_work(
 
     def work(interrupts: Interrupts) -> RunResult:
         inline = spec.spec.agent.in_python and spec.spec.agent.isolation == "inline"
-        with runs_in(runs), install_functions(spec.functions, inline=inline):
+        with use_runs_folder(runs), install_functions(spec.functions, inline=inline):
             settled = prepare_job(spec.spec, _complete_options(options, spec), spec.warnings, _build_environ(spec))
             each = listen is not None
             outcome = run_prepared(

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.loop_choice import choose_loop_factory
-from holdfast.folders import runs_folder
+from holdfast.folders import get_runs_folder
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import BuiltText, Problem, Spec
 from holdfast.plan import RunOptions
@@ -100,7 +100,7 @@ def run_prepared(
 
     job = prepared.job
     here = os.getcwd()
-    rundir = prepared.rundir or begin(job, (runs or runs_folder(job.spec.file)).absolute(), at, prepared.files)
+    rundir = prepared.rundir or begin(job, (runs or get_runs_folder(job.spec.file)).absolute(), at, prepared.files)
     try:
         running = run(job, rundir, listen, beat=beat, each_trial=each_trial, interrupts=interrupts)
     except BaseException as broken:

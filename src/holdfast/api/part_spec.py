@@ -46,7 +46,7 @@ def _build_replay(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[R
     """The sessions of the file, and of its sources that are imported at each run."""
     from datetime import UTC, datetime
 
-    from holdfast.replay.derived_spec import replayed
-    from holdfast.replay.session_list import sessions_of
+    from holdfast.replay.derived_spec import derive_spec
+    from holdfast.replay.session_list import list_sessions
 
-    return replayed(spec, sessions_of(spec, environ, datetime.now(UTC)), live=False)
+    return derive_spec(spec, list_sessions(spec, environ, datetime.now(UTC)), live=False)

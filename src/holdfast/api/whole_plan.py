@@ -15,7 +15,7 @@ from holdfast.api.hunt import prepare_hunt
 from holdfast.api.job import PreparedJob, load_part, prepare_job
 from holdfast.api.part_spec import build_part
 from holdfast.errors import HarnessError, NothingProven, UsageError
-from holdfast.folders import runs_folder
+from holdfast.folders import get_runs_folder
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
@@ -71,7 +71,7 @@ def plan_whole(
     if baseline is not None and options.select.shard is not None:
         hint = "merge the shards, and compare the result: holdfast compare BEFORE AFTER"
         raise UsageError("--baseline and --shard cannot be combined", hint=hint, code="options-conflict")
-    whole = RunDir.find(runs_folder(config).absolute(), resume) if resume is not None else None
+    whole = RunDir.find(get_runs_folder(config).absolute(), resume) if resume is not None else None
     if whole is not None and not whole.read_manifest().parts:
         command = "holdfast contract run" if whole.read_manifest().options.part == "contract" else "holdfast run"
         hint = f"continue it: {command} --resume {quote(name_here(whole.path))}"
@@ -105,7 +105,9 @@ def plan_whole(
             code = code or broken.code
     if not jobs and failed:
         raise HarnessError(next(iter(failed.values())), code=code)
-    before = find_baseline(runs_folder(spec.file).absolute(), baseline, spec, whole) if baseline is not None else None
+    before = (
+        find_baseline(get_runs_folder(spec.file).absolute(), baseline, spec, whole) if baseline is not None else None
+    )
     unfound = ""
     if baseline is not None and before is None:
         unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"

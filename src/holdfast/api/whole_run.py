@@ -16,7 +16,7 @@ from holdfast.api.hunt import conclude_hunt
 from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, get_min_score
 from holdfast.errors import HarnessError, NothingProven, UserError
-from holdfast.folders import runs_folder
+from holdfast.folders import get_runs_folder
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part, Spec
@@ -75,7 +75,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     """Run each part, store its result, and combine all of them."""
     began = time.monotonic()
     parts = tuple(plan.jobs)
-    whole = plan.whole or begin_whole(plan.spec, plan.options, runs_folder(plan.spec.file).absolute(), parts)
+    whole = plan.whole or begin_whole(plan.spec, plan.options, get_runs_folder(plan.spec.file).absolute(), parts)
     if plan.whole is not None:
         whole.lock()
         forget_overall(whole)

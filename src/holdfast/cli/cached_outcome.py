@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.folders import runs_folder
+from holdfast.folders import get_runs_folder
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome
 from holdfast.store.run_names import list_stored_files
@@ -36,7 +36,7 @@ def find_cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome |
     if named:
         print(f"--cached: every trial runs, because {named} may have another value today", file=sys.stderr)
         return None, ""
-    runs = runs_folder(job.spec.file)
+    runs = get_runs_folder(job.spec.file)
     files = digest_files(job, [*outputs, *list_stored_files(runs)])
     run = find_cached_run(runs, job, files)
     if run is None:

@@ -90,7 +90,7 @@ def _find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
         return found
     from holdfast.reading.words import near
 
-    names = dict.fromkeys(name for section in sections_of(kind) for name in plugins.names(registry_of(section)))
+    names = dict.fromkeys(name for section in sections_of(kind) for name in plugins.list_names(registry_of(section)))
     miss = near(name.rpartition(".")[2], names)
     hint = f"did you mean {miss}?" if miss else f"holdfast {kind}s lists them all"
     other: PluginKind = "check" if kind == "fault" else "fault"

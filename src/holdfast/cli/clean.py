@@ -7,7 +7,7 @@ import time
 import click
 
 from holdfast.cli import options as shared
-from holdfast.folders import KEPT, own_folder
+from holdfast.folders import KEPT, get_own_folder
 
 
 @click.command(name="clean")
@@ -29,12 +29,12 @@ def command(kept: bool, older_than: str | None) -> int:
     from holdfast.world.containers import container_owner
     from holdfast.world.sandbox import limits
 
-    removed = [*map(str, sweep()), *map(str, clear(own_folder()))]
+    removed = [*map(str, sweep()), *map(str, clear(get_own_folder()))]
     removed += [f"control group {name}" for name in limits.sweep()]
     removed += [f"container {name}" for name in container_owner.sweep()]
     age_s = 0.0 if kept else _parse_age(older_than)
     if age_s is not None:
-        removed += map(str, kept_world.clear(own_folder() / KEPT, age_s, time.time()))
+        removed += map(str, kept_world.clear(get_own_folder() / KEPT, age_s, time.time()))
     for name in removed:
         print(f"removed {to_one_line(name)}")
     if not removed:

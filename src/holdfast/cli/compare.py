@@ -26,14 +26,16 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
       holdfast compare 0003 latest --exit-code
     """
     from holdfast.cli import screen
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.report.safe import can_show_signs, to_ascii
     from holdfast.report.terminal.comparison import build_document, format_comparison
     from holdfast.report.terminal.paint import get_painter
     from holdfast.runner.past.comparison import compare_runs
     from holdfast.store.rundir import RunDir
 
-    found = compare_runs(RunDir.find(runs_folder(), before), RunDir.find(runs_folder(), after), environ=os.environ)
+    found = compare_runs(
+        RunDir.find(get_runs_folder(), before), RunDir.find(get_runs_folder(), after), environ=os.environ
+    )
     if as_json:
         from holdfast.cli.screen import print_document
 

@@ -51,7 +51,7 @@ def command() -> int:
 def _run_acts() -> Iterable[str]:
     """Shows one act after the other; what each showed that it must not, or an empty text."""
     from holdfast.cli.screen_output import Screen
-    from holdfast.demo.demo import CARELESS, GOOD, VERSIONS, mail_surprise, surprise
+    from holdfast.demo.demo import CARELESS, GOOD, VERSIONS, find_mail_surprise, find_surprise
     from holdfast.plan import RunOptions
 
     for number, version in enumerate(VERSIONS, start=1):
@@ -59,14 +59,14 @@ def _run_acts() -> Iterable[str]:
         print(
             f"{number}. The {version.name} agent: {version.about}.\n   holdfast contract run -c {_quote_path(spec)}\n"
         )
-        yield _show(version, spec, RunOptions(), Screen(), surprise)
+        yield _show(version, spec, RunOptions(), Screen(), find_surprise)
     print("3. What it leaves: a mail service takes a mail, and its answer is lost. Exactly one mail may be sent.")
     boxed = RunOptions(part="scenario", backend="process")
     for version, screen in ((GOOD, Screen(quiet=True)), (CARELESS, Screen())):
         spec = _shorten_path(version.mail_spec)
         print(f"   The {version.name} agent: {version.mailing}.")
         print(f"   holdfast run -c {_quote_path(spec)} --backend process\n")
-        yield _show(version, spec, boxed, screen, mail_surprise)
+        yield _show(version, spec, boxed, screen, find_mail_surprise)
     yield from _run_scores()
 
 
@@ -90,7 +90,7 @@ def _show(
 
 def _run_scores() -> Iterable[str]:
     """Every part of both files, and the overall scores side by side."""
-    from holdfast.demo.demo import VERSIONS, overall_surprise
+    from holdfast.demo.demo import VERSIONS, find_overall_surprise
 
     print("4. May it ship? The contract, mutated prompts, chaos, and a recorded incident, as one score.")
     for version in VERSIONS:
@@ -98,7 +98,7 @@ def _run_scores() -> Iterable[str]:
     print(flush=True)
     found = {version: _run_ci(version) for version in VERSIONS}
     _print_table([(version.name, overall) for version, overall in found.items()])
-    yield from (overall_surprise(version, overall) for version, overall in found.items())
+    yield from (find_overall_surprise(version, overall) for version, overall in found.items())
 
 
 def _run_ci(version: Version) -> Overall:
@@ -119,7 +119,7 @@ def _run_ci(version: Version) -> Overall:
 def _print_table(found: list[tuple[str, Overall]]) -> None:
     """One line an agent: its parts, the number, the verdict, the page."""
     from holdfast.demo.demo import SCORED
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.report.overall import format_verdict
     from holdfast.report.safe import can_show_signs, to_ascii
     from holdfast.report.wording import format_number
@@ -128,7 +128,7 @@ def _print_table(found: list[tuple[str, Overall]]) -> None:
     for name, one in found:
         scores = {part.part: part.score for part in one.parts}
         shown = "".join(format_number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score))
-        lines.append(f"  {name:<10}{shown}   {format_verdict(one)}   ·   {runs_folder() / one.run / 'report.html'}")
+        lines.append(f"  {name:<10}{shown}   {format_verdict(one)}   ·   {get_runs_folder() / one.run / 'report.html'}")
     text = "\n".join(lines)
     print(text if can_show_signs(sys.stdout.encoding) else to_ascii(text), end="\n\n")
 

@@ -17,7 +17,7 @@ import click
 from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
-from holdfast.folders import own_folder, path_here
+from holdfast.folders import format_path, get_own_folder
 
 if TYPE_CHECKING:
     from holdfast.planes.handover import GatewayAddress
@@ -55,11 +55,11 @@ def command(
     from holdfast.store.rundir import make_own_folder
 
     spec = config or next((Path(name) for name in DEFAULT_FILES if Path(name).is_file()), None)
-    folder = own_folder(spec).absolute()
+    folder = get_own_folder(spec).absolute()
     if only_print:
         if not (folder / "gateway.sock").exists() or not stands(folder):
             raise UsageError(
-                f"no gateway is running in {path_here(folder)}",
+                f"no gateway is running in {format_path(folder)}",
                 hint="start one: holdfast gateway",
                 code="gateway-missing",
             )

@@ -26,7 +26,7 @@ from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
 from holdfast.cli.stored_run import find_trial
 from holdfast.errors import UsageError
-from holdfast.folders import runs_folder
+from holdfast.folders import get_runs_folder
 from holdfast.hunt.fault_map import fault_map
 from holdfast.hunt.result import RESULT, HuntResult
 from holdfast.model.codec import to_builtins
@@ -128,7 +128,7 @@ def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: An
     prepared = prepare_hunt(find_config(config), asked)
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=True), as_json=as_json)
     spec = prepared.job.spec
-    found = fault_map(hunted.planner, read_tried_faults(list_runs(runs_folder(spec.file), spec, every_part=True)))
+    found = fault_map(hunted.planner, read_tried_faults(list_runs(get_runs_folder(spec.file), spec, every_part=True)))
     if as_json:
         print_document({**to_builtins(found), "percent": round(found.coverage.percent, 2)})
     else:

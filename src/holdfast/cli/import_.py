@@ -83,6 +83,6 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
 def _import_sessions(sources: list[Path], format: TraceFormat | None) -> SessionsFound | None:
     if not sources:
         return None
-    from holdfast.replay.formats import imported_together
+    from holdfast.replay.formats import import_files
 
-    return imported_together(sources, format)
+    return import_files(sources, format)

@@ -9,12 +9,12 @@ import click
 
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
-from holdfast.starter.recipe import Recipe, read_recipe, recipe_files, recipe_names
+from holdfast.starter.recipe import Recipe, read_files, read_recipe, list_names
 
 
 def list_recipes() -> str:
     """Every recipe, with what it is for."""
-    known = {name: read_recipe(name) for name in recipe_names()}
+    known = {name: read_recipe(name) for name in list_names()}
     width = max(map(len, known))
     lines = [f"  {name:{width}}  {recipe.title} {recipe.version}" for name, recipe in known.items()]
     return "\n".join(["holdfast init --from NAME [DIR], with one of", *lines])
@@ -22,7 +22,7 @@ def list_recipes() -> str:
 
 def build_recipe_files(name: str, model: str | None) -> dict[str, bytes]:
     """What is written; with a model, that one answers in place of the script."""
-    recipe, files = read_recipe(name), recipe_files(name)
+    recipe, files = read_recipe(name), read_files(name)
     if model is None:
         return files
     entry = _format_model_entry(name, recipe, model)
@@ -61,10 +61,10 @@ def _format_model_entry(name: str, recipe: Recipe, model: str) -> str:
 
 def format_next_steps(name: str, model: str | None, change: str) -> str:
     """What is missing on this machine, and what to type."""
-    from holdfast.starter.recipe import found_version
+    from holdfast.starter.recipe import find_version
 
     recipe = read_recipe(name)
-    found = found_version(recipe)
+    found = find_version(recipe)
     lines = [fill(f"note: {recipe.note}", 100, subsequent_indent="  ")] if recipe.note else []
     if found and found != recipe.version:
         lines.append(f"note: {recipe.package} {found} is installed; {recipe.version} was tested ({recipe.tried})")
@@ -149,9 +149,9 @@ def _from_recipe(folder: Path, recipe: str, model: str | None, force: bool) -> N
 
 def _offer(folder: Path) -> None:
     """Names the recipes of what the project depends on."""
-    from holdfast.starter.project import fitting_recipes
+    from holdfast.starter.project import find_recipes
 
-    for name in fitting_recipes(folder):
+    for name in find_recipes(folder):
         print(f"This project uses {name}. To create a contract for it:\n  holdfast init --from {name} holdfast-{name}")
 
 

@@ -29,7 +29,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     """
     from holdfast.cli.run_job import report_unwritten, with_reports
     from holdfast.cli.screen_output import Screen
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.report.formats.files import find_reporter
     from holdfast.runner.past.rejudge import judge_again
     from holdfast.runner.whole import get_single_part
@@ -37,7 +37,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
 
     for path in outputs:
         find_reporter(path)
-    found = get_single_part(RunDir.find(runs_folder(), run))
+    found = get_single_part(RunDir.find(get_runs_folder(), run))
     with closing(
         judge_again(found, config=config, options=shared.build_run_options(**given), environ=os.environ)
     ) as outcome:

@@ -38,7 +38,7 @@ def command(
 
     DIR is the run directory of a shard, or a folder that contains such directories.
     """
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.report.formats.files import find_reporter
     from holdfast.report.formats.whole_files import check_output
     from holdfast.runner.past.merge import find_shards, merge
@@ -48,7 +48,7 @@ def command(
     known = check_output if whole else find_reporter
     for path in outputs:
         known(path)
-    merged = merge(shards, runs_folder().absolute(), partial=partial)
+    merged = merge(shards, get_runs_folder().absolute(), partial=partial)
     if whole:
         return _show_whole(merged, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
     return _show(merged.run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)

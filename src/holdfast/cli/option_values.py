@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from holdfast import plugins
 from holdfast.api.config_file import DEFAULT_FILES
-from holdfast.folders import OPTION, runs_folder, runs_in
+from holdfast.folders import OPTION, get_runs_folder, use_runs_folder
 
 AUTO = "auto"
 MAX_REPLICAS = 20
@@ -61,8 +61,8 @@ class BackendName(click.ParamType):  # type: ignore[type-arg]  # generic for the
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         # Installed ones take a while to find, and most runs name none.
-        if value not in plugins.BUILT_IN["sandboxes"] and value not in plugins.names("sandboxes"):
-            self.fail(f"{value!r} is not one of {', '.join(plugins.names('sandboxes'))}", param, ctx)
+        if value not in plugins.BUILT_IN["sandboxes"] and value not in plugins.list_names("sandboxes"):
+            self.fail(f"{value!r} is not one of {', '.join(plugins.list_names('sandboxes'))}", param, ctx)
         return value
 
 
@@ -115,8 +115,8 @@ def complete_word(what: str, ctx: click.Context, incomplete: str) -> list[Comple
 
 def _list_runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
     yield "latest"
-    with runs_in(ctx.meta.get(OPTION)):  # the context that had set it is closed when words are completed
-        folder = runs_folder(ctx.params.get("config"))
+    with use_runs_folder(ctx.meta.get(OPTION)):  # the context that had set it is closed when words are completed
+        folder = get_runs_folder(ctx.params.get("config"))
     names = [entry.name for entry in os.scandir(folder) if entry.name.isdigit()]
     yield from sorted(names, key=int, reverse=True)[:_SHOWN]
 
@@ -136,11 +136,11 @@ def _list_specs(_ctx: click.Context, incomplete: str) -> Iterator[str]:
 def _list_faults(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
     for family in plugins.BUILT_IN:
         if family.startswith("faults."):
-            yield from plugins.names(family)
+            yield from plugins.list_names(family)
 
 
 def _list_checks(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
-    yield from plugins.names("checks")
+    yield from plugins.list_names("checks")
 
 
 def _list_profiles(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
@@ -150,9 +150,9 @@ def _list_profiles(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
 
 
 def _list_recipes(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
-    from holdfast.starter.recipe import recipe_names
+    from holdfast.starter.recipe import list_names
 
-    yield from recipe_names()
+    yield from list_names()
 
 
 def _list_scenarios(ctx: click.Context, _incomplete: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ from holdfast.cli.option_values import (
     ShardOf,
 )
 from holdfast.errors import UsageError
-from holdfast.folders import OPTION, runs_in
+from holdfast.folders import OPTION, use_runs_folder
 from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
 
 if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
@@ -110,7 +110,7 @@ def add_config(command: F) -> F:
 
 def _choose_runs(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
     ctx.meta[OPTION] = value  # for completion, which comes after the context has closed
-    ctx.with_resource(runs_in(value))
+    ctx.with_resource(use_runs_folder(value))
 
 
 runs_option = click.option(

@@ -58,7 +58,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     from holdfast.cli.replay_sessions import FOLDER
     from holdfast.cli.stored_run import CAUSE, find_cause, find_trial
     from holdfast.errors import UsageError
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shorten_path
     from holdfast.store.rundir import RunDir
@@ -74,7 +74,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     place = find_trial(trial) if run is None else None
     if place is not None:  # the whole run: a trial may have failed in another of its parts
         run, trial = place[0].id.partition("/")[0], place[1]
-    found = RunDir.find(runs_folder(), run or "latest")
+    found = RunDir.find(get_runs_folder(), run or "latest")
     session = replace(_find_session(found, trial), contract="")
     refused = _replay_once(found, session)
     if refused:
@@ -94,10 +94,10 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
     import sys
 
     from holdfast.errors import UsageError
-    from holdfast.replay.stored_run import run_sessions
+    from holdfast.replay.stored_run import read_run_sessions
     from holdfast.report.safe import to_one_line
 
-    found = run_sessions(run, run.path, environ=os.environ, failed_only=True, trial=trial)
+    found = read_run_sessions(run, run.path, environ=os.environ, failed_only=True, trial=trial)
     if len(found.sessions) == 1:
         for note in found.notes:
             print(f"note: {to_one_line(note)}", file=sys.stderr)
@@ -113,7 +113,7 @@ def _find_session(run: RunDir, trial: str) -> RecordedSession:
         raise UsageError(
             f"trial {found.left_out[0].name} cannot become a session: {found.left_out[0].why}", code="session-unusable"
         )
-    failed = run_sessions(run, run.path, environ=os.environ, failed_only=True).sessions
+    failed = read_run_sessions(run, run.path, environ=os.environ, failed_only=True).sessions
     hint = f"those that failed: {', '.join(one.id for one in failed[:8])}" if failed else "none of its trials failed"
     raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint, code="trial-unknown")
 
@@ -127,10 +127,10 @@ def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | No
     from holdfast.errors import NothingProven
     from holdfast.model.spec import BuiltText
     from holdfast.plan import RunOptions
-    from holdfast.replay.derived_spec import replayed
+    from holdfast.replay.derived_spec import derive_spec
     from holdfast.replay.session_file import write_sessions
-    from holdfast.replay.session_list import ListedSessions, sessions_in
-    from holdfast.replay.stored_run import stored_trial
+    from holdfast.replay.session_list import ListedSessions, read_path
+    from holdfast.replay.stored_run import read_stored_trial
 
     manifest = run.read_manifest()
     asked = manifest.options
@@ -140,25 +140,27 @@ def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | No
     with TemporaryDirectory(prefix="holdfast-promote-") as scratch:
         files = write_sessions((session,), Path(scratch) / "replays", force=True)
         try:
-            derived, _ = replayed(spec, ListedSessions(sessions_in(files.all[0])), live=False)
+            derived, _ = derive_spec(spec, ListedSessions(read_path(files.all[0])), live=False)
         except NothingProven as nothing:
             return PromotionRefusal(str(nothing), _OTHER_RULES)
         job = prepare_job(derived, options, ())
         with closing(run_prepared(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
-            return _compare_failures(stored_trial(run, session.id, os.environ), outcome, _on_state(derived), session)
+            return _compare_failures(
+                read_stored_trial(run, session.id, os.environ), outcome, _on_state(derived), session
+            )
 
 
 def _compare_failures(
     before: TracedTrial, outcome: RunOutcome, on_state: frozenset[str], session: RecordedSession
 ) -> PromotionRefusal | None:
     """How the replay of a trial failed in another way, or did not fail; None if it failed as the trial did."""
-    from holdfast.replay.trial_session import failed_rules
+    from holdfast.replay.trial_session import list_failed_rules
 
     now = next(one for one in outcome.cells.read_traced() if one.trial.kind == "contract")
-    again, case = failed_rules(now), outcome.run.cases[0].case
+    again, case = list_failed_rules(now), outcome.run.cases[0].case
     if now.seen.error:
         return PromotionRefusal(f"it could not be replayed: {now.seen.error}")
-    lost = [rule for rule in failed_rules(before) if rule not in again]
+    lost = [rule for rule in list_failed_rules(before) if rule not in again]
     unjudged = (
         set(lost)
         - {verdict.invariant for verdict in now.verdicts}

@@ -130,14 +130,14 @@ def export(report: str, folder: Path, force: bool) -> int:
       holdfast replay export --from-report report.json
     """
     from holdfast.cli.replay_sessions import keep
-    from holdfast.folders import runs_folder
-    from holdfast.replay.stored_run import report_sessions, run_sessions
+    from holdfast.folders import get_runs_folder
+    from holdfast.replay.stored_run import read_run_sessions, report_sessions
     from holdfast.store.rundir import RunDir
 
     if Path(report).is_file():
-        found = report_sessions(Path(report), runs_folder(), folder, environ=os.environ)
+        found = report_sessions(Path(report), get_runs_folder(), folder, environ=os.environ)
     else:
-        found = run_sessions(RunDir.find(runs_folder(), report), folder, environ=os.environ, failed_only=True)
+        found = read_run_sessions(RunDir.find(get_runs_folder(), report), folder, environ=os.environ, failed_only=True)
     if not found.sessions and not found.left_out:
         print("no trial failed: there is nothing to export")
         return 0

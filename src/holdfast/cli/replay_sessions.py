@@ -103,38 +103,38 @@ class ChosenSessions:
 
     def derive_spec(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
         """The spec that replays them, and what the user should know of it."""
-        from holdfast.replay.derived_spec import replayed
-        from holdfast.replay.session_list import ListedSessions, sessions_in, sessions_of
+        from holdfast.replay.derived_spec import derive_spec
+        from holdfast.replay.session_list import ListedSessions, list_sessions, read_path
 
         if self._found is not None:
             listed = ListedSessions(self._found.sessions)
         elif self.path is not None:
-            listed = ListedSessions(sessions_in(self.path))
+            listed = ListedSessions(read_path(self.path))
         else:
-            listed = sessions_of(spec, environ, datetime.now(UTC))
-        return replayed(spec, listed, live=self._live)
+            listed = list_sessions(spec, environ, datetime.now(UTC))
+        return derive_spec(spec, listed, live=self._live)
 
 
 def from_source(source: str, format: TraceFormat | None, folder: Path) -> SessionsFound:
     """A file by its format; a run by its folder, its id or `latest`."""
-    from holdfast.folders import runs_folder
-    from holdfast.replay.formats import imported
-    from holdfast.replay.stored_run import run_sessions
+    from holdfast.folders import get_runs_folder
+    from holdfast.replay.formats import import_file
+    from holdfast.replay.stored_run import read_run_sessions
     from holdfast.store.rundir import RunDir
 
     if Path(source).is_file():
-        return imported(Path(source), format)
+        return import_file(Path(source), format)
     if format not in (None, "holdfast"):
         raise UsageError(f"there is no file {source}", hint=f"--format {format} reads a file", code="file-missing")
-    return run_sessions(RunDir.find(runs_folder(), source), folder, environ=os.environ, failed_only=False)
+    return read_run_sessions(RunDir.find(get_runs_folder(), source), folder, environ=os.environ, failed_only=False)
 
 
 def from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
     """The sessions of all of them, fetched now."""
-    from holdfast.replay.langsmith import fetched
-    from holdfast.replay.stored_run import gathered
+    from holdfast.replay.langsmith import fetch_sessions
+    from holdfast.replay.stored_run import merge_sessions
 
-    return gathered(fetched(one, os.environ, datetime.now(UTC)) for one in sources)
+    return merge_sessions(fetch_sessions(one, os.environ, datetime.now(UTC)) for one in sources)
 
 
 def read_spec_sources(config: Path | None) -> tuple[SessionSource, ...]:

@@ -23,7 +23,7 @@ def command(run: str, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -
       holdfast report latest -o run.html -o run.xml
     """
     from holdfast.cli.stored_run import show_stored
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.store.rundir import RunDir
 
-    return show_stored(RunDir.find(runs_folder(), run), outputs, as_json=as_json, verbose=verbose)
+    return show_stored(RunDir.find(get_runs_folder(), run), outputs, as_json=as_json, verbose=verbose)

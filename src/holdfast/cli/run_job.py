@@ -18,7 +18,7 @@ from holdfast.api.part_spec import build_part
 from holdfast.cli.options import build_run_options, check_options
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import HoldfastError, UsageError, UserError
-from holdfast.folders import runs_folder
+from holdfast.folders import get_runs_folder
 from holdfast.model.run import Run
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PartAsked, Spec
@@ -59,7 +59,7 @@ def prepare(
             "--lf and --resume cannot be combined", hint="a resumed run keeps its selection", code="options-conflict"
         )
     if resume is not None:
-        rundir = RunDir.find(runs_folder(config).absolute(), resume)
+        rundir = RunDir.find(get_runs_folder(config).absolute(), resume)
         if rundir.read_manifest().parts:
             hint = f"continue it: holdfast ci --resume {quote(name_here(rundir.path))}"
             raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
@@ -86,7 +86,7 @@ def _read_last_seed(spec: Spec) -> int | None:
     """The --seed of the last run of this file: another one would make other mutations and fire other faults."""
     from holdfast.runner.past.last_failed import list_runs
 
-    last = next(iter(list_runs(runs_folder(spec.file), spec)), None)
+    last = next(iter(list_runs(get_runs_folder(spec.file), spec)), None)
     return last.read_manifest().options.seed if last else None
 
 
@@ -94,7 +94,7 @@ def _select_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) ->
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
     from holdfast.runner.past.last_failed import find_failed
 
-    run, failed = find_failed(runs_folder(spec.file), spec, os.environ)
+    run, failed = find_failed(get_runs_folder(spec.file), spec, os.environ)
     if not run:
         text = "--lf: no run of this file is stored here; everything is run"
     elif not failed:

@@ -25,12 +25,12 @@ def command(count: int, as_json: bool) -> int:
       holdfast runs -n 5 --json
     """
     from holdfast.cli import screen
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.report.terminal.paint import get_painter
     from holdfast.report.terminal.run_table import format_table
     from holdfast.runner.past.history import open_history
 
-    with open_history(runs_folder(), shared.warn) as found:
+    with open_history(get_runs_folder(), shared.warn) as found:
         runs = found.read_runs()
     kept = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
     shown = [_as_of_now(run) for run in runs if run.id.partition("/")[0] in kept]
@@ -43,7 +43,7 @@ def command(count: int, as_json: bool) -> int:
         print_document({"runs": rows})
         return 0
     if not runs:
-        print(f"no run is stored in {runs_folder()}")
+        print(f"no run is stored in {get_runs_folder()}")
         return 0
     shared.show_lines(
         format_table(_sort_runs(shown), screen.get_width(sys.stdout), get_painter(screen.should_use_color(sys.stdout)))
@@ -58,13 +58,13 @@ def _as_of_now(run: PastRun) -> PastRun:
     """Of a run that has not ended: whether it goes on or was killed. The history does not know."""
     from msgspec.structs import replace
 
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.store.run_locks import is_written
     from holdfast.store.run_names import run_folder
 
     if not run.is_unended:
         return run
-    return replace(run, state="running" if is_written(run_folder(runs_folder(), run.id)) else "killed")
+    return replace(run, state="running" if is_written(run_folder(get_runs_folder(), run.id)) else "killed")
 
 
 def _sort_runs(runs: list[PastRun]) -> list[PastRun]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import options as shared
-from holdfast.folders import KEPT, own_folder
+from holdfast.folders import KEPT, get_own_folder
 
 
 @click.command(name="shell", context_settings={"ignore_unknown_options": True})
@@ -30,7 +30,7 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
     """
     from holdfast.world.kept_world import kept_worlds
 
-    kept = kept_worlds(own_folder() / KEPT)
+    kept = kept_worlds(get_own_folder() / KEPT)
     if trial is None:
         for folder in kept:
             print(_describe_trial(folder))

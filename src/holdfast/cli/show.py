@@ -33,12 +33,12 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
     """
     from holdfast.cli.stored_run import find_trial, find_trial_in_run, show_stored
     from holdfast.errors import UsageError
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.store.rundir import RunDir
 
     if run is None:
         try:
-            found = RunDir.find(runs_folder(), what)
+            found = RunDir.find(get_runs_folder(), what)
         except UsageError as unknown:
             where = find_trial(what)
             if where is None:
@@ -48,7 +48,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
         else:
             return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)
     else:
-        where = find_trial_in_run(RunDir.find(runs_folder(), run), what)
+        where = find_trial_in_run(RunDir.find(get_runs_folder(), run), what)
         if where is None:
             raise UsageError(
                 f"run {run} has no trial that begins with {what}",

@@ -37,14 +37,14 @@ def show_stored(
 
 def find_trial(what: str) -> tuple[RunDir, str] | None:
     """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.plan.select import SHORTEST
     from holdfast.store.run_names import list_stored_runs
 
     if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
         return None
     return next(
-        filter(None, (find_trial_in_run(RunDir(path), what) for path in reversed(list_stored_runs(runs_folder())))),
+        filter(None, (find_trial_in_run(RunDir(path), what) for path in reversed(list_stored_runs(get_runs_folder())))),
         None,
     )
 
@@ -56,13 +56,13 @@ CAUSE = "hunt-"
 def find_cause(cause: str) -> tuple[str, str]:
     """The newest run in which a hunt found the cause, and the trial that shows it; UsageError if there is none."""
     from holdfast.errors import UsageError
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.hunt.result import RESULT, HuntResult
     from holdfast.model.codec import decoder
     from holdfast.store.run_names import list_parts, list_stored_runs
     from holdfast.store.rundir import read_json
 
-    folders = (part for run in reversed(list_stored_runs(runs_folder())) for part in list_parts(run) or (run,))
+    folders = (part for run in reversed(list_stored_runs(get_runs_folder())) for part in list_parts(run) or (run,))
     for path in (folder / RESULT for folder in folders):
         found = read_json(path, decoder(HuntResult)).causes if path.is_file() else ()
         for one in found:

@@ -32,12 +32,14 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
       holdfast trend
       holdfast trend --spec finance.yaml --rule always-cite-source
     """
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
     from holdfast.report.terminal.trend import build_trends
     from holdfast.runner.past.history import open_history
     from holdfast.store.run_names import list_stored_runs
 
-    looked = list(dict.fromkeys((runs_folder(spec), runs_folder())))  # merged runs lie here, not next to their spec
+    looked = list(
+        dict.fromkeys((get_runs_folder(spec), get_runs_folder()))
+    )  # merged runs lie here, not next to their spec
     looked = list(filter(list_stored_runs, looked))[:1] or looked
     with open_history(looked[0], shared.warn) as found:
         path = _choose_spec(spec, found.read_runs(), " or ".join(map(str, looked)))

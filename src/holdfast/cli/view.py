@@ -36,10 +36,10 @@ def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
       holdfast view 0007
       holdfast view latest --no-open
     """
-    from holdfast.folders import runs_folder
+    from holdfast.folders import get_runs_folder
 
-    found = _find(runs_folder(), run) if run else None
-    runs = _get_runs_folder(found) if found is not None else runs_folder().absolute()
+    found = _find(get_runs_folder(), run) if run else None
+    runs = _get_runs_folder(found) if found is not None else get_runs_folder().absolute()
     if found is None:
         _refuse_no_project(runs)
     opens = not no_open and not as_json and sys.stdout.isatty()
@@ -79,8 +79,8 @@ def _refuse_no_project(runs: Path) -> None:
 
 
 async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json: bool) -> None:
-    from holdfast.folders import own_folder_of
-    from holdfast.web.opened_page import opened_page
+    from holdfast.folders import get_own_folder_of
+    from holdfast.web.opened_page import open_page
     from holdfast.web.viewer import Viewer
 
     viewer = Viewer(runs, os.environ)
@@ -99,7 +99,7 @@ async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json
             ) from None
         url = viewer.url + (f"#/run/{run}" if run else "")
         _tell(url, viewer.port, as_json)
-        with opened_page(url, own_folder_of(runs)) if opens else nullcontext():
+        with open_page(url, get_own_folder_of(runs)) if opens else nullcontext():
             await over.wait()
     finally:
         await viewer.close()

@@ -62,17 +62,17 @@ CARELESS = Version(
 VERSIONS = (GOOD, CARELESS)
 
 
-def surprise(version: Version, cells: Iterable[Cell]) -> str:
+def find_surprise(version: Version, cells: Iterable[Cell]) -> str:
     """How the contract's cells differ from the expected ones; empty if they do not."""
-    return _surprise(version.name, version.fails, cells)
+    return _describe_surprise(version.name, version.fails, cells)
 
 
-def mail_surprise(version: Version, cells: Iterable[Cell]) -> str:
+def find_mail_surprise(version: Version, cells: Iterable[Cell]) -> str:
     """How the cells of the mail spec differ from the expected ones; empty if they do not."""
-    return _surprise(f"{version.name} mail", version.fails_mail, cells)
+    return _describe_surprise(f"{version.name} mail", version.fails_mail, cells)
 
 
-def overall_surprise(version: Version, found: Overall) -> str:
+def find_overall_surprise(version: Version, found: Overall) -> str:
     """How the parts of `ci` differ from the expected results; empty if they do not."""
     wanted = 1 if version.fails else 0
     ran = {part.part: part for part in found.parts if part.ran}
@@ -84,7 +84,7 @@ def overall_surprise(version: Version, found: Overall) -> str:
     return f"the {version.name} agent in ci: {', '.join(wrong)}" if wrong else ""
 
 
-def _surprise(name: str, fails: frozenset[tuple[str, str]], cells: Iterable[Cell]) -> str:
+def _describe_surprise(name: str, fails: frozenset[tuple[str, str]], cells: Iterable[Cell]) -> str:
     judged = [cell for cell in cells if cell.outcome != "n/a"]
     failed = {(cell.invariant, cell.scenario) for cell in judged if cell.outcome == "fail"}
     undecided = {(cell.invariant, cell.scenario) for cell in judged if not cell.counted}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.doctor.probe_site import trip_of
+from holdfast.doctor.probe_site import build_context
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
@@ -21,7 +21,7 @@ from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions, control_trial
 from holdfast.planes.http.trust import TRUST_VARIABLES
-from holdfast.plugins import fault_traits
+from holdfast.plugins import get_fault_traits
 from holdfast.processes.startable import install_hint
 from holdfast.reading.bash_syntax import explain_bash_only
 from holdfast.report.safe import shorten
@@ -58,14 +58,14 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
     except AgentUnavailable as gone:
         fix = gone.hint or f"see its output: {_verify(spec)}"
         found = DoctorFinding("agent", "not", gone.code, str(gone), fix, 4 if gone.config else 3)
-        return AskedAgent(trial.task.prompt, findings=(found,), notes=_printed(gone.body))
+        return AskedAgent(trial.task.prompt, findings=(found,), notes=_list_printed(gone.body))
     except SpecError as wrong:
         findings = tuple([DoctorFinding("agent", "not", one.code, one.message, one.hint, 4) for one in wrong.problems])
         return AskedAgent(trial.task.prompt, findings=findings)
     return describe_trial(spec, models, trial.task.prompt, observation, site.targets)
 
 
-def _printed(body: str) -> tuple[str, ...]:
+def _list_printed(body: str) -> tuple[str, ...]:
     """The last lines that the agent printed before Holdfast gave up on it."""
     return tuple([f"it printed: {line}" for line in body.splitlines()[-LINES_SHOWN:] if line.strip()])
 
@@ -77,13 +77,13 @@ def describe_trial(
     last = observation.turns[-1] if observation.turns else None
     calls = tally(observation.trace)
     findings = (
-        _answered(observation, _verify(spec)),
-        *_certificates(observation.trace),
-        *_through_gateway(spec, observation),
-        *_programs(observation),
+        _check_answer(observation, _verify(spec)),
+        *_find_rejected_certificates(observation.trace),
+        *_check_gateway(spec, observation),
+        *_find_missing_programs(observation),
         *([DoctorFinding("tools", "ok", "tools-listed", ", ".join(targets))] if targets else []),
-        *_by_plane(calls, watched(spec, models)),
-        *waits(spec, observation.trace),
+        *_by_plane(calls, list_watched_planes(spec, models)),
+        *check_waits(spec, observation.trace),
     )
     return AskedAgent(
         prompt,
@@ -100,7 +100,7 @@ def _verify(spec: Spec) -> str:
     return f"holdfast verify -c {shlex.quote(spec.path)}"
 
 
-def _answered(observation: Observation, verify: str) -> DoctorFinding:
+def _check_answer(observation: Observation, verify: str) -> DoctorFinding:
     if observation.error:
         fix = f"this is not the agent's fault: fix the cause, then run {verify}"
         return DoctorFinding("answer", "not", "harness-error", observation.error, fix, 3)
@@ -125,7 +125,7 @@ def _answered(observation: Observation, verify: str) -> DoctorFinding:
     return DoctorFinding("answer", "ok", "answered", f"{shorten(text, ANSWER_KEPT)} ({took:.0f} ms)")
 
 
-def _programs(observation: Observation) -> Iterator[DoctorFinding]:
+def _find_missing_programs(observation: Observation) -> Iterator[DoctorFinding]:
     """Programs that rules run and that the sandbox lacked before the agent started."""
     for name in observation.missing_programs:
         fix = explain_bash_only(name) or (
@@ -137,14 +137,14 @@ def _programs(observation: Observation) -> Iterator[DoctorFinding]:
         )
 
 
-def _through_gateway(spec: Spec, observation: Observation) -> Iterator[DoctorFinding]:
+def _check_gateway(spec: Spec, observation: Observation) -> Iterator[DoctorFinding]:
     """An agent started without the gateway's variables still answers, but no fault reaches it."""
     if spec.agent.gateway and not observation.trace and not observation.error:
         yield DoctorFinding("agent.gateway", "not", "gateway-bypassed", NOT_THROUGH_GATEWAY, GATEWAY_VARIABLES, 3)
 
 
-def _certificates(trace: Iterable[TraceEvent]) -> Iterator[DoctorFinding]:
-    hosts = dict.fromkeys(target(event) for event in trace if event.error_type == _REFUSED)
+def _find_rejected_certificates(trace: Iterable[TraceEvent]) -> Iterator[DoctorFinding]:
+    hosts = dict.fromkeys(get_target(event) for event in trace if event.error_type == _REFUSED)
     for host in hosts:
         why = "a client rejected Holdfast's certificate, so its requests to this host were not seen"
         fix = f"make the client trust the certificate file in one of these variables: {', '.join(TRUST_VARIABLES)}"
@@ -152,7 +152,7 @@ def _certificates(trace: Iterable[TraceEvent]) -> Iterator[DoctorFinding]:
 
 
 # -- what was called ------------------------------------------------------------------------------
-def target(event: TraceEvent) -> str:
+def get_target(event: TraceEvent) -> str:
     """The tool, model or URL of a call; a URL without its query, which may hold a key."""
     return event.tool.partition(" ")[2].partition("?")[0] if event.plane == "http" else event.tool
 
@@ -162,17 +162,17 @@ def tally(trace: Iterable[TraceEvent]) -> tuple[CallsSeen, ...]:
     groups: dict[tuple[str, str], list[TraceEvent]] = {}
     for event in trace:
         if event.phase != "declared" and event.error_type != _REFUSED:
-            groups.setdefault((event.plane, target(event)), []).append(event)
-    return tuple([_called(plane, name, events) for (plane, name), events in groups.items()])
+            groups.setdefault((event.plane, get_target(event)), []).append(event)
+    return tuple([_count_calls(plane, name, events) for (plane, name), events in groups.items()])
 
 
-def _called(plane: str, name: str, events: Sequence[TraceEvent]) -> CallsSeen:
+def _count_calls(plane: str, name: str, events: Sequence[TraceEvent]) -> CallsSeen:
     retries = sum(event.retry > 0 for event in events)
     tokens = sum(event.tokens for event in events)
     return CallsSeen(plane, name, len(events) - retries, retries, tokens)
 
 
-def watched(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
+def list_watched_planes(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
     """The planes on which Holdfast can see this agent's calls."""
     agent = spec.agent
     mcp = ("mcp",) if agent.mcp_config is not None else ()
@@ -199,14 +199,14 @@ def _by_plane(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[Doc
         if not here:
             yield DoctorFinding(plane, "n/a", "calls-none", "0 calls")
         for one in here[:TARGETS_SHOWN]:
-            yield DoctorFinding(f"{plane} {one.target}", "ok", "calls-seen", counted(one))
+            yield DoctorFinding(f"{plane} {one.target}", "ok", "calls-seen", format_counts(one))
         if len(here) > TARGETS_SHOWN:
             yield DoctorFinding(
                 plane, "ok", "calls-seen", f"and {format_count(len(here) - TARGETS_SHOWN, 'more target')}"
             )
 
 
-def counted(one: CallsSeen) -> str:
+def format_counts(one: CallsSeen) -> str:
     """`3 calls, 1 retry, 412 tokens`."""
     retries = "1 retry" if one.retries == 1 else f"{one.retries} retries"
     parts = [format_count(one.calls, "call"), *([retries] if one.retries else [])]
@@ -218,32 +218,34 @@ _UNSEEN = "did not call it for this prompt: the cell may be unproven"
 _NOT_WATCHED = "requests to services are not watched here; a run shows whether the fault is met"
 
 
-def waits(spec: Spec, trace: Sequence[TraceEvent]) -> Iterator[DoctorFinding]:
+def check_waits(spec: Spec, trace: Sequence[TraceEvent]) -> Iterator[DoctorFinding]:
     """A finding for each call that a scenario's faults wait for; faults in the prompt or the answer wait for none."""
     if spec.agent.simulate == "answer":
         return
     for scenario in spec.scenarios:
         reported = set()
         for fault in scenario.injections:
-            finding = _waiting(scenario, fault, spec, trace)
+            finding = _check_wait(scenario, fault, spec, trace)
             if finding is not None and finding not in reported:
                 reported.add(finding)
                 yield finding
 
 
-def _waiting(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> DoctorFinding | None:
+def _check_wait(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> DoctorFinding | None:
     if fault.plane == "world" or (fault.plane == "context" and fault.target == "input"):
         return None
     if fault.plane == "service":
-        return DoctorFinding(f"{scenario.name} waits for {_awaited(fault)}", "n/a", "target-unwatched", _NOT_WATCHED)
-    calls = _met_by(fault, spec, trace)
-    route = f"{scenario.name} waits for {_awaited(fault)}"
-    first = _first_due(fault)
+        return DoctorFinding(
+            f"{scenario.name} waits for {_format_awaited(fault)}", "n/a", "target-unwatched", _NOT_WATCHED
+        )
+    calls = _count_matching(fault, spec, trace)
+    route = f"{scenario.name} waits for {_format_awaited(fault)}"
+    first = _get_first_due(fault)
     if calls >= first:
         return DoctorFinding(
             route, "ok", "target-called", "the agent called it" + (f" {calls} times" if calls > 1 else "")
         )
-    fix = f"use a prompt that makes the agent call {_awaited(fault)}, or check the fault's target"
+    fix = f"use a prompt that makes the agent call {_format_awaited(fault)}, or check the fault's target"
     if not calls:
         return DoctorFinding(route, "unproven", "target-not-called", f"the agent {_UNSEEN}", fix)
     why = (
@@ -258,11 +260,11 @@ def _waiting(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequence[T
     )
 
 
-def _met_by(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
+def _count_matching(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
     """How many of the calls the fault could act on, ignoring probability and `match`."""
-    context = trip_of("waiting", fault)
+    context = build_context("waiting", fault)
     own_functions = spec.agent.in_python and not spec.tools_on_wire
-    listing = fault.plane == "mcp" and fault_traits(fault.plane, fault.mode).on_listings
+    listing = fault.plane == "mcp" and get_fault_traits(fault.plane, fault.mode).on_listings
     count = 0
     for event in trace:
         if event.phase == "declared" or (event.plane == "tool_result" and own_functions):
@@ -274,13 +276,13 @@ def _met_by(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
     return count
 
 
-def _first_due(fault: Injection) -> int:
+def _get_first_due(fault: Injection) -> int:
     """The number of the first call on which the schedule lets the fault fire."""
     plan = fault.schedule
     return plan.on_call or (plan.after_calls or 0) + (plan.every or 1)
 
 
-def _awaited(fault: Injection) -> str:
+def _format_awaited(fault: Injection) -> str:
     if fault.plane == "llm":
         return "the model"
     url = fault.target if fault.plane == "http" else fault.match_url

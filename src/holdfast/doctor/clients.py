@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from holdfast.doctor.probe_site import SAID, SERVED, Absent, ProbeSite, Unmet, output_of
+from holdfast.doctor.probe_site import SAID, SERVED, Absent, ProbeSite, Unmet, read_output
 from holdfast.execute.context import LiveContext
 from holdfast.http1.client import Upstreams
 from holdfast.model.completion import Completion
@@ -60,8 +60,8 @@ _OLD_NODE = (
 async def try_http(probe_site: ProbeSite) -> str:
     """Sends one request that must pass to a local server and one that must meet its fault."""
     url = f"{probe_site.plain}met"
-    async with probe_site.trial("http", _error_at(url)) as (environ, context):
-        out, err = await output_of([sys.executable, "-I", "-c", _PYTHON, f"{probe_site.plain}passed", url], environ)
+    async with probe_site.trial("http", _build_error(url)) as (environ, context):
+        out, err = await read_output([sys.executable, "-I", "-c", _PYTHON, f"{probe_site.plain}passed", url], environ)
     passed, _, refused = out.strip().partition("\n")
     _check(context, url, refused, err, _NO_PROXY)
     if passed != f"200 {SERVED}":
@@ -76,7 +76,7 @@ async def try_python(probe_site: ProbeSite) -> str:
 
 async def try_curl(probe_site: ProbeSite) -> str:
     """HTTPS with curl, if it is installed."""
-    curl = _program(probe_site, "curl")
+    curl = _find_program(probe_site, "curl")
     return await _try(
         probe_site, "curl", [curl, "-sS", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}"], curl
     )
@@ -84,9 +84,9 @@ async def try_curl(probe_site: ProbeSite) -> str:
 
 async def try_node(probe_site: ProbeSite, way: str) -> str:
     """HTTPS with Node: `fetch`, or an `agent` that opens the tunnel itself."""
-    node, url = _program(probe_site, "node"), f"{probe_site.secure}{way}"
-    async with probe_site.trial(f"node {way}", _error_at(url)) as (environ, context):
-        out, err = await output_of([node, "-e", _NODE, way, url], environ)
+    node, url = _find_program(probe_site, "node"), f"{probe_site.secure}{way}"
+    async with probe_site.trial(f"node {way}", _build_error(url)) as (environ, context):
+        out, err = await read_output([node, "-e", _NODE, way, url], environ)
     status, _, version = out.strip().partition("\n")
     _check(context, url, status, err, _OLD_NODE if way == "fetch" else _NO_PROXY, f"node {version}: ")
     return f"node {version}: a fault met inside of TLS"
@@ -94,17 +94,17 @@ async def try_node(probe_site: ProbeSite, way: str) -> str:
 
 async def _try(probe_site: ProbeSite, name: str, argv: list[str], shown: str) -> str:
     url = f"{probe_site.secure}{name}"
-    async with probe_site.trial(f"https {name}", _error_at(url)) as (environ, context):
-        out, err = await output_of([*argv, url], environ)
+    async with probe_site.trial(f"https {name}", _build_error(url)) as (environ, context):
+        out, err = await read_output([*argv, url], environ)
     _check(context, url, out, err, _NO_PROXY, f"{shown}: ")
     return f"{shown}: a fault met inside of TLS"
 
 
-def _error_at(url: str) -> Injection:
+def _build_error(url: str) -> Injection:
     return Injection("tool", "*", "error", {"error_code": STATUS}, match_url=url)
 
 
-def _program(probe_site: ProbeSite, name: str) -> str:
+def _find_program(probe_site: ProbeSite, name: str) -> str:
     program = shutil.which(name, path=probe_site.environ.get("PATH"))
     if program is None:
         raise Absent(f"{name} is not installed")

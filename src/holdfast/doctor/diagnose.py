@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.doctor.agent import ask_agent
-from holdfast.doctor.machine import required_routes, try_machine
-from holdfast.doctor.models import where_models_go
-from holdfast.doctor.needs import what_is_needed
+from holdfast.doctor.machine import list_required_routes, try_machine
+from holdfast.doctor.models import check_models
+from holdfast.doctor.needs import check_needs
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
@@ -16,7 +16,7 @@ from holdfast.model.codec import carried
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Problem, Spec
 from holdfast.plan import RunOptions
-from holdfast.plugins import fault_traits
+from holdfast.plugins import get_fault_traits
 from holdfast.report.terminal.diagnosis import AskedAgent, Diagnosis, DoctorFinding
 from holdfast.report.wording import format_count
 from holdfast.runner.job import read_world_secrets, refuse_unrunnable
@@ -46,7 +46,7 @@ class ExaminedSpec:
 
 async def examine_agent(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
     """Checks only the agent: what it needs, and its answer to the first prompt."""
-    needs = await what_is_needed(case.spec, case.agent, environ)
+    needs = await check_needs(case.spec, case.agent, environ)
     broken = tuple([case.mask.struct(one) for one in needs if one.broken])
     if broken:
         tell("agent", "not run: something it needs is missing", broken, ())
@@ -62,14 +62,14 @@ async def _ask(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFinding
 
 async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
     """Tries the machine, checks the spec and runs the agent; reports each part as soon as it is known."""
-    wanted = required_routes(case.spec if case else None, case.models if case else ModelOptions())
+    wanted = list_required_routes(case.spec if case else None, case.models if case else ModelOptions())
     machine = await try_machine(environ, wanted)
     tell("machine", "each route tried with a real call and a fault on it", machine, ())
     if case is None:
         return Diagnosis(machine)
     spec, mask = case.spec, case.mask
     placed = await look_at_spec(spec, case.agent, case.problems, environ, case.models)
-    needs = await what_is_needed(spec, case.agent, environ)
+    needs = await check_needs(spec, case.agent, environ)
     found = tuple([mask.struct(one) for one in (*placed, *needs)])
     tell("spec", f"{spec.path}: {format_count(len(spec.scenarios), 'scenario')}", found, ())
     if not case.ask:
@@ -88,30 +88,30 @@ async def look_at_spec(
 
     `agent` is the spec's section with its references resolved.
     """
-    found = [one for scenario in spec.scenarios for one in _scenario(scenario, agent, spec.tools_on_wire)]
-    found += [_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
+    found = [one for scenario in spec.scenarios for one in _check_scenario(scenario, agent, spec.tools_on_wire)]
+    found += [_build_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
     if needs_planes(spec, models):
-        found += await where_models_go(spec, agent, environ, models)
+        found += await check_models(spec, agent, environ, models)
     return tuple(found)
 
 
-def _scenario(scenario: Scenario, agent: AgentSpec, on_wire: bool) -> Iterator[DoctorFinding]:
+def _check_scenario(scenario: Scenario, agent: AgentSpec, on_wire: bool) -> Iterator[DoctorFinding]:
     if scenario.calm and not scenario.left_out:
         yield DoctorFinding(scenario.name, "n/a", "calm", "calm: no fault")
     for fault in scenario.injections:
         yield DoctorFinding(
-            f"{scenario.name}: {fault.label}", "ok", "fault-placed", met_at(fault, agent, on_wire=on_wire)
+            f"{scenario.name}: {fault.label}", "ok", "fault-placed", describe_place(fault, agent, on_wire=on_wire)
         )
     for left, (why, way_out) in zip(scenario.left_out, scenario.left_out_why, strict=True):
         yield DoctorFinding(f"{scenario.name}: {left}", "n/a", "fault-left-out", f"left out: {why}", way_out)
 
 
-def _left_out(problem: Problem) -> DoctorFinding:
+def _build_left_out(problem: Problem) -> DoctorFinding:
     name, why = problem.values
     return DoctorFinding(name, "n/a", "scenario-left-out", f"left out: {why}", problem.hint)
 
 
-def met_at(fault: Injection, agent: AgentSpec, *, on_wire: bool = False) -> str:
+def describe_place(fault: Injection, agent: AgentSpec, *, on_wire: bool = False) -> str:
     """Describes where the agent meets a fault; `on_wire` if a framework runs the tools of a Python agent."""
     if fault.plane == "context" and fault.target == "input":
         return "in the prompt"
@@ -122,7 +122,7 @@ def met_at(fault: Injection, agent: AgentSpec, *, on_wire: bool = False) -> str:
     if fault.plane == "llm":
         return _at_model(agent)
     if fault.plane == "mcp":
-        listed = fault_traits(fault.plane, fault.mode).on_listings
+        listed = get_fault_traits(fault.plane, fault.mode).on_listings
         return "where its MCP servers list their tools" if listed else "in its MCP traffic"
     return " or ".join(_at_tools(fault, agent, on_wire=on_wire))
 
@@ -138,5 +138,5 @@ def _at_tools(fault: Injection, agent: AgentSpec, *, on_wire: bool) -> Iterator[
         yield "in the Python function"
     if agent.mcp_config is not None:
         yield "in its MCP traffic"
-    if (on_wire or not agent.in_python) and fault_traits(fault.plane, fault.mode).on_results:
+    if (on_wire or not agent.in_python) and get_fault_traits(fault.plane, fault.mode).on_results:
         yield "in the tool's result in the model traffic (the tool itself runs)"

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.doctor.clients import FIX, FORMATS, try_curl, try_format, try_http, try_node, try_python
-from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, opened, started, trip_of
+from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, build_context, open_site, start_program
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.options import USUAL, ModelOptions
 from holdfast.execute.plane_needs import needs_planes
@@ -37,7 +37,7 @@ async def try_stdio(probe_site: ProbeSite) -> str:
     async with probe_site.trial("mcp", _FAULT) as (environ, context):
         config = json.loads(Path(environ["HOLDFAST_MCP_CONFIG"]).read_text("utf-8"))
         entry = config["mcpServers"]["doctor"]
-        async with started([entry["command"], *entry["args"]], entry["env"]) as server:
+        async with start_program([entry["command"], *entry["args"]], entry["env"]) as server:
             await _ask(server, 1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}})
             passed = await _ask(server, 2, "tools/call", {"name": "echo", "arguments": {"word": "passed"}})
             broken = await _ask(server, 3, "tools/call", {"name": "echo", "arguments": {"word": "broken"}})
@@ -78,7 +78,7 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
         try:
             backend = await open_backend(USUAL.backend, folder, None)
             try:
-                ran = await _python_in(backend)
+                ran = await _run_python(backend)
             finally:
                 await backend.close()
         except UserError as refused:
@@ -92,7 +92,7 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
     return f"this Python and Holdfast start in it; {make_sandbox_note(backend)}"
 
 
-async def _python_in(backend: SandboxBackend) -> Ran:
+async def _run_python(backend: SandboxBackend) -> Ran:
     sandbox = await backend.open(SandboxSpec("doctor", visible=list_interpreter_paths()))
     try:
         return await sandbox.run([sys.executable, "-P", "-c", _IMPORT], build_environ(), timeout_s=LIMIT_S / 2)
@@ -123,18 +123,18 @@ async def try_forks(probe_site: ProbeSite) -> str:
     """Forks two processes that share an address; only the one with a fault on its model may meet it."""
     if sys.platform != "linux":
         raise Absent("not on this system: each trial starts a new Python interpreter")
-    stormy, calm = trip_of("stormy", Injection("llm", "*", "rate_limit")), trip_of("calm")
+    stormy, calm = build_context("stormy", Injection("llm", "*", "rate_limit")), build_context("calm")
     shared_address = await probe_site.site_planes.shared_address()
     try:
         url = f"{shared_address.environ['OPENAI_BASE_URL']}/chat/completions"
         with shared_address.serve_trial(stormy) as first, shared_address.serve_trial(calm) as second:
-            async with started([sys.executable, "-I", "-S", "-c", _FORKS, url], probe_site.environ) as process:
-                first(int(await _line(process)))
-                second(int(await _line(process)))
+            async with start_program([sys.executable, "-I", "-S", "-c", _FORKS, url], probe_site.environ) as process:
+                first(int(await _read_line(process)))
+                second(int(await _read_line(process)))
                 assert process.stdin is not None
                 process.stdin.write(b"go")
                 await process.stdin.drain()
-                lines = {await _line(process), await _line(process)}
+                lines = {await _read_line(process), await _read_line(process)}
     finally:
         await shared_address.close()
     if (
@@ -146,7 +146,7 @@ async def try_forks(probe_site: ProbeSite) -> str:
     return "two at one address: only the one with a fault met it"
 
 
-async def _line(process: asyncio.subprocess.Process) -> str:
+async def _read_line(process: asyncio.subprocess.Process) -> str:
     assert process.stdout is not None
     line = (await process.stdout.readline()).decode().strip()
     if not line:
@@ -183,7 +183,7 @@ _OURS = frozenset({*[kind.name for kind in FORMATS], HTTP, HTTPS, MCP, FORKS, SA
 _IDLE = "nothing here is known to need it"
 
 
-def required_routes(spec: Spec | None, models: ModelOptions) -> Container[str]:
+def list_required_routes(spec: Spec | None, models: ModelOptions) -> Container[str]:
     """The routes that this agent's faults and its world depend on."""
     if spec is None:
         return _OURS
@@ -207,10 +207,10 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
 
     async def one(probe_site: ProbeSite, route: MachineRoute) -> DoctorFinding:
         async with slots:
-            return await tried(probe_site, route, 3 if route.name in wanted else 0)
+            return await try_route(probe_site, route, 3 if route.name in wanted else 0)
 
     try:
-        async with opened(environ) as probe_site:
+        async with open_site(environ) as probe_site:
             return tuple(await asyncio.gather(*[one(probe_site, route) for route in ROUTES]))
     except OSError as broken:
         fix = "make the temporary folder writable (TMPDIR), and allow programs to listen on 127.0.0.1"
@@ -219,7 +219,7 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
         )
 
 
-async def tried(probe_site: ProbeSite, route: MachineRoute, exit_code: int) -> DoctorFinding:
+async def try_route(probe_site: ProbeSite, route: MachineRoute, exit_code: int) -> DoctorFinding:
     """Tries one route. Any exception becomes a finding; `exit_code` is 0 if nothing depends on the route."""
     began = perf_counter()
 

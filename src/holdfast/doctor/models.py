@@ -23,21 +23,21 @@ from holdfast.spec.references import names, resolve
 CONNECT_S = 3.0
 
 
-async def where_models_go(
+async def check_models(
     spec: Spec, agent: AgentSpec, environ: Mapping[str, str], models: ModelOptions
 ) -> tuple[DoctorFinding, ...]:
     """A finding for each entry of `models:`, or for each provider that has a key or an address."""
     if models.replay is not None:
-        return (_recorded(models.replay),)
+        return (_check_recording(models.replay),)
     root = Path(spec.path).resolve().parent
     whole = {**environ, **agent.env}
-    found = [await _entry(f"model {name}", model, root, whole) for name, model in spec.models.items()]
+    found = [await _check_entry(f"model {name}", model, root, whole) for name, model in spec.models.items()]
     if "*" in spec.models or (agent.in_python and agent.llm):
         return tuple(found)
-    return (*found, *await _providers(whole, others=bool(found)))
+    return (*found, *await _check_providers(whole, others=bool(found)))
 
 
-async def takes_connections(url: str) -> str:
+async def check_connection(url: str) -> str:
     """Empty if the URL's host and port accept a connection; otherwise the reason."""
     parts = urlsplit(url)
     try:
@@ -61,7 +61,7 @@ def place(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _recorded(path: Path) -> DoctorFinding:
+def _check_recording(path: Path) -> DoctorFinding:
     try:
         Cassette(path, str)
     except UserError as wrong:
@@ -71,21 +71,21 @@ def _recorded(path: Path) -> DoctorFinding:
     return DoctorFinding("every model", "ok", "model-recorded", f"recording {path}")
 
 
-async def _entry(name: str, model: ModelSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
+async def _check_entry(name: str, model: ModelSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
     if model.script is not None:
-        return _scripted(name, resolve(model.script, environ), root)
+        return _check_script(name, resolve(model.script, environ), root)
     as_named = f" as {model.name}" if model.name else ""
     if model.base_url is None:
-        return await _at_provider(f"{name}{as_named}", model.provider, environ, _given_key(model, environ))
+        return await _check_provider(f"{name}{as_named}", model.provider, environ, _find_key_variables(model, environ))
     url = resolve(model.base_url, environ)
-    refused = await takes_connections(url)
+    refused = await check_connection(url)
     if refused:
         fix = "start that server, or fix its address in models:"
         return DoctorFinding(name, "not", "server-unreachable", f"{place(url)}{as_named}: {refused}", fix, 3)
     return DoctorFinding(name, "ok", "server-reachable", f"{place(url)}{as_named}: accepts connections")
 
 
-def _scripted(name: str, script: str, root: Path) -> DoctorFinding:
+def _check_script(name: str, script: str, root: Path) -> DoctorFinding:
     try:
         load(root / script, label=script)
     except UserError as wrong:
@@ -95,20 +95,20 @@ def _scripted(name: str, script: str, root: Path) -> DoctorFinding:
     return DoctorFinding(name, "ok", "model-scripted", f"script {script}")
 
 
-def _given_key(model: ModelSpec, environ: Mapping[str, str]) -> str:
+def _find_key_variables(model: ModelSpec, environ: Mapping[str, str]) -> str:
     """The variables that an entry's own key refers to; empty unless all are set."""
     referred = names(model.api_key or "").variables
     return ", ".join(referred) if referred and all(environ.get(one) for one in referred) else ""
 
 
-async def _at_provider(name: str, provider: str, environ: Mapping[str, str], given: str) -> DoctorFinding:
+async def _check_provider(name: str, provider: str, environ: Mapping[str, str], given: str) -> DoctorFinding:
     base = named_base(provider, environ) or HOSTS[provider].public
     where = f"{provider} at {place(base)}"
-    key = given or _key_variable(provider, environ)
+    key = given or _find_key_variable(provider, environ)
     if key:
         return DoctorFinding(name, "ok", "model-key-set", f"{where}: {key} is set")
     if provider == "ollama":
-        refused = await takes_connections(base)
+        refused = await check_connection(base)
         if refused:
             return DoctorFinding(
                 name,
@@ -129,19 +129,19 @@ async def _at_provider(name: str, provider: str, environ: Mapping[str, str], giv
     )
 
 
-async def _providers(environ: Mapping[str, str], *, others: bool) -> list[DoctorFinding]:
+async def _check_providers(environ: Mapping[str, str], *, others: bool) -> list[DoctorFinding]:
     """Findings for the models that `models:` does not list: their providers answer them."""
     rest = "other models" if others else "every model"
-    found = list(_keys(rest, environ))
+    found = list(_check_keys(rest, environ))
     if found or others:
         return found
     why = "no provider's key is set: model calls get an error unless the agent brings its own key"
     return [DoctorFinding(rest, "unproven", "model-key-missing", why, WAYS)]
 
 
-def _keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
+def _check_keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     for provider in HOSTS:
-        key, named = _key_variable(provider, environ), named_base(provider, environ)
+        key, named = _find_key_variable(provider, environ), named_base(provider, environ)
         if key or named:
             where = place(named or HOSTS[provider].public)
             key_state = f"{key} is set" if key else "no key is set"
@@ -149,7 +149,7 @@ def _keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
             yield DoctorFinding(f"{rest} of {provider}", "ok", code, f"{where}: {key_state}")
 
 
-def _key_variable(provider: str, environ: Mapping[str, str]) -> str:
+def _find_key_variable(provider: str, environ: Mapping[str, str]) -> str:
     """The variable that holds a key for the provider; empty if none does."""
     if own_key(provider, environ) is None:
         return ""

@@ -14,11 +14,11 @@ from typing import Any
 from holdfast.agents.http.instance import check_port_free
 from holdfast.agents.http.readiness import parse_address
 from holdfast.agents.placeholders import PORT
-from holdfast.doctor.models import place, takes_connections
-from holdfast.doctor.probe_site import output_of
+from holdfast.doctor.models import check_connection, place
+from holdfast.doctor.probe_site import read_output
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, make_program_search
-from holdfast.folders import own_folder, path_here
+from holdfast.folders import format_path, get_own_folder
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import place_in
@@ -38,38 +38,38 @@ _OWN_PORTS = DoctorFinding("agent.endpoint", "ok", "port-free", "every port of i
 _STANDBY = "start `holdfast gateway` with this spec, then start the agent with the variables it prints"
 
 
-async def what_is_needed(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) -> list[DoctorFinding]:
+async def check_needs(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) -> list[DoctorFinding]:
     """A finding for each program, port and server that the agent needs."""
     root, whole = Path(spec.path).resolve().parent, {**environ, **agent.env}
     found = []
     if agent.launched:
         if spec.world is None:
-            found.append(await _program(agent, root, whole))
+            found.append(await _check_program(agent, root, whole))
         else:
-            found.append(boxed_program(spec, agent, root, environ))
+            found.append(check_boxed_program(spec, agent, root, environ))
         if agent.type == "http":
-            found.append(_port(agent) if spec.world is None else _OWN_PORTS)
+            found.append(_check_port(agent) if spec.world is None else _OWN_PORTS)
     elif agent.type == "http":
         if agent.gateway:
-            found.append(await _gateway(own_folder(spec.file)))
-        found.append(await _running(agent))
-    return [*found, *[one async for one in _servers(agent, root, whole)]]
+            found.append(await _check_gateway(get_own_folder(spec.file)))
+        found.append(await _check_running(agent))
+    return [*found, *[one async for one in _check_servers(agent, root, whole)]]
 
 
 # -- the program ----------------------------------------------------------------------------------
-async def _program(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
+async def _check_program(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
     if agent.command is None:
         try:
             return DoctorFinding("agent.binary", "ok", "program-found", argv_of(agent, root, environ)[0])
         except AgentUnavailable as gone:
             return DoctorFinding("agent.binary", "not", gone.code, str(gone), gone.hint, 4)
-    word = first_word(agent.command)
+    word = find_program_word(agent.command)
     if not word:
         return DoctorFinding("agent.command", "unproven", "program-unknown", "the shell decides what it runs")
     look = [SHELL, "-c", 'cd "$1" && command -v "$2"', "sh", str(root), word]
     try:
         async with asyncio.timeout(_LOOK_S):
-            found = (await output_of(look, environ))[0].strip()
+            found = (await read_output(look, environ))[0].strip()
     except TimeoutError:
         return DoctorFinding(
             "agent.command", "unproven", "program-unknown", f"the shell did not find {word} within {_LOOK_S:g} s"
@@ -83,7 +83,7 @@ async def _program(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> 
     return DoctorFinding("agent.command", "not", "program-missing", f"the shell cannot find {word}", fix, 4)
 
 
-def first_word(command: str) -> str:
+def find_program_word(command: str) -> str:
     """The program that a shell command starts with; empty if only the shell can tell."""
     try:
         words = shlex.split(command)
@@ -94,7 +94,7 @@ def first_word(command: str) -> str:
 
 
 # -- where it listens -----------------------------------------------------------------------------
-def _port(agent: AgentSpec) -> DoctorFinding:
+def _check_port(agent: AgentSpec) -> DoctorFinding:
     if PORT in agent.endpoint:
         return DoctorFinding("agent.endpoint", "ok", "port-free", "a free port for each instance")
     try:
@@ -105,19 +105,19 @@ def _port(agent: AgentSpec) -> DoctorFinding:
     return DoctorFinding("agent.endpoint", "ok", "port-free", f"port {port} is free; one trial at a time")
 
 
-async def _running(agent: AgentSpec) -> DoctorFinding:
-    refused = await takes_connections(agent.endpoint)
+async def _check_running(agent: AgentSpec) -> DoctorFinding:
+    refused = await check_connection(agent.endpoint)
     if not refused:
         return DoctorFinding("agent.endpoint", "ok", "server-reachable", f"{place(agent.endpoint)} accepts connections")
     fix = "start the agent, or let Holdfast start it: agent.command"
     return DoctorFinding("agent.endpoint", "not", "server-unreachable", f"{place(agent.endpoint)}: {refused}", fix, 3)
 
 
-async def _gateway(folder: Path) -> DoctorFinding:
+async def _check_gateway(folder: Path) -> DoctorFinding:
     """Sends a request to the gateway's port; a gateway rejects every request outside a trial."""
     if not (folder / "gateway.sock").exists() or not (folder / "gateway.json").exists():
         return DoctorFinding(
-            "agent.gateway", "not", "gateway-missing", f"no gateway is running in {path_here(folder)}", _STANDBY, 3
+            "agent.gateway", "not", "gateway-missing", f"no gateway is running in {format_path(folder)}", _STANDBY, 3
         )
     held, client = place_in(folder), Upstreams()
     try:
@@ -135,17 +135,17 @@ async def _gateway(folder: Path) -> DoctorFinding:
 
 
 # -- MCP servers ----------------------------------------------------------------------------------
-async def _servers(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> AsyncIterator[DoctorFinding]:
+async def _check_servers(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> AsyncIterator[DoctorFinding]:
     try:
-        entries = dict(_entries(agent, root))
+        entries = dict(_list_servers(agent, root))
     except UserError as wrong:
         yield DoctorFinding("agent.mcp_config", "not", wrong.code, str(wrong), wrong.hint or "fix the file", 4)
         return
     for name, entry in entries.items():
-        yield await _server(f"mcp server {name}", entry, root, environ)
+        yield await _check_server(f"mcp server {name}", entry, root, environ)
 
 
-def _entries(agent: AgentSpec, root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _list_servers(agent: AgentSpec, root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The servers of the configuration; a run rejects entries that are not maps."""
     source = agent.mcp_config
     config = read(root / source) if isinstance(source, str) else source or {}
@@ -155,7 +155,7 @@ def _entries(agent: AgentSpec, root: Path) -> Iterator[tuple[str, Mapping[str, A
             yield from ((name, entry) for name, entry in listed.items() if isinstance(entry, dict))
 
 
-async def _server(name: str, entry: Mapping[str, Any], root: Path, environ: Mapping[str, str]) -> DoctorFinding:
+async def _check_server(name: str, entry: Mapping[str, Any], root: Path, environ: Mapping[str, str]) -> DoctorFinding:
     command = entry.get("command")
     if isinstance(command, str):
         own = entry.get("env")
@@ -167,7 +167,7 @@ async def _server(name: str, entry: Mapping[str, Any], root: Path, environ: Mapp
             name, "not", "program-missing", f"{command} is not installed", "install it, or fix its path", 4
         )
     url = next((entry[key] for key in ("url", "httpUrl", "serverUrl") if isinstance(entry.get(key), str)), "")
-    refused = await takes_connections(url)
+    refused = await check_connection(url)
     if refused:
         return DoctorFinding(
             name, "not", "server-unreachable", f"{place(url)}: {refused}", "start that server, or fix its address", 3
@@ -183,38 +183,38 @@ _BUILT_IN = frozenset(
 )
 
 
-def boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
+def check_boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
     """Looks for the agent's program in the sandbox's view of this machine."""
     key = "agent.binary" if agent.command is None else "agent.command"
     try:
         mounted = mount(agent, root, make_program_search(spec, agent, root, environ))
     except AgentUnavailable as refused:
         return DoctorFinding("agent.dir", "not", refused.code, str(refused), refused.hint, 4)
-    word = _word(mounted.agent)
+    word = _get_program_word(mounted.agent)
     if not word or set("$`*?{}").intersection(word):
         return DoctorFinding(key, "unproven", "program-unknown", "the shell decides what it runs")
     path = {**build_environ(mounted.programs.folders), **agent.env}["PATH"]
     shown = {**list_interpreter_paths(), **mounted.programs.visible, **mounted.mounts.visible}
-    found = _found(word, path, _inside(shown, mounted.programs.links))
+    found = _find_inside(word, path, _build_lookup(shown, mounted.programs.links))
     if found or (agent.command is not None and word in _BUILT_IN):
         return DoctorFinding(key, "ok", "program-found", "; ".join([found or word, *mounted.programs.notes()]))
     fix = install_hint(word) + describe_search(path, (*SYSTEM, *sorted(shown), "/workspace"))
     return DoctorFinding(key, "not", "program-missing", f"the sandbox does not have {word}", fix, 4)
 
 
-def _word(agent: AgentSpec) -> str:
+def _get_program_word(agent: AgentSpec) -> str:
     if agent.command is None:
         return agent.binary or ""
     return next((call.program for call in program_calls(agent.command)), "")
 
 
-def _inside(shown: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
+def _build_lookup(shown: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
     there = system.shared()
     same = {path: path for path in (*there.folders, *there.links, *links)}
     return ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in shown.items()}})
 
 
-def _found(word: str, path: str, inside: ProgramLookup) -> str:
+def _find_inside(word: str, path: str, inside: ProgramLookup) -> str:
     """The program's path in the sandbox; empty if it cannot be executed there.
 
     The workspace does not exist yet, so a relative path is taken on trust.

@@ -58,7 +58,7 @@ class ProbeSite(Struct, frozen=True):
     @asynccontextmanager
     async def trial(self, name: str, *injections: Injection) -> AsyncIterator[tuple[dict[str, str], LiveContext]]:
         """The environment an agent would get, and the trial that its calls belong to."""
-        context = trip_of(name, *injections)
+        context = build_context(name, *injections)
         address = await self.site_planes.open_address()
         try:
             with address.serve_trial(context):
@@ -67,13 +67,13 @@ class ProbeSite(Struct, frozen=True):
             await address.close()
 
 
-def trip_of(name: str, *injections: Injection) -> LiveContext:
+def build_context(name: str, *injections: Injection) -> LiveContext:
     """The context of a trial with these faults and without an agent."""
     return LiveContext(Trial(f"doctor {name}", "contract", Scenario(name, injections), Task((name,))))
 
 
 @asynccontextmanager
-async def opened(environ: Mapping[str, str]) -> AsyncIterator[ProbeSite]:
+async def open_site(environ: Mapping[str, str]) -> AsyncIterator[ProbeSite]:
     """Opens the site and removes all of it at the end."""
     with scratch.folder("doctor") as root, socket.socket() as nobody:
         (root / "model.yaml").write_text(_SCRIPT, encoding="utf-8")
@@ -83,7 +83,7 @@ async def opened(environ: Mapping[str, str]) -> AsyncIterator[ProbeSite]:
         try:
             plain = f"http://127.0.0.1:{server.port}/"
             secure = f"https://localhost:{nobody.getsockname()[1]}/"
-            site_planes = SitePlanes(_settings(root, environ, (f"{plain}*", f"{secure}*")))
+            site_planes = SitePlanes(_build_settings(root, environ, (f"{plain}*", f"{secure}*")))
             try:
                 yield ProbeSite(site_planes, plain, secure, environ)
             finally:
@@ -92,7 +92,7 @@ async def opened(environ: Mapping[str, str]) -> AsyncIterator[ProbeSite]:
             await server.close()
 
 
-def _settings(root: Path, environ: Mapping[str, str], urls: Sequence[str]) -> PlaneSettings:
+def _build_settings(root: Path, environ: Mapping[str, str], urls: Sequence[str]) -> PlaneSettings:
     server = {"command": sys.executable, "args": ["-I", "-S", str(MCP_SERVER)]}
     return PlaneSettings(
         AgentSpec(type="command", command="true", mcp_config={"mcpServers": {"doctor": server}}),
@@ -108,7 +108,7 @@ async def _answer(exchange: Exchange) -> None:
 
 
 @asynccontextmanager
-async def started(argv: Sequence[str], environ: Mapping[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
+async def start_program(argv: Sequence[str], environ: Mapping[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
     """Runs a program in its own session and kills the complete session at the end."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -123,8 +123,8 @@ async def started(argv: Sequence[str], environ: Mapping[str, str]) -> AsyncItera
         await process.communicate()
 
 
-async def output_of(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str]:
+async def read_output(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str]:
     """A program's stdout and stderr."""
-    async with started(argv, environ) as process:
+    async with start_program(argv, environ) as process:
         out, err = await process.communicate()
         return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")

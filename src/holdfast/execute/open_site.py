@@ -15,7 +15,7 @@ from holdfast.execute.site import Site
 from holdfast.execute.slots import count_slots
 from holdfast.execute.targets import check_targets
 from holdfast.execute.worlds import BareWorlds
-from holdfast.folders import own_folder
+from holdfast.folders import get_own_folder
 from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.world.bare_world import Machine
@@ -166,7 +166,7 @@ class _SiteOpening:
         from holdfast.agents.http.agent import HttpAgent
         from holdfast.planes.handover import take
 
-        handed = take(own_folder(self.spec.file))
+        handed = take(get_own_folder(self.spec.file))
         parts.callback(handed.give_back)
         planes = self.make_planes(agent, web=needs_web_plane(self.spec), authority=handed.handed.authority)
         parts.push_async_callback(planes.close)

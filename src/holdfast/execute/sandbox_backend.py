@@ -62,7 +62,7 @@ def find_backend(name: str) -> type[SandboxBackend]:
         raise UserError(
             f"there is no sandbox backend {name!r}",
             code="sandbox-unavailable",
-            hint=f"there are: {', '.join(plugins.names('sandboxes'))}",
+            hint=f"there are: {', '.join(plugins.list_names('sandboxes'))}",
         )
     return plugin
 

@@ -130,7 +130,7 @@ class Points:
     def disturbs(self, plan: Plan, planes: Set[str]) -> bool:
         """Whether one of the faults keeps a caller on these planes from what it wanted."""
         faults = (self.all[number].injection for number in bits(plan))
-        return any(one.plane in planes and not plugins.fault_traits(one.plane, one.mode).harmless for one in faults)
+        return any(one.plane in planes and not plugins.get_fault_traits(one.plane, one.mode).harmless for one in faults)
 
     def lasting(self, plan: Plan) -> bool:
         """Whether one of the faults goes on."""
@@ -178,8 +178,8 @@ def boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
 @cache
 def ladder(plane: Plane) -> tuple[tuple[str, Hunted], ...]:
     """The modes of a family that hunts use, from weak to strong."""
-    modes = plugins.names(f"faults.{plane}")
-    found = [(mode, how) for mode in modes for how in plugins.fault_traits(plane, mode).hunted]
+    modes = plugins.list_names(f"faults.{plane}")
+    found = [(mode, how) for mode in modes for how in plugins.get_fault_traits(plane, mode).hunted]
     return tuple(sorted(found, key=lambda one: (one[1].rung, one[0])))
 
 
@@ -230,4 +230,4 @@ def _content(injection: Injection) -> bytes:
 
 
 def _hunted(injection: Injection) -> tuple[Hunted, ...]:
-    return plugins.fault_traits(injection.plane, injection.mode).hunted
+    return plugins.get_fault_traits(injection.plane, injection.mode).hunted

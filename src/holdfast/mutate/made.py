@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.folders import MUTATION_CACHE, own_folder
+from holdfast.folders import MUTATION_CACHE, get_own_folder
 from holdfast.model.mutation import MODEL_MUTATIONS, MutationSpec
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
@@ -29,7 +29,7 @@ def mutated(spec: Spec, environ: Mapping[str, str]) -> MadeTasks:
     write = None
     if settings.model is not None and MODEL_MUTATIONS & set(settings.types):
         root = Path(spec.path).resolve().parent
-        cache = (own_folder(spec.file) / MUTATION_CACHE).absolute()
+        cache = (get_own_folder(spec.file) / MUTATION_CACHE).absolute()
         write = ModelWriter(settings.model, environ, root, cache, retries=spec.retries)
     made = expand(spec.tasks, settings, seed=spec.seed, http=spec.agent.type == "http", write=write)
     left_out = (RunWarning("mutation-left-out", f"{one.type} is left out: {one.why}") for one in made.left_out)

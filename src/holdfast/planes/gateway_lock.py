@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.folders import path_here
+from holdfast.folders import format_path
 
 LOCK = "gateway.lock"
 
@@ -31,7 +31,7 @@ def alone(folder: Path) -> Iterator[None]:
     except _Held as held:
         end = f"; to stop it: kill {held.pid}" if held.pid else ""
         raise UserError(
-            f"a gateway is already running in {path_here(folder)}" + (f": pid {held.pid}" if held.pid else ""),
+            f"a gateway is already running in {format_path(folder)}" + (f": pid {held.pid}" if held.pid else ""),
             code="gateway-running",
             hint=f"its variables: holdfast gateway --print{end}",
         ) from None

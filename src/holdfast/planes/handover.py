@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.folders import path_here
+from holdfast.folders import format_path
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.planes.trial_address import NO_TRIAL
 from holdfast.streams.unix_sockets import socket_address
@@ -225,7 +225,7 @@ def take(folder: Path) -> TakenSocket:
     except OSError as broken:
         connection.close()
         raise AgentUnavailable(
-            f"agent.gateway is true, but no gateway is running in {path_here(folder)} ({broken.strerror or broken})",
+            f"agent.gateway is true, but no gateway is running in {format_path(folder)} ({broken.strerror or broken})",
             hint="start `holdfast gateway` with this spec, and the agent with the variables that it prints",
             config=True,
             code="gateway-missing",

@@ -23,29 +23,29 @@ from holdfast.spec.rules.parts import REPLAY
 from holdfast.spec.rules.replays import read_contract
 
 
-def replayed(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
+def derive_spec(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
     """The derived spec with its warnings; raises NothingProven if no rule judges any session."""
     warnings = [RunWarning("session-left-out", f"{one.name} was left out: {one.why}") for one in listed.left_out]
     if not listed.sessions:
         more = f" ({'; '.join(map(str, warnings))})" if warnings else ""
         raise NothingProven(f"no session to replay: nothing is proven{more}", code="sessions-missing")
     derived = replay_spec(spec, listed.sessions, live=live)
-    idle = unjudged(derived, listed.sessions)
+    idle = list_unjudged(derived, listed.sessions)
     if not derived.tasks:
-        raise NothingProven(f"no rule judges {_named(idle)}: nothing is proven; {_WHY}", code="sessions-unjudged")
+        raise NothingProven(f"no rule judges {_format_ids(idle)}: nothing is proven; {_WHY}", code="sessions-unjudged")
     warnings += [RunWarning("session-idle", f"session {id} decides nothing: {_WHY}") for id in idle]
-    return derived, (*warnings, *_unknown_tools(spec, listed.sessions))
+    return derived, (*warnings, *_warn_unknown_tools(spec, listed.sessions))
 
 
 _WHY = "its contract has no rule whose `when` is met, or only rules with probes of their own"
 
 
-def _named(ids: Sequence[str]) -> str:
+def _format_ids(ids: Sequence[str]) -> str:
     listed = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
     return f"session{'' if len(ids) == 1 else 's'} {listed}"
 
 
-def _unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[RunWarning]:
+def _warn_unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[RunWarning]:
     """Warnings for recorded tools that the agent does not declare; none if the tools are not all declared."""
     agent = spec.agent
     if not agent.tools or agent.tool_registry or agent.mcp_config is not None:
@@ -69,48 +69,48 @@ def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) 
 
     A rule with probes sends its own prompts, so it judges no session.
     """
-    distinct(sessions)
-    rules = tuple(_rules(held(spec, sessions)))
-    tasks = (session_task(one, live=live) for one in sessions)
+    check_distinct(sessions)
+    rules = tuple(_build_rules(group_by_contract(spec, sessions)))
+    tasks = (build_task(one, live=live) for one in sessions)
     return replace(
         spec,
         part="replay",
         tasks=tuple(task for task in tasks if any(rule.concerns(task) for rule in rules)),
         invariants=rules,
         cell_rules=(),
-        scenarios=tuple({one.name: one for one in map(_scenario, sessions)}.values()),
+        scenarios=tuple({one.name: one for one in map(_build_scenario, sessions)}.values()),
         matrix=False,
     )
 
 
-def unjudged(derived: Spec, sessions: Iterable[RecordedSession]) -> tuple[str, ...]:
+def list_unjudged(derived: Spec, sessions: Iterable[RecordedSession]) -> tuple[str, ...]:
     """The sessions that no rule judges, by id."""
     judged = {task.recording.session for task in derived.tasks if task.recording is not UNSET}
     return tuple(session.id for session in sessions if session.id not in judged)
 
 
-def session_task(session: RecordedSession, *, live: bool) -> Task:
+def build_task(session: RecordedSession, *, live: bool) -> Task:
     """The task that replays a session."""
-    where = _scenario(session).name
+    where = _build_scenario(session).name
     more = (session.name, session.expected_failure, where, session.seed, session.fired)
     recording = Recording(session.id, session.responses, live, *more)
     return Task(session.turns, "replay", context=session.context or UNSET, recording=recording)
 
 
-def _scenario(session: RecordedSession) -> Scenario:
+def _build_scenario(session: RecordedSession) -> Scenario:
     """The scenario of a session: calm unless the session has faults."""
     if session.scenario is None or session.scenario.calm:
         return Scenario(REPLAY)
     return replace(session.scenario, name=f"{REPLAY}/{session.id}")
 
 
-def distinct(sessions: Iterable[RecordedSession]) -> None:
+def check_distinct(sessions: Iterable[RecordedSession]) -> None:
     """Raises UserError if two sessions share an id, because reports could not distinguish them."""
     by_id: dict[str, RecordedSession] = {}
     for session in sessions:
         first = by_id.setdefault(session.id, session)
         if first is not session:
-            places = f"{_where(first)} and {_where(session)}"
+            places = f"{_format_place(first)} and {_format_place(session)}"
             raise UserError(
                 f"two sessions have the id {session.id!r}: {places}",
                 hint="give each an id of its own",
@@ -118,34 +118,34 @@ def distinct(sessions: Iterable[RecordedSession]) -> None:
             )
 
 
-def _where(session: RecordedSession) -> str:
+def _format_place(session: RecordedSession) -> str:
     return f"{session.file}:{session.line}" if session.file else f"line {session.line} of the spec"
 
 
-def _rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
+def _build_rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
     """The rules of all contracts, each with the sessions that it judges."""
     used: set[str] = set()
     for group in groups:
         for rule in group.rules:
-            judged = [one.id for one in group.sessions if _applies(rule, one)]
+            judged = [one.id for one in group.sessions if _does_apply(rule, one)]
             if rule.probes or not judged:
                 continue
-            named = _unique(rule.id, group.label, used)
+            named = _make_unique(rule.id, group.label, used)
             yield replace(rule, id=named, when="always", sessions=tuple(judged), recorded_when=rule.when)
 
 
-def _applies(rule: Invariant, session: RecordedSession) -> bool:
+def _does_apply(rule: Invariant, session: RecordedSession) -> bool:
     """Whether a rule's `when` applies to a session; a recorded tool failure counts as a tool fault.
 
     A session made from a trial records its faults, so its other failures do not count.
     """
-    weather = _scenario(session)
+    weather = _build_scenario(session)
     if session.has_failures and session.seed is None:
         weather = replace(weather, injections=(*weather.injections, _FAILURE))
     return applies(rule.when, weather)
 
 
-def _unique(id: str, label: str, used: set[str]) -> str:
+def _make_unique(id: str, label: str, used: set[str]) -> str:
     """The id, as `no-leak [Finance]` if another contract already has a rule with that id."""
     named, n = id, 1
     while named in used:
@@ -164,13 +164,13 @@ class HeldSessions(Struct, frozen=True):
     sessions: tuple[RecordedSession, ...]
 
 
-def held(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions, ...]:
+def group_by_contract(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions, ...]:
     """Groups the sessions by contract, the spec's own first; raises UserError for an unknown contract."""
     root = Path(spec.path).resolve().parent
     own: list[RecordedSession] = []
     others: dict[Path, list[RecordedSession]] = {}
     for session in sessions:
-        place = _place(spec, session, root)
+        place = _find_contract(spec, session, root)
         (own if place is None else others.setdefault(place, [])).append(session)
     groups = [HeldSessions("", spec.invariants, tuple(own))] if own else []
     return (*groups, *(_read(place, tuple(named), root) for place, named in others.items()))
@@ -178,11 +178,11 @@ def held(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions,
 
 def _read(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> HeldSessions:
     contract = read_contract(place, os.path.relpath(place))
-    rules = (replace(_relative_to(rule, place.parent, root), position=None) for rule in contract.rules)
+    rules = (replace(_make_relative(rule, place.parent, root), position=None) for rule in contract.rules)
     return HeldSessions(contract.name, tuple(rules), sessions)
 
 
-def _relative_to(rule: Invariant, folder: Path, root: Path) -> Invariant:
+def _make_relative(rule: Invariant, folder: Path, root: Path) -> Invariant:
     """Makes the file setting of a rule relative to the spec; it was relative to the contract."""
     key = traits_of(rule).file_setting
     if not key or folder == root:
@@ -190,7 +190,7 @@ def _relative_to(rule: Invariant, folder: Path, root: Path) -> Invariant:
     return replace(rule, settings={**rule.settings, key: os.path.relpath(folder / str(rule.settings[key]), root)})
 
 
-def _place(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
+def _find_contract(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
     """The file of a session's contract; None for the spec's own contract."""
     if not session.contract or session.contract == spec.name:
         return None
@@ -200,10 +200,10 @@ def _place(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
         return None if place.resolve() == Path(spec.path).resolve() else place.resolve()
     where = f"{session.file or spec.path}:{session.line}"
     what = f"{where}: session {session.id}: there is no contract {session.contract[:80]!r}"
-    raise UserError(what, hint=_meant(session.contract, spec.name, folder), code="session-unusable")
+    raise UserError(what, hint=_suggest(session.contract, spec.name, folder), code="session-unusable")
 
 
-def _meant(named: str, own: str, folder: Path) -> str:
+def _suggest(named: str, own: str, folder: Path) -> str:
     """A suggestion of the closest name, or of the possible values."""
     place = folder / named
     neighbours = []

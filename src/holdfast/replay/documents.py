@@ -27,7 +27,7 @@ class ForeignDocument(Struct, frozen=True):
     value: Any
 
 
-def documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
+def read_documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
     """The values of a file, one at a time: a file of lines may be larger than memory."""
     try:
         with open(path, "rb") as file:
@@ -40,16 +40,16 @@ def documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
     except OSError as refused:
         raise UserError(f"cannot read {path}: {refused.strerror}", code="file-unusable") from refused
     if packed:
-        for one in archived(path):
+        for one in read_archive(path):
             yield one if isinstance(one, LeftOutTrace) else ForeignDocument(*one)
         return
     if not head.strip():
         raise UserError(f"{path} is empty", hint="name a file of traces", code="trace-unreadable")
-    by_line = bool(rest) and (_decodes(head) or _is_lines(path))
-    yield from _lines(path) if by_line else [_whole(path)]
+    by_line = bool(rest) and (_can_decode(head) or _is_lines(path))
+    yield from _read_lines(path) if by_line else [_read_whole(path)]
 
 
-def _decodes(line: bytes) -> bool:
+def _can_decode(line: bytes) -> bool:
     try:
         msgspec.json.decode(line)
     except _UNREADABLE:
@@ -61,7 +61,7 @@ def _is_lines(path: Path) -> bool:
     return path.suffix in (".jsonl", ".ndjson")
 
 
-def _whole(path: Path) -> ForeignDocument:
+def _read_whole(path: Path) -> ForeignDocument:
     size = path.stat().st_size
     if size > LARGEST:
         hint = "export fewer traces, or one JSON object a line (.jsonl)"
@@ -80,7 +80,7 @@ def _whole(path: Path) -> ForeignDocument:
         raise UserError(f"{path}: not readable as JSON: {broken}", hint=hint, code="trace-unreadable") from broken
 
 
-def _lines(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
+def _read_lines(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
     with open(path, "rb") as file:
         number = 0
         while line := file.readline(LARGEST + 1):
@@ -91,10 +91,10 @@ def _lines(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
                     line = file.readline(LARGEST)
                 yield LeftOutTrace(name, f"the line is longer than {LARGEST >> 20} MB")
             elif line.strip():
-                yield _line(name, line)
+                yield _read_line(name, line)
 
 
-def _line(name: str, line: bytes) -> ForeignDocument | LeftOutTrace:
+def _read_line(name: str, line: bytes) -> ForeignDocument | LeftOutTrace:
     try:
         return ForeignDocument(name, msgspec.json.decode(line.removeprefix(b"\xef\xbb\xbf")))
     except RecursionError:
@@ -118,16 +118,16 @@ _LOCAL = 30
 _BROKEN = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError)
 
 
-def archived(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
+def read_archive(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
     """Each sample as a log with only that sample, and its name; UserError if it is not such an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
-            yield from _samples(path, archive)
+            yield from _read_samples(path, archive)
     except zipfile.BadZipFile as broken:
         raise UserError(f"{path}: not readable as an archive: {broken}", code="trace-unreadable") from broken
 
 
-def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] | LeftOutTrace]:
+def _read_samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] | LeftOutTrace]:
     known = archive.NameToInfo  # of two entries with one name the last counts, as for every reader of archives
     header = next((known[name] for name in _HEADERS if name in known), None)
     if header is None:
@@ -148,7 +148,7 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
             hint="log fewer samples",
             code="trace-unreadable",
         )
-    head = _decoded(path, archive, header)
+    head = _decode(path, archive, header)
     if not isinstance(head, dict):
         raise UserError(f"{path}: {header.filename} is not a JSON object", code="trace-unreadable")
     for info in match:
@@ -156,7 +156,7 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
             yield LeftOutTrace(info.filename, "a name that climbs out of its folder")
             continue
         try:
-            sample = _decoded(path, archive, info)
+            sample = _decode(path, archive, info)
         except UserError as broken:
             if broken.hint:  # nothing in this file can be read
                 raise
@@ -166,9 +166,9 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
         yield name, {**head, "samples": [sample]}
 
 
-def _decoded(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
+def _decode(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
     try:
-        data = _zstd(path, info) if info.compress_type == _ZSTD else _plain(archive, info)
+        data = _read_zstd(path, info) if info.compress_type == _ZSTD else _read_plain(archive, info)
     except (*_BROKEN, NotImplementedError) as broken:
         raise UserError(f"{info.filename} cannot be unpacked: {broken}", code="trace-unreadable") from broken
     if len(data) > LARGEST_SAMPLE:
@@ -179,12 +179,12 @@ def _decoded(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any
         raise UserError(f"{info.filename} is not readable as JSON: {broken}", code="trace-unreadable") from broken
 
 
-def _plain(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def _read_plain(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     with archive.open(info) as file:
         return file.read(LARGEST_SAMPLE + 1)
 
 
-def _zstd(path: Path, info: zipfile.ZipInfo) -> bytes:
+def _read_zstd(path: Path, info: zipfile.ZipInfo) -> bytes:
     """Decompress zstd, which newer versions of Inspect use; Python's zipfile supports it only from 3.14 on."""
     with open(path, "rb") as file:
         file.seek(info.header_offset)
@@ -193,10 +193,10 @@ def _zstd(path: Path, info: zipfile.ZipInfo) -> bytes:
             raise zipfile.BadZipFile("no entry is where the list says")
         file.seek(int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little"), 1)
         packed = file.read(min(info.compress_size, LARGEST_SAMPLE))
-    return _unpacked(path, packed)
+    return _decompress(path, packed)
 
 
-def _unpacked(path: Path, packed: bytes) -> bytes:
+def _decompress(path: Path, packed: bytes) -> bytes:
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
     except ImportError:

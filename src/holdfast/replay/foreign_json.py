@@ -14,7 +14,7 @@ _PACKED = 3
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
-def at(value: Any, *path: str) -> Any:
+def read_at(value: Any, *path: str) -> Any:
     """The value at a path of keys; None if there is none."""
     for key in path:
         if not isinstance(value, dict):
@@ -23,26 +23,26 @@ def at(value: Any, *path: str) -> Any:
     return value
 
 
-def text(value: Any, *path: str) -> str:
+def read_text(value: Any, *path: str) -> str:
     """The same as text; empty if there is none."""
-    value_at = at(value, *path)
+    value_at = read_at(value, *path)
     if isinstance(value_at, str):
         return value_at
     return str(value_at) if isinstance(value_at, int | float) and not isinstance(value_at, bool) else ""
 
 
-def items(value: Any, *path: str) -> list[Any]:
+def read_list(value: Any, *path: str) -> list[Any]:
     """The same as a list; empty if it is not one."""
-    value_at = at(value, *path)
+    value_at = read_at(value, *path)
     return value_at if isinstance(value_at, list) else []
 
 
-def first(value: Any, *keys: str) -> Any:
+def read_first(value: Any, *keys: str) -> Any:
     """The first non-empty value among these keys."""
-    return next((value_at for key in keys if (value_at := at(value, key)) not in (None, "", [], {})), None)
+    return next((value_at for key in keys if (value_at := read_at(value, key)) not in (None, "", [], {})), None)
 
 
-def decoded(value: Any) -> Any:
+def decode_json(value: Any) -> Any:
     """The map or list that a text holds as JSON; otherwise the value itself."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
@@ -52,25 +52,25 @@ def decoded(value: Any) -> Any:
         return value
 
 
-def unpacked(value: Any) -> Any:
+def unpack_json(value: Any) -> Any:
     """The JSON in a text, repeatedly: exporters nest JSON in strings again and again."""
     for _ in range(_PACKED):
         quoted = isinstance(value, str) and value[:1] == '"' and value[-1:] == '"'
         if not quoted:
-            return decoded(value)
+            return decode_json(value)
         try:
             value = msgspec.json.decode(value)
         except _UNREADABLE:
             return value
-    return decoded(value)
+    return decode_json(value)
 
 
-def as_json(value: Any) -> str:
+def to_json(value: Any) -> str:
     """A value in the form of a recorded response."""
     return encode(value).decode()
 
 
-def seconds(value: Any) -> float | None:
+def to_seconds(value: Any) -> float | None:
     """Seconds since 1970: from an ISO date, or a number of nanoseconds, milliseconds or seconds."""
     if isinstance(value, bool) or value in (None, ""):
         return None
@@ -79,14 +79,14 @@ def seconds(value: Any) -> float | None:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        return _dated(str(value))
+        return _parse_date(str(value))
     for most, unit in ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6)):
         if abs(number) < most:
             return number / unit
     return number / 1e9
 
 
-def _dated(value: str) -> float | None:
+def _parse_date(value: str) -> float | None:
     try:
         read = datetime.fromisoformat(value)
     except ValueError:
@@ -94,14 +94,14 @@ def _dated(value: str) -> float | None:
     return read.replace(tzinfo=read.tzinfo or UTC).timestamp()
 
 
-def iso(value: float | None) -> str:
+def to_iso(value: float | None) -> str:
     """The time in a session's format."""
     if value is None or not -6e10 < value < 2.5e11:
         return ""
     return datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")
 
 
-def lasted_ms(began: Any, ended: Any) -> float:
+def compute_duration_ms(began: Any, ended: Any) -> float:
     """Milliseconds between two times; 0 if one is unknown."""
-    start, end = seconds(began), seconds(ended)
+    start, end = to_seconds(began), to_seconds(ended)
     return 0.0 if start is None or end is None else max(0.0, round((end - start) * 1000, 3))

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.task import DialogueMessage
-from holdfast.replay.foreign_json import as_json, at, decoded, first, items, text
+from holdfast.replay.foreign_json import decode_json, read_at, read_first, read_list, read_text, to_json
 
 _Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 
@@ -47,57 +47,61 @@ class AskedQuestion(Struct, frozen=True):
     context: tuple[DialogueMessage, ...] = ()
 
 
-def messages(value: Any) -> list[ForeignMessage]:
+def read_messages(value: Any) -> list[ForeignMessage]:
     """The messages of a list; empty if it is not a list of messages."""
-    value = decoded(value)
+    value = decode_json(value)
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]  # LangChain wraps a batch of one
     if not isinstance(value, list) or not value:
         return []
-    read = [_message(one) for one in value]
+    read = [_read_message(one) for one in value]
     return [one for one in read if one is not None] if all(one is not None for one in read) else []
 
 
-def question(value: Any) -> AskedQuestion | None:
+def find_question(value: Any) -> AskedQuestion | None:
     """The question in a trace's input of any shape; None if there is none."""
-    value = decoded(value)
+    value = decode_json(value)
     if isinstance(value, str):
-        spoken = _transcript(value)
-        return _last_asked(spoken) if spoken else AskedQuestion((value,)) if value.strip() else None
+        spoken = _parse_transcript(value)
+        return _find_last_question(spoken) if spoken else AskedQuestion((value,)) if value.strip() else None
     if isinstance(value, list):
-        return _last_asked(messages(value))
+        return _find_last_question(read_messages(value))
     if not isinstance(value, dict):
         return None
-    one = _message(value)
+    one = _read_message(value)
     if one is not None:
-        return _last_asked([one])
+        return _find_last_question([one])
     if value.keys() == {"args", "kwargs"}:  # a function's arguments
         arguments = value["args"] if isinstance(value["args"], list) else []
-        return question(arguments[0]) if len(arguments) == 1 and not value["kwargs"] else question(value["kwargs"])
-    history = messages(first(value, "messages", "chat_history", "history") or [])
-    nested = question(first(value, *ASKED))
+        return (
+            find_question(arguments[0])
+            if len(arguments) == 1 and not value["kwargs"]
+            else find_question(value["kwargs"])
+        )
+    history = read_messages(read_first(value, "messages", "chat_history", "history") or [])
+    nested = find_question(read_first(value, *ASKED))
     if nested is not None:
         before = tuple(DialogueMessage(one.role, one.content) for one in history)
         return AskedQuestion(nested.turns, (*before, *nested.context))
     if history:
-        return _last_asked(history)
+        return _find_last_question(history)
     inner = [one for one in value.values() if isinstance(one, str | dict | list)]
-    return question(inner[0]) if len(value) == 1 and inner else None
+    return find_question(inner[0]) if len(value) == 1 and inner else None
 
 
-def messages_in(value: Any) -> list[ForeignMessage]:
+def find_messages(value: Any) -> list[ForeignMessage]:
     """The messages of a list, or of a request that contains one."""
-    value = decoded(value)
-    return messages(value) or messages(first(value, "messages", "contents", "input"))
+    value = decode_json(value)
+    return read_messages(value) or read_messages(read_first(value, "messages", "contents", "input"))
 
 
-def after_question(messages: Sequence[ForeignMessage]) -> list[ForeignMessage]:
+def list_after_question(messages: Sequence[ForeignMessage]) -> list[ForeignMessage]:
     """What followed the user's last message."""
     last = max((n for n, one in enumerate(messages) if one.role == "user" and one.content.strip()), default=-1)
     return list(messages[last + 1 :])
 
 
-def _last_asked(messages: Sequence[ForeignMessage]) -> AskedQuestion | None:
+def _find_last_question(messages: Sequence[ForeignMessage]) -> AskedQuestion | None:
     """The user's last consecutive messages are the question; the rest is context."""
     end = max((n for n, one in enumerate(messages) if one.role == "user" and one.content.strip()), default=None)
     if end is None:
@@ -109,7 +113,7 @@ def _last_asked(messages: Sequence[ForeignMessage]) -> AskedQuestion | None:
     return AskedQuestion(tuple(one.content for one in messages[start : end + 1]), tuple(before))
 
 
-def _transcript(value: str) -> list[ForeignMessage]:
+def _parse_transcript(value: str) -> list[ForeignMessage]:
     """The messages of a transcript, in which each begins with its speaker; empty for any other text."""
     if _SPEAKER.match(value) is None:
         return []
@@ -118,71 +122,82 @@ def _transcript(value: str) -> list[ForeignMessage]:
     return spoken if len(spoken) > 1 and any(one.role == "user" for one in spoken) else []
 
 
-def _message(value: Any) -> ForeignMessage | None:
+def _read_message(value: Any) -> ForeignMessage | None:
     if isinstance(value, list) and len(value) == 2 and value[0] in ROLES:  # LangChain's pair
-        return ForeignMessage(ROLES[value[0]], content_text(value[1]))
+        return ForeignMessage(ROLES[value[0]], join_content(value[1]))
     if not isinstance(value, dict):
         return None
-    if isinstance(at(value, "kwargs"), dict):  # LangChain's constructor
-        made = items(value, "id")
-        return _read(str(made[-1]) if made else text(value, "kwargs", "type"), value["kwargs"])
-    if isinstance(at(value, "message"), dict) and "role" not in value:  # OpenInference
+    if isinstance(read_at(value, "kwargs"), dict):  # LangChain's constructor
+        made = read_list(value, "id")
+        return _read(str(made[-1]) if made else read_text(value, "kwargs", "type"), value["kwargs"])
+    if isinstance(read_at(value, "message"), dict) and "role" not in value:  # OpenInference
         value = value["message"]
-    if isinstance(at(value, "data"), dict) and "content" in value["data"]:  # LangChain's message dict
-        return _read(text(value, "type"), value["data"])
-    return _read(text(value, "role") or text(value, "type"), value)
+    if isinstance(read_at(value, "data"), dict) and "content" in value["data"]:  # LangChain's message dict
+        return _read(read_text(value, "type"), value["data"])
+    return _read(read_text(value, "role") or read_text(value, "type"), value)
 
 
 def _read(role: str, value: dict[str, Any]) -> ForeignMessage | None:
     if role not in ROLES or not {"content", "parts", "contents", "tool_calls", "function_call"} & set(value):
         return None
-    content = first(value, "content", "parts", "contents")
-    results = tuple(_results(content, ROLES[role], value))
-    return ForeignMessage(ROLES[role], content_text(content), tuple(_calls(value, content)), results)
+    content = read_first(value, "content", "parts", "contents")
+    results = tuple(_list_results(content, ROLES[role], value))
+    return ForeignMessage(ROLES[role], join_content(content), tuple(_list_calls(value, content)), results)
 
 
-def content_text(value: Any) -> str:
+def join_content(value: Any) -> str:
     """The text of a message's content: a text, or its parts joined."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(filter(None, map(_part_text, value)))
+        return "\n".join(filter(None, map(_read_part, value)))
     if isinstance(value, dict):
-        return _part_text(value)
-    return "" if value is None else as_json(value)
+        return _read_part(value)
+    return "" if value is None else to_json(value)
 
 
-def _part_text(part: Any) -> str:
+def _read_part(part: Any) -> str:
     if isinstance(part, str):
         return part
-    if text(part, "type") in ("tool_call", "tool_use", "tool_call_response", "tool_result", "reasoning", "thinking"):
+    if read_text(part, "type") in (
+        "tool_call",
+        "tool_use",
+        "tool_call_response",
+        "tool_result",
+        "reasoning",
+        "thinking",
+    ):
         return ""
-    inner = at(part, "message_content") or part
-    return text(inner, "text") or text(inner, "content")
+    inner = read_at(part, "message_content") or part
+    return read_text(inner, "text") or read_text(inner, "content")
 
 
-def _calls(value: dict[str, Any], parts: Any) -> Iterator[tuple[str, str]]:
-    for call in items(value, "tool_calls"):
-        inner = at(call, "tool_call") or call
-        yield text(inner, "id"), text(inner, "function", "name") or text(inner, "name")
+def _list_calls(value: dict[str, Any], parts: Any) -> Iterator[tuple[str, str]]:
+    for call in read_list(value, "tool_calls"):
+        inner = read_at(call, "tool_call") or call
+        yield read_text(inner, "id"), read_text(inner, "function", "name") or read_text(inner, "name")
     for part in parts if isinstance(parts, list) else ():
-        if text(part, "type") in ("tool_call", "tool_use"):
-            yield text(part, "id"), text(part, "name")
+        if read_text(part, "type") in ("tool_call", "tool_use"):
+            yield read_text(part, "id"), read_text(part, "name")
 
 
-def _results(content_parts: Any, role: _Role, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _list_results(content_parts: Any, role: _Role, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     parts = [one for one in content_parts if isinstance(one, dict)] if isinstance(content_parts, list) else []
-    results = [one for one in parts if text(one, "type") in ("tool_call_response", "tool_result")]
+    results = [one for one in parts if read_text(one, "type") in ("tool_call_response", "tool_result")]
     for part in results:
         result = next((part[key] for key in ("response", "result", "content") if key in part), None)
-        yield text(part, "id") or text(part, "tool_use_id"), text(part, "name"), as_json(decoded(_flat(result)))
+        yield (
+            read_text(part, "id") or read_text(part, "tool_use_id"),
+            read_text(part, "name"),
+            to_json(decode_json(_flatten(result))),
+        )
     if role == "tool" and not results:
-        words = content_text(content_parts)
-        answer = decoded(words) if words or not isinstance(content_parts, list | dict) else content_parts
-        yield text(value, "tool_call_id"), text(value, "name"), as_json(answer)
+        words = join_content(content_parts)
+        answer = decode_json(words) if words or not isinstance(content_parts, list | dict) else content_parts
+        yield read_text(value, "tool_call_id"), read_text(value, "name"), to_json(answer)
 
 
-def _flat(value: Any) -> Any:
+def _flatten(value: Any) -> Any:
     """A list of text parts as its text."""
-    plain = isinstance(value, list) and value and all(text(one, "type") == "text" for one in value)
-    return content_text(value) if plain else value
+    plain = isinstance(value, list) and value and all(read_text(one, "type") == "text" for one in value)
+    return join_content(value) if plain else value

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
-from holdfast.replay.foreign_json import as_json, iso
-from holdfast.replay.foreign_messages import AskedQuestion, ForeignMessage, question
-from holdfast.replay.session_file import DEEPEST, too_deep
+from holdfast.replay.foreign_json import to_iso, to_json
+from holdfast.replay.foreign_messages import AskedQuestion, ForeignMessage, find_question
+from holdfast.replay.session_file import DEEPEST, is_too_deep
 
 NO_INPUT = "it has no input that could be the prompt"
 _LONGEST = 86_400_000.0
@@ -61,14 +61,14 @@ class ForeignTrace(Struct, frozen=True):
 Found = RecordedSession | LeftOutTrace
 
 
-def session_of(trace: ForeignTrace) -> Found:
+def build_session(trace: ForeignTrace) -> Found:
     """The session of a trace, or the reason why there is none."""
-    question = _first_question(trace.asked)
+    question = _find_first_question(trace.asked)
     if question is None:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
     named = sorted((use for use in trace.tools if use.tool), key=lambda one: one.began)
-    responses = tuple(map(response_of, named))
-    deep = next((one.tool for one in responses if too_deep(one)), None)
+    responses = tuple(map(build_response, named))
+    deep = next((one.tool for one in responses if is_too_deep(one)), None)
     if deep is not None:
         return LeftOutTrace(trace.id, f"the result of {deep} is nested deeper than {DEEPEST} levels")
     return RecordedSession(
@@ -76,25 +76,25 @@ def session_of(trace: ForeignTrace) -> Found:
         turns=question.turns,
         name=trace.name,
         source=trace.source,
-        captured_at=iso(trace.began),
+        captured_at=to_iso(trace.began),
         context=question.context,
         responses=responses,
-        expected_failure=one_failure(trace.failure),
+        expected_failure=shorten_error(trace.failure),
     )
 
 
-def response_of(use: ToolUse) -> RecordedResponse:
+def build_response(use: ToolUse) -> RecordedResponse:
     """The recorded response of a tool; an error without output becomes the response itself."""
     latency = use.latency_ms if 0 <= use.latency_ms < _LONGEST else 0.0
     recorded_status = use.status if use.status is not None and 0 <= use.status <= 599 else None
     if not use.error:
-        return RecordedResponse(use.tool, as_json(use.output), recorded_status or 200, latency)
-    status = recorded_status if recorded_status is not None else error_status(use.error)
-    output = use.output if use.output not in (None, "") else one_failure(use.error)
-    return RecordedResponse(use.tool, as_json(output), status, latency)
+        return RecordedResponse(use.tool, to_json(use.output), recorded_status or 200, latency)
+    status = recorded_status if recorded_status is not None else find_status(use.error)
+    output = use.output if use.output not in (None, "") else shorten_error(use.error)
+    return RecordedResponse(use.tool, to_json(output), status, latency)
 
 
-def error_status(error: str) -> int:
+def find_status(error: str) -> int:
     """The status code in an error message; 0 if the server was not reached, 500 if it has none."""
     status = _STATUS.search(error)
     if status is not None:
@@ -102,7 +102,7 @@ def error_status(error: str) -> int:
     return 0 if _UNREACHED.search(error) else 500
 
 
-def one_failure(error: str) -> str:
+def shorten_error(error: str) -> str:
     """The error in one line: the last line of a traceback, otherwise the first line."""
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     if not lines:
@@ -111,21 +111,21 @@ def one_failure(error: str) -> str:
     return line[:_FAILURE]
 
 
-def tools_in_messages(messages: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
+def list_tool_uses(messages: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
     """The tool results found in the messages of a conversation."""
     names = {id: name for one in messages for id, name in one.calls}
     uses = [
-        ToolUse(name or names.get(id, ""), _value(answer), began=float(n))
+        ToolUse(name or names.get(id, ""), _decode(answer), began=float(n))
         for n, (id, name, answer) in enumerate(result for one in messages for result in one.results)
     ]
     return tuple(use for use in uses if use.tool)
 
 
-def _value(answer: str) -> Any:
+def _decode(answer: str) -> Any:
     import msgspec
 
     return msgspec.json.decode(answer)
 
 
-def _first_question(values: Iterable[Any]) -> AskedQuestion | None:
-    return next((question_read for value in values if (question_read := question(value)) is not None), None)
+def _find_first_question(values: Iterable[Any]) -> AskedQuestion | None:
+    return next((question_read for value in values if (question_read := find_question(value)) is not None), None)

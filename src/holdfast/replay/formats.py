@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.model.session import RecordedSession
-from holdfast.replay.documents import ForeignDocument, documents
+from holdfast.replay.documents import ForeignDocument, read_documents
 from holdfast.replay.foreign_trace import Found, LeftOutTrace
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.rules.replays import read_sessions
@@ -40,29 +40,29 @@ class TraceReader(Struct, frozen=True):
     read: Callable[[Iterable[ForeignDocument]], Iterator[Found]]
 
 
-def imported(path: Path, format: TraceFormat | None) -> SessionsFound:
+def import_file(path: Path, format: TraceFormat | None) -> SessionsFound:
     """The sessions of a file; without `format` it is guessed. UserError if no format fits."""
     if format in (None, "holdfast") and _is_session_file(path):
         return SessionsFound(read_sessions(path))
-    chosen = _chosen(path, format)
+    chosen = _choose_format(path, format)
     if chosen == "holdfast":
         return SessionsFound(read_sessions(path))
-    reader = _reader(chosen)
+    reader = _get_reader(chosen)
     left_out: list[LeftOutTrace] = []
-    return _sorted_out(reader.read(_readable(documents(path), reader, chosen, left_out)), left_out)
+    return _number_sessions(reader.read(_filter_readable(read_documents(path), reader, chosen, left_out)), left_out)
 
 
-def imported_together(paths: Iterable[Path], format: TraceFormat | None) -> SessionsFound:
+def import_files(paths: Iterable[Path], format: TraceFormat | None) -> SessionsFound:
     """The sessions of several files; of two sessions with one id, the later gets a number."""
-    files = [imported(path, format) for path in paths]
+    files = [import_file(path, format) for path in paths]
     left_out = [one for each in files for one in each.left_out]
-    return _sorted_out((one for each in files for one in each.sessions), left_out)
+    return _number_sessions((one for each in files for one in each.sessions), left_out)
 
 
 _HINT = f"name the format: --format {'|'.join(FORMATS)}"
 
 
-def _sorted_out(files: Iterable[Found], left_out: list[LeftOutTrace]) -> SessionsFound:
+def _number_sessions(files: Iterable[Found], left_out: list[LeftOutTrace]) -> SessionsFound:
     """Sessions and left-out traces; a second session with the same id gets a number."""
     sessions: list[RecordedSession] = []
     times: Counter[str] = Counter()
@@ -75,7 +75,7 @@ def _sorted_out(files: Iterable[Found], left_out: list[LeftOutTrace]) -> Session
     return SessionsFound(tuple(sessions), tuple(left_out))
 
 
-def _readable(
+def _filter_readable(
     stream: Iterable[ForeignDocument | LeftOutTrace], reader: TraceReader, format: str, left_out: list[LeftOutTrace]
 ) -> Iterator[ForeignDocument]:
     for one in stream:
@@ -84,25 +84,25 @@ def _readable(
         elif reader.matches(one.value):
             yield one
         else:
-            left_out.append(LeftOutTrace(one.name, _unlike(one.value, format)))
+            left_out.append(LeftOutTrace(one.name, _explain_mismatch(one.value, format)))
 
 
-def _unlike(value: Any, format: str) -> str:
+def _explain_mismatch(value: Any, format: str) -> str:
     from holdfast.replay.foreign_trace import NO_INPUT
 
     if format == "jsonl" and isinstance(value, dict):
         return NO_INPUT
-    like = next((name for name in _MODULES if _reader(name).matches(value)), "")
+    like = next((name for name in _MODULES if _get_reader(name).matches(value)), "")
     return f"not of the format {format}, which the other lines have" + (f": it looks like {like}" if like else "")
 
 
-def _chosen(path: Path, format: TraceFormat | None) -> str:
+def _choose_format(path: Path, format: TraceFormat | None) -> str:
     """The given format, or the one that most records have; ties go to the earlier format. UserError if none fits."""
-    readers = {name: _reader(name) for name in ([format] if format in _MODULES else _MODULES) if name}
+    readers = {name: _get_reader(name) for name in ([format] if format in _MODULES else _MODULES) if name}
     counts: Counter[str] = Counter()
     unreadable = ""
     count = 0
-    for one in documents(path):
+    for one in read_documents(path):
         if isinstance(one, LeftOutTrace):
             unreadable = unreadable or one.why
             continue
@@ -133,19 +133,19 @@ def _is_session_file(path: Path) -> bool:
     return path.suffix in (".yaml", ".yml")
 
 
-def _reader(name: str) -> TraceReader:
+def _get_reader(name: str) -> TraceReader:
     module = import_module(f"holdfast.replay.{_MODULES[name]}")
     if name in ("inspect", "jsonl"):
-        return TraceReader(module.matches, lambda match: _each(module.read, match))
-    return TraceReader(module.matches, lambda match: module.read(_joined(match)))
+        return TraceReader(module.matches, lambda match: _read_each(module.read, match))
+    return TraceReader(module.matches, lambda match: module.read(_join_documents(match)))
 
 
-def _each(read: Callable[[Any, str], Iterator[Found]], documents: Iterable[ForeignDocument]) -> Iterator[Found]:
+def _read_each(read: Callable[[Any, str], Iterator[Found]], documents: Iterable[ForeignDocument]) -> Iterator[Found]:
     for one in documents:
         yield from read(one.value, one.name.replace(".jsonl:", "-").replace(".json", "").replace(":", "-"))
 
 
-def _joined(documents: Iterable[ForeignDocument]) -> Any:
+def _join_documents(documents: Iterable[ForeignDocument]) -> Any:
     """The lines of one file as one list: the spans of a trace may be in several of them."""
     values = [one.value for one in documents]
     if len(values) == 1:

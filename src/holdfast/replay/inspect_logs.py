@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.errors import UserError
-from holdfast.replay.foreign_json import at, decoded, items, lasted_ms, seconds, text
-from holdfast.replay.foreign_messages import content_text, messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, session_of, tools_in_messages
+from holdfast.replay.foreign_json import compute_duration_ms, decode_json, read_at, read_list, read_text, to_seconds
+from holdfast.replay.foreign_messages import join_content, read_messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, build_session, list_tool_uses
 
 SOURCE = "inspect"
 VERSION = 2
@@ -21,8 +21,12 @@ _WRONG = ("I", "N", 0, 0.0, False)
 
 def matches(document: Any) -> bool:
     """Whether this is an evaluation log."""
-    version = at(document, "version")
-    return isinstance(at(document, "eval"), dict) and isinstance(version, int) and bool(text(document, "eval", "task"))
+    version = read_at(document, "version")
+    return (
+        isinstance(read_at(document, "eval"), dict)
+        and isinstance(version, int)
+        and bool(read_text(document, "eval", "task"))
+    )
 
 
 def read(document: Any, name: str) -> Iterator[Found]:
@@ -33,62 +37,62 @@ def read(document: Any, name: str) -> Iterator[Found]:
             hint="update Holdfast, or write the log with an earlier Inspect",
             code="trace-unreadable",
         )
-    if not isinstance(at(document, "samples"), list):
+    if not isinstance(read_at(document, "samples"), list):
         raise UserError(
             f"{name}: the log has no samples", hint="log them: inspect eval --log-samples", code="trace-unreadable"
         )
-    task = text(document, "eval", "task")
-    for sample in items(document, "samples"):
+    task = read_text(document, "eval", "task")
+    for sample in read_list(document, "samples"):
         if isinstance(sample, dict):
-            yield session_of(_trace(task, sample))
+            yield build_session(_trace(task, sample))
         else:
             yield LeftOutTrace(name, "a sample that is not a JSON object")
 
 
 def _trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
-    attached = at(sample, "attachments")
-    whole = _resolved({key: sample.get(key) for key in ("input", "messages", "events")}, attached)
-    epoch = at(sample, "epoch")
+    attached = read_at(sample, "attachments")
+    whole = _resolve_attachments({key: sample.get(key) for key in ("input", "messages", "events")}, attached)
+    epoch = read_at(sample, "epoch")
     again = f"-epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
-    called = [_tool(event) for event in items(whole, "events") if text(event, "event") == "tool"]
+    called = [_build_tool_use(event) for event in read_list(whole, "events") if read_text(event, "event") == "tool"]
     return ForeignTrace(
-        id=f"{task.rpartition('/')[2]}-{text(sample, 'id')}{again}",
-        asked=(at(whole, "input"), at(whole, "messages")),
-        tools=tuple(called) or tools_in_messages(messages(at(whole, "messages"))),
+        id=f"{task.rpartition('/')[2]}-{read_text(sample, 'id')}{again}",
+        asked=(read_at(whole, "input"), read_at(whole, "messages")),
+        tools=tuple(called) or list_tool_uses(read_messages(read_at(whole, "messages"))),
         name=task,
         source=SOURCE,
-        began=seconds(at(sample, "started_at")),
-        failure=text(sample, "error", "message") or _failure(at(sample, "scores")),
+        began=to_seconds(read_at(sample, "started_at")),
+        failure=read_text(sample, "error", "message") or _format_failure(read_at(sample, "scores")),
     )
 
 
-def _tool(event: Any) -> ToolUse:
-    answer = at(event, "result")
-    error = text(event, "error", "message")
+def _build_tool_use(event: Any) -> ToolUse:
+    answer = read_at(event, "result")
+    error = read_text(event, "error", "message")
     return ToolUse(
-        tool=text(event, "function"),
-        output=decoded(content_text(answer) if isinstance(answer, list) else answer),
-        error=f"{text(event, 'error', 'type')}: {error}".removeprefix(": ") if at(event, "error") else "",
-        latency_ms=lasted_ms(at(event, "timestamp"), at(event, "completed")),
-        began=seconds(at(event, "timestamp")) or 0.0,
+        tool=read_text(event, "function"),
+        output=decode_json(join_content(answer) if isinstance(answer, list) else answer),
+        error=f"{read_text(event, 'error', 'type')}: {error}".removeprefix(": ") if read_at(event, "error") else "",
+        latency_ms=compute_duration_ms(read_at(event, "timestamp"), read_at(event, "completed")),
+        began=to_seconds(read_at(event, "timestamp")) or 0.0,
     )
 
 
-def _failure(scores: Any) -> str:
+def _format_failure(scores: Any) -> str:
     """The first scorer with a bad score, as a sentence."""
     for name, score in scores.items() if isinstance(scores, dict) else ():
-        value = at(score, "value")
+        value = read_at(score, "value")
         if isinstance(value, str | int | float) and value in _WRONG:
-            return f"{name}: {value}: {text(score, 'answer') or text(score, 'explanation')}".rstrip(": ")
+            return f"{name}: {value}: {read_text(score, 'answer') or read_text(score, 'explanation')}".rstrip(": ")
     return ""
 
 
-def _resolved(value: Any, attached: Any, depth: int = 0) -> Any:
+def _resolve_attachments(value: Any, attached: Any, depth: int = 0) -> Any:
     """The value with references replaced by their texts: Inspect stores long ones separately."""
     if not isinstance(attached, dict) or not attached or depth > _DEEPEST:
         return value
     if isinstance(value, str) and value.startswith(_ATTACHED):
         return attached.get(value.removeprefix(_ATTACHED), value)
     if isinstance(value, dict):
-        return {key: _resolved(one, attached, depth + 1) for key, one in value.items()}
-    return [_resolved(one, attached, depth + 1) for one in value] if isinstance(value, list) else value
+        return {key: _resolve_attachments(one, attached, depth + 1) for key, one in value.items()}
+    return [_resolve_attachments(one, attached, depth + 1) for one in value] if isinstance(value, list) else value

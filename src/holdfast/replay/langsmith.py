@@ -14,9 +14,17 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.session import SessionSource
-from holdfast.replay.foreign_json import at, decoded, first, items, lasted_ms, seconds, text
-from holdfast.replay.foreign_messages import content_text
-from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, session_of
+from holdfast.replay.foreign_json import (
+    compute_duration_ms,
+    decode_json,
+    read_at,
+    read_first,
+    read_list,
+    read_text,
+    to_seconds,
+)
+from holdfast.replay.foreign_messages import join_content
+from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, build_session
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.sections.run import range_seconds
 
@@ -41,33 +49,33 @@ class LangSmithRun(Struct, frozen=True):
 def matches(document: Any) -> bool:
     """Whether this is a run, or a list of runs."""
     one = document[0] if isinstance(document, list) and document else document
-    one = items(one, "runs")[0] if items(one, "runs") else one
-    return isinstance(at(one, "run_type"), str)
+    one = read_list(one, "runs")[0] if read_list(one, "runs") else one
+    return isinstance(read_at(one, "run_type"), str)
 
 
 def read(document: Any) -> Iterator[Found]:
     """A session for every trace among the runs."""
-    listed = document if isinstance(document, list) else items(document, "runs") or [document]
-    return sessions_of(run for one in listed for run in _flattened(one, ""))
+    listed = document if isinstance(document, list) else read_list(document, "runs") or [document]
+    return build_sessions(run for one in listed for run in _flatten_runs(one, ""))
 
 
-def sessions_of(runs: Iterable[LangSmithRun]) -> Iterator[Found]:
+def build_sessions(runs: Iterable[LangSmithRun]) -> Iterator[Found]:
     """A session for every root among the runs: one whose parent is missing."""
     known = {run.id: run for run in runs}
     below: defaultdict[str, list[LangSmithRun]] = defaultdict(list)
     for run in known.values():
         below[run.parent if run.parent in known else ""].append(run)
     for root in below[""]:
-        yield session_of(_trace(root, below))
+        yield build_session(_build_trace(root, below))
 
 
-def _trace(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> ForeignTrace:
-    inner = list(_descendants(root, below))
+def _build_trace(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> ForeignTrace:
+    inner = list(_list_descendants(root, below))
     models = [one.inputs for one in sorted(inner, key=lambda run: run.began) if one.kind == "llm"]
     return ForeignTrace(
         id=root.id,
         asked=(root.inputs, *models[:1]),
-        tools=tuple(_tool(run) for run in _outer_tools(root, below)),
+        tools=tuple(_build_tool_use(run) for run in _list_outer_tools(root, below)),
         name=root.name,
         source=SOURCE,
         began=root.began or None,
@@ -75,7 +83,7 @@ def _trace(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> ForeignT
     )
 
 
-def _descendants(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
+def _list_descendants(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
     waiting = list(below.get(root.id, ()))
     while waiting:
         run = waiting.pop()
@@ -83,7 +91,7 @@ def _descendants(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> It
         waiting += below.get(run.id, ())
 
 
-def _outer_tools(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
+def _list_outer_tools(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
     """Tools that the agent called; calls inside a tool do not count."""
     waiting = list(below.get(root.id, ()))
     while waiting:
@@ -94,40 +102,40 @@ def _outer_tools(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> It
             waiting += below.get(run.id, ())
 
 
-def _tool(run: LangSmithRun) -> ToolUse:
-    return ToolUse(run.name, _output(run.outputs), run.error, None, run.latency_ms, run.began)
+def _build_tool_use(run: LangSmithRun) -> ToolUse:
+    return ToolUse(run.name, _unwrap_output(run.outputs), run.error, None, run.latency_ms, run.began)
 
 
-def _output(outputs: Any) -> Any:
+def _unwrap_output(outputs: Any) -> Any:
     """A tool's result: LangChain wraps it as `output`, and that in a message."""
     unwrapped = outputs["output"] if isinstance(outputs, dict) and set(outputs) == {"output"} else outputs
-    inner = at(unwrapped, "kwargs") or unwrapped
+    inner = read_at(unwrapped, "kwargs") or unwrapped
     if isinstance(inner, dict) and "content" in inner and (inner.get("type") == "tool" or "tool_call_id" in inner):
-        return decoded(content_text(inner["content"]))
-    return decoded(unwrapped)
+        return decode_json(join_content(inner["content"]))
+    return decode_json(unwrapped)
 
 
-def _flattened(value: Any, parent: str) -> Iterator[LangSmithRun]:
+def _flatten_runs(value: Any, parent: str) -> Iterator[LangSmithRun]:
     """A run and its children, which an export may nest."""
     waiting = [(value, parent)]
     while waiting:
         one, above = waiting.pop()
-        id = text(one, "id")
+        id = read_text(one, "id")
         if not id:
             continue
         yield LangSmithRun(
             id=id,
-            kind=text(one, "run_type"),
-            name=text(one, "name"),
-            parent=text(one, "parent_run_id") or above,
-            trace=text(one, "trace_id"),
-            inputs=first(one, "inputs"),
-            outputs=at(one, "outputs"),
-            error=text(one, "error"),
-            began=seconds(at(one, "start_time")) or 0.0,
-            latency_ms=lasted_ms(at(one, "start_time"), at(one, "end_time")),
+            kind=read_text(one, "run_type"),
+            name=read_text(one, "name"),
+            parent=read_text(one, "parent_run_id") or above,
+            trace=read_text(one, "trace_id"),
+            inputs=read_first(one, "inputs"),
+            outputs=read_at(one, "outputs"),
+            error=read_text(one, "error"),
+            began=to_seconds(read_at(one, "start_time")) or 0.0,
+            latency_ms=compute_duration_ms(read_at(one, "start_time"), read_at(one, "end_time")),
         )
-        waiting += [(child, id) for child in items(one, "child_runs")]
+        waiting += [(child, id) for child in read_list(one, "child_runs")]
 
 
 KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
@@ -135,19 +143,19 @@ ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
 _WAIT_MS = (5_000, 60_000)
 
 
-def fetched(source: SessionSource, environ: Mapping[str, str], now: datetime) -> SessionsFound:
+def fetch_sessions(source: SessionSource, environ: Mapping[str, str], now: datetime) -> SessionsFound:
     """The sessions of a source. HarnessError if it cannot be reached, UserError if it refuses or has no such run."""
-    client = _client(environ)
+    client = _open_client(environ)
     with _translate_errors(source, environ), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the client's own deprecations
-        runs = list(_one(client, source.run) if source.run else _project(client, source, now))
+        runs = list(_fetch_run(client, source.run) if source.run else _fetch_project(client, source, now))
     return SessionsFound(
         tuple(one for one in runs if not isinstance(one, LeftOutTrace)),
         tuple(one for one in runs if isinstance(one, LeftOutTrace)),
     )
 
 
-def _client(environ: Mapping[str, str]) -> Any:
+def _open_client(environ: Mapping[str, str]) -> Any:
     key = next((environ[name] for name in KEYS if environ.get(name)), "")
     if not key:
         raise UserError(
@@ -189,20 +197,21 @@ def _translate_errors(source: SessionSource, environ: Mapping[str, str]) -> Iter
             f"{source.words}: {where} refuses the key", hint="check LANGSMITH_API_KEY", code="langsmith-key"
         ) from refused
     except utils.LangSmithUserError as wrong:
-        raise UserError(f"{source.words}: {_short(wrong)}", code="langsmith-failed") from wrong
+        raise UserError(f"{source.words}: {_shorten_error(wrong)}", code="langsmith-failed") from wrong
     except (utils.LangSmithError, RequestException, OSError, ValueError) as broken:
         way_out = "check LANGSMITH_ENDPOINT and the network, or replay the sessions that were imported before"
         raise HarnessError(
-            f"{source.words} cannot be fetched from {where}: {_short(broken)}; {way_out}", code="langsmith-failed"
+            f"{source.words} cannot be fetched from {where}: {_shorten_error(broken)}; {way_out}",
+            code="langsmith-failed",
         ) from broken
 
 
-def _short(error: Exception) -> str:
+def _shorten_error(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text[:300]
 
 
-def _one(client: Any, id: str) -> Iterator[Found]:
+def _fetch_run(client: Any, id: str) -> Iterator[Found]:
     try:
         run = client.read_run(UUID(id))
     except ValueError as wrong:
@@ -211,19 +220,19 @@ def _one(client: Any, id: str) -> Iterator[Found]:
             hint="it is a UUID, as in the run's URL",
             code="langsmith-failed",
         ) from wrong
-    yield from sessions_of(_tree(client, run))
+    yield from build_sessions(_fetch_tree(client, run))
 
 
-def _project(client: Any, source: SessionSource, now: datetime) -> Iterator[Found]:
+def _fetch_project(client: Any, source: SessionSource, now: datetime) -> Iterator[Found]:
     """Roots that fit the filter, each with its children."""
     count = 0
     for root in client.list_runs(**_query(source, now)):
-        if lasted_ms(root.start_time, root.end_time) < source.min_latency_ms:
+        if compute_duration_ms(root.start_time, root.end_time) < source.min_latency_ms:
             continue
-        tree = list(_tree(client, root))
+        tree = list(_fetch_tree(client, root))
         if source.status == "warning" and not any(run.error for run in tree):
             continue
-        yield from sessions_of(tree)
+        yield from build_sessions(tree)
         count += 1
         if count >= source.limit:
             return
@@ -242,20 +251,20 @@ def _query(source: SessionSource, now: datetime) -> dict[str, Any]:
     return query
 
 
-def _tree(client: Any, root: Any) -> Iterator[LangSmithRun]:
+def _fetch_tree(client: Any, root: Any) -> Iterator[LangSmithRun]:
     """The root with every run below it."""
-    yield _run(root, is_root=True)
+    yield _read_run(root, is_root=True)
     below: Iterable[Any] = client.list_runs(project_id=root.session_id, trace_id=root.trace_id, is_root=False)
     own = str(root.id)
     ids = {own}
-    waiting = [_run(one) for one in sorted(below, key=lambda one: one.dotted_order or "")]
+    waiting = [_read_run(one) for one in sorted(below, key=lambda one: one.dotted_order or "")]
     for run in waiting:  # parents come before their children in the dotted order
         if run.id != own and run.parent in ids:
             ids.add(run.id)
             yield run
 
 
-def _run(run: Any, *, is_root: bool = False) -> LangSmithRun:
+def _read_run(run: Any, *, is_root: bool = False) -> LangSmithRun:
     return LangSmithRun(
         id=str(run.id),
         kind=run.run_type or "",
@@ -265,6 +274,6 @@ def _run(run: Any, *, is_root: bool = False) -> LangSmithRun:
         inputs=run.inputs,
         outputs=run.outputs,
         error=run.error or "",
-        began=seconds(run.start_time) or 0.0,
-        latency_ms=lasted_ms(run.start_time, run.end_time),
+        began=to_seconds(run.start_time) or 0.0,
+        latency_ms=compute_duration_ms(run.start_time, run.end_time),
     )

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.replay.foreign_json import at, decoded, items, lasted_ms, seconds, text
-from holdfast.replay.foreign_messages import after_question, messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_in_messages
+from holdfast.replay.foreign_json import compute_duration_ms, decode_json, read_at, read_list, read_text, to_seconds
+from holdfast.replay.foreign_messages import list_after_question, read_messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, list_tool_uses
 
 SOURCE = "opentelemetry"
 _MODEL = ("chat", "text_completion", "generate_content", "completion")
@@ -35,7 +35,7 @@ class OtlpSpan(Struct, frozen=True):
 
     @property
     def operation(self) -> str:
-        name = text(self.attributes, "gen_ai.operation.name")
+        name = read_text(self.attributes, "gen_ai.operation.name")
         return name or self.name.partition(" ")[0]
 
     @property
@@ -46,42 +46,44 @@ class OtlpSpan(Struct, frozen=True):
 def matches(document: Any) -> bool:
     """Whether this is one or more export requests."""
     one = document[0] if isinstance(document, list) and document else document
-    return isinstance(at(one, "resourceSpans") or at(one, "resource_spans"), list)
+    return isinstance(read_at(one, "resourceSpans") or read_at(one, "resource_spans"), list)
 
 
 def read(document: Any) -> Iterator[Found]:
     """A session for every trace in it."""
-    return sessions_of(span for one in (document if isinstance(document, list) else [document]) for span in _spans(one))
+    return build_sessions(
+        span for one in (document if isinstance(document, list) else [document]) for span in _list_spans(one)
+    )
 
 
-def sessions_of(spans: Iterable[OtlpSpan]) -> Iterator[Found]:
+def build_sessions(spans: Iterable[OtlpSpan]) -> Iterator[Found]:
     traces: defaultdict[str, list[OtlpSpan]] = defaultdict(list)
     for span in spans:
         traces[span.trace].append(span)
     for trace, inside in traces.items():
-        yield session_of(_trace(trace, sorted(inside, key=lambda one: one.began)))
+        yield build_session(_build_trace(trace, sorted(inside, key=lambda one: one.began)))
 
 
-def _trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
+def _build_trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
     known = {span.id for span in spans}
     roots = [span for span in spans if span.parent not in known] or spans[:1]
     agents = [span for span in spans if span.operation in _AGENT]
     models = [span for span in spans if span.operation in _MODEL]
     asking = [*agents, *models, *roots]
-    tools = [_tool(span) for span in _outer_tools(spans)]
+    tools = [_build_tool_use(span) for span in _list_outer_tools(spans)]
     root = (agents or roots)[0]
     return ForeignTrace(
         id=id,
-        asked=tuple(value for span in asking for value in _inputs(span)),
-        tools=tuple(tools) or _tools_in_prompts(models),
-        name=text(root.attributes, "gen_ai.agent.name") or root.name,
+        asked=tuple(value for span in asking for value in _list_inputs(span)),
+        tools=tuple(tools) or _list_tools_in_prompts(models),
+        name=read_text(root.attributes, "gen_ai.agent.name") or root.name,
         source=SOURCE,
         began=root.began or None,
         failure=root.failure or next((span.failure for span in roots if span.failure), ""),
     )
 
 
-def _outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
+def _list_outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
     """Tools that the agent called: an MCP span may be nested in one, and is the same call."""
     by_id = {span.id: span for span in spans}
     for span in spans:
@@ -93,34 +95,34 @@ def _outer_tools(spans: list[OtlpSpan]) -> Iterator[OtlpSpan]:
             yield span
 
 
-def _tool(span: OtlpSpan) -> ToolUse:
+def _build_tool_use(span: OtlpSpan) -> ToolUse:
     known = span.attributes
-    status = at(known, "http.response.status_code")
+    status = read_at(known, "http.response.status_code")
     error = span.failure
-    kind = text(known, "error.type")
+    kind = read_text(known, "error.type")
     if kind:
         error = error or kind
         status = int(kind) if kind.isdigit() and len(kind) == 3 else status
-    name = text(known, "gen_ai.tool.name") or span.name.partition(" ")[2] or span.name
+    name = read_text(known, "gen_ai.tool.name") or span.name.partition(" ")[2] or span.name
     result = next((known[key] for key in ("gen_ai.tool.call.result", "gen_ai.tool.result") if key in known), None)
     if result is None:
         result = next((body for _, body in span.events if "content" in body), {}).get("content")
     return ToolUse(
-        name, decoded(result), error, status if isinstance(status, int) else None, span.latency_ms, span.began
+        name, decode_json(result), error, status if isinstance(status, int) else None, span.latency_ms, span.began
     )
 
 
-def _tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
+def _list_tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
     """Tools' answers without a span of their own: the last model call has them in its messages."""
     for span in reversed(models):
-        for value in _inputs(span):
-            tools = tools_in_messages(after_question(messages(value)))
+        for value in _list_inputs(span):
+            tools = list_tool_uses(list_after_question(read_messages(value)))
             if tools:
                 return tools
     return ()
 
 
-def _inputs(span: OtlpSpan) -> Iterator[Any]:
+def _list_inputs(span: OtlpSpan) -> Iterator[Any]:
     """Where a span's input messages may be, newest convention first."""
     known = span.attributes
     yield known.get("gen_ai.input.messages")
@@ -140,7 +142,7 @@ def _by_events(span: OtlpSpan) -> list[dict[str, Any]]:
     for name, body in span.events:
         kind = _MESSAGE_EVENT.fullmatch(name)
         if kind is not None:
-            spoken.append({"role": text(body, "role") or kind[1], **body})
+            spoken.append({"role": read_text(body, "role") or kind[1], **body})
     return spoken
 
 
@@ -154,55 +156,60 @@ def _by_index(known: dict[str, Any]) -> list[dict[str, Any]]:
     return [by_index[n] for n in sorted(by_index)]
 
 
-def _spans(document: Any) -> Iterator[OtlpSpan]:
-    for resource in items(document, "resourceSpans") or items(document, "resource_spans"):
-        for scope in items(resource, "scopeSpans") or items(resource, "scope_spans"):
-            yield from (_span(one) for one in items(scope, "spans") if isinstance(one, dict))
+def _list_spans(document: Any) -> Iterator[OtlpSpan]:
+    for resource in read_list(document, "resourceSpans") or read_list(document, "resource_spans"):
+        for scope in read_list(resource, "scopeSpans") or read_list(resource, "scope_spans"):
+            yield from (_build_span(one) for one in read_list(scope, "spans") if isinstance(one, dict))
 
 
-def _span(one: dict[str, Any]) -> OtlpSpan:
-    begun, ended = at(one, "startTimeUnixNano"), at(one, "endTimeUnixNano")
-    status = at(one, "status")
-    known = _attributes(one)
-    failed = at(status, "code") in (2, "2", "STATUS_CODE_ERROR")
-    error = text(status, "message") or text(known, "error.type") or _exception(one) or "error"
+def _build_span(one: dict[str, Any]) -> OtlpSpan:
+    begun, ended = read_at(one, "startTimeUnixNano"), read_at(one, "endTimeUnixNano")
+    status = read_at(one, "status")
+    known = _read_attributes(one)
+    failed = read_at(status, "code") in (2, "2", "STATUS_CODE_ERROR")
+    error = read_text(status, "message") or read_text(known, "error.type") or _find_exception(one) or "error"
     return OtlpSpan(
-        trace=text(one, "traceId") or text(one, "trace_id"),
-        id=text(one, "spanId") or text(one, "span_id"),
-        parent=text(one, "parentSpanId") or text(one, "parent_span_id"),
-        name=text(one, "name"),
+        trace=read_text(one, "traceId") or read_text(one, "trace_id"),
+        id=read_text(one, "spanId") or read_text(one, "span_id"),
+        parent=read_text(one, "parentSpanId") or read_text(one, "parent_span_id"),
+        name=read_text(one, "name"),
         attributes=known,
-        events=tuple((text(event, "name"), _event(event)) for event in items(one, "events")),
-        began=seconds(begun) or 0.0,
-        latency_ms=lasted_ms(begun, ended),
+        events=tuple((read_text(event, "name"), _read_event(event)) for event in read_list(one, "events")),
+        began=to_seconds(begun) or 0.0,
+        latency_ms=compute_duration_ms(begun, ended),
         failure=error if failed else "",
     )
 
 
-def _exception(one: dict[str, Any]) -> str:
-    exceptions = [_attributes(event) for event in items(one, "events") if text(event, "name") == "exception"]
-    return next((text(body, "exception.message") or text(body, "exception.type") for body in exceptions), "")
+def _find_exception(one: dict[str, Any]) -> str:
+    exceptions = [
+        _read_attributes(event) for event in read_list(one, "events") if read_text(event, "name") == "exception"
+    ]
+    return next((read_text(body, "exception.message") or read_text(body, "exception.type") for body in exceptions), "")
 
 
-def _event(event: Any) -> dict[str, Any]:
+def _read_event(event: Any) -> dict[str, Any]:
     """Its attributes, and its body's fields if it was a log record."""
-    body = _value(at(event, "body"))
-    return {**(body if isinstance(body, dict) else {}), **_attributes(event)}
+    body = _convert_value(read_at(event, "body"))
+    return {**(body if isinstance(body, dict) else {}), **_read_attributes(event)}
 
 
-def _attributes(holder: Any) -> dict[str, Any]:
-    return {text(one, "key"): _value(at(one, "value")) for one in items(holder, "attributes")}
+def _read_attributes(holder: Any) -> dict[str, Any]:
+    return {read_text(one, "key"): _convert_value(read_at(one, "value")) for one in read_list(holder, "attributes")}
 
 
-def _value(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     """A typed OTLP value as a plain one."""
     if not isinstance(value, dict):
         return value
     if "arrayValue" in value:
-        return [_value(one) for one in items(value, "arrayValue", "values")]
+        return [_convert_value(one) for one in read_list(value, "arrayValue", "values")]
     if "kvlistValue" in value:
-        return {text(one, "key"): _value(at(one, "value")) for one in items(value, "kvlistValue", "values")}
+        return {
+            read_text(one, "key"): _convert_value(read_at(one, "value"))
+            for one in read_list(value, "kvlistValue", "values")
+        }
     if "intValue" in value:
-        number = text(value, "intValue")
+        number = read_text(value, "intValue")
         return int(number) if number.lstrip("-").isdigit() else number
     return next((value[key] for key in ("stringValue", "doubleValue", "boolValue", "bytesValue") if key in value), None)

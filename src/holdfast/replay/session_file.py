@@ -41,7 +41,7 @@ class WrittenFiles(Struct, frozen=True):
         return (*self.written, *self.unchanged)
 
 
-def session_text(session: RecordedSession) -> str:
+def dump_session(session: RecordedSession) -> str:
     """The session as YAML that reads back as the same session; values that look like keys are masked."""
     import yaml
 
@@ -51,12 +51,12 @@ def session_text(session: RecordedSession) -> str:
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
-    Dumper.add_representer(str, _represented)
-    text: str = yaml.dump(_plain(session), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
+    Dumper.add_representer(str, _represent_text)
+    text: str = yaml.dump(_build_map(session), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
     return text
 
 
-def file_name(id: str) -> str:
+def build_file_name(id: str) -> str:
     """A safe file name for a session, the same for the same id."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", id).strip("-.")[:_NAME]
     mark = "" if safe == id else f"-{digest(id.encode('utf-8', 'replace'), 4)}"
@@ -65,8 +65,8 @@ def file_name(id: str) -> str:
 
 def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: bool) -> WrittenFiles:
     """Writes one file per session; without `force`, raises UsageError before it would overwrite another content."""
-    texts = {folder / file_name(session.id): session_text(session) for session in sessions}
-    unchanged = [path for path, text in texts.items() if _content(path) == text.encode()]
+    texts = {folder / build_file_name(session.id): dump_session(session) for session in sessions}
+    unchanged = [path for path, text in texts.items() if _read_content(path) == text.encode()]
     conflicting = [path for path in texts if path.exists() and path not in unchanged]
     if conflicting and not force:
         more = f" and {len(conflicting) - 1} more" if len(conflicting) > 1 else ""
@@ -84,7 +84,7 @@ def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: 
     return WrittenFiles(tuple(written), tuple(unchanged))
 
 
-def too_deep(response: RecordedResponse) -> bool:
+def is_too_deep(response: RecordedResponse) -> bool:
     """Whether the result is nested too deeply for a session file."""
     try:
         value = msgspec.json.decode(response.response)
@@ -95,19 +95,19 @@ def too_deep(response: RecordedResponse) -> bool:
         depth += 1
         if depth > DEEPEST:
             return True
-        level = [inner for one in level for inner in _inner(one)]
+        level = [inner for one in level for inner in _list_inner(one)]
     return False
 
 
-def _inner(value: Any) -> list[Any]:
+def _list_inner(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def _plain(session: RecordedSession) -> dict[str, Any]:
+def _build_map(session: RecordedSession) -> dict[str, Any]:
     """The keys of the session file, without empty ones."""
     turns = session.turns
     made: dict[str, Any] = {
@@ -120,15 +120,15 @@ def _plain(session: RecordedSession) -> dict[str, Any]:
         "scenario": session.scenario and {"name": session.scenario.name, **written_faults(session.scenario.injections)},
         "seed": session.seed,
         "fired": session.fired and [{"fault": one.fault, "call": one.call} for one in session.fired],
-        "tool_responses": [_response(one) for one in session.responses],
+        "tool_responses": [_build_response(one) for one in session.responses],
         "expected_failure": session.expected_failure,
         "contract": session.contract,
     }
-    plain: dict[str, Any] = _masked({key: value for key, value in made.items() if value or value in (0, ())})
+    plain: dict[str, Any] = _mask({key: value for key, value in made.items() if value or value in (0, ())})
     return plain
 
 
-def _response(one: RecordedResponse) -> dict[str, Any]:
+def _build_response(one: RecordedResponse) -> dict[str, Any]:
     made: dict[str, Any] = {"tool": one.tool, "response": msgspec.json.decode(one.response)}
     if one.python:
         made["python"] = True
@@ -143,19 +143,19 @@ def _response(one: RecordedResponse) -> dict[str, Any]:
     return made
 
 
-def _masked(value: Any) -> Any:
+def _mask(value: Any) -> Any:
     if isinstance(value, str):
         return KEY_SHAPED.sub(MASK, encodable(value))
     if isinstance(value, dict):
-        return {_masked(key): _masked(inner) for key, inner in value.items()}
+        return {_mask(key): _mask(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_masked(inner) for inner in value]
+        return [_mask(inner) for inner in value]
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) < value < 2**63:
         return str(value)
     return value
 
 
-def _represented(dumper: Any, text: str) -> Any:
+def _represent_text(dumper: Any, text: str) -> Any:
     """Quotes text that would be read as another type, and keeps lines as lines."""
     style = None
     if _CONTROL.search(text) or plain(text)[0] != "text":
@@ -170,25 +170,25 @@ def with_session(text: str, file: str) -> str | None:
     root, problems = parse(text.removeprefix("\ufeff"))
     if root is None or root.kind != "map" or problems:
         return None
-    if file in _files(root):
+    if file in _list_files(root):
         return text
-    made = _added(text, root, file)
+    made = _insert_file(text, root, file)
     return made if made is not None and _is_right(root, made, file) else None
 
 
-def _files(root: Node) -> list[Any]:
+def _list_files(root: Node) -> list[Any]:
     listed = root.get("replays").get("sessions") if root.has("replays") else None
     return (
         [item.get("file").value for item in listed.items if item.kind == "map" and item.has("file")] if listed else []
     )
 
 
-def _added(text: str, root: Node, file: str) -> str | None:
+def _insert_file(text: str, root: Node, file: str) -> str | None:
     lines = text.splitlines(keepends=True)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     if lines and not lines[-1].endswith(("\n", "\r")):
         lines[-1] += end
-    entry = f"- file: {_quoted(file)}{end}"
+    entry = f"- file: {_quote_yaml(file)}{end}"
     replays = root.get("replays") if root.has("replays") else None
     if replays is None or replays.kind == "null":
         if replays is not None:
@@ -201,10 +201,10 @@ def _added(text: str, root: Node, file: str) -> str | None:
         pad = " " * (first.column - 1)
         lines.insert(first.line - 1, f"{pad}sessions:{end}{pad}  {entry}")
         return "".join(lines)
-    return _appended(lines, replays.get("sessions"), entry)
+    return _append_entry(lines, replays.get("sessions"), entry)
 
 
-def _appended(lines: list[str], listed: Node, entry: str) -> str | None:
+def _append_entry(lines: list[str], listed: Node, entry: str) -> str | None:
     """The text with a line added after the last item of a block list."""
     if listed.kind != "list" or not listed.items:
         return None
@@ -234,7 +234,7 @@ def _is_right(root: Node, made: str, file: str) -> bool:
     return bool(read.plain() == {**wanted, "replays": replays})
 
 
-def _quoted(file: str) -> str:
+def _quote_yaml(file: str) -> str:
     import yaml
 
     text: str = yaml.safe_dump(file, default_flow_style=True, allow_unicode=True, width=float("inf"))

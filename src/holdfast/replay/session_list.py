@@ -10,13 +10,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.errors import SpecError, UserError
-from holdfast.folders import REPLAYS, own_folder
+from holdfast.folders import REPLAYS, get_own_folder
 from holdfast.model.session import RecordedSession, SessionSource
 from holdfast.model.spec import Spec
 from holdfast.reading.file import read_file
 from holdfast.reading.tree import parse
 from holdfast.replay.foreign_trace import LeftOutTrace
-from holdfast.replay.session_file import file_name, write_sessions
+from holdfast.replay.session_file import build_file_name, write_sessions
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.rules.replays import read_sessions
 
@@ -39,7 +39,7 @@ class ListedSessions(Struct, frozen=True):
     left_out: tuple[LeftOutTrace, ...] = ()
 
 
-def sessions_in(path: Path) -> tuple[RecordedSession, ...]:
+def read_path(path: Path) -> tuple[RecordedSession, ...]:
     """The sessions of a file, or of all session files in a folder; specs and contracts are skipped."""
     if not path.is_dir():
         return read_sessions(path)
@@ -56,7 +56,7 @@ def sessions_in(path: Path) -> tuple[RecordedSession, ...]:
             hint="name a folder that contains only session files",
             code="session-unusable",
         )
-    return _every([one for one in files if not _is_other(one)])
+    return _read_every([one for one in files if not _is_other(one)])
 
 
 def _may_hold(file: Path, folder: Path) -> bool:
@@ -72,7 +72,7 @@ def _is_other(file: Path) -> bool:
     return root.has("agent") or (root.has("contract") and root.get("contract").kind == "map")
 
 
-def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> ListedSessions:
+def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> ListedSessions:
     """The sessions of a spec, including those of sources with `auto_import`."""
     if spec.replays is None:
         raise UserError(
@@ -95,25 +95,25 @@ def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> Listed
     left_out: list[LeftOutTrace] = []
     for source in spec.replays.sources:
         if source.auto_import:
-            fresh = refreshed(source, own_folder(spec.file) / REPLAYS, environ, now)
+            fresh = refresh_source(source, get_own_folder(spec.file) / REPLAYS, environ, now)
             sessions += fresh.sessions
             left_out += fresh.left_out
     return ListedSessions(tuple(sessions), tuple(left_out))
 
 
-def refreshed(source: SessionSource, cache: Path, environ: Mapping[str, str], now: datetime) -> SessionsFound:
+def refresh_source(source: SessionSource, cache: Path, environ: Mapping[str, str], now: datetime) -> SessionsFound:
     """Fetches the sessions of a source and replaces its cache with them."""
-    from holdfast.replay.langsmith import fetched
+    from holdfast.replay.langsmith import fetch_sessions
 
-    folder = cache / file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
-    fresh = fetched(source, environ, now)
+    folder = cache / build_file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
+    fresh = fetch_sessions(source, environ, now)
     written = write_sessions(fresh.sessions, folder, force=True)
     for stale in set(folder.glob("*.yaml")) - set(written.all):
         stale.unlink()
     return fresh
 
 
-def _every(files: list[Path]) -> tuple[RecordedSession, ...]:
+def _read_every(files: list[Path]) -> tuple[RecordedSession, ...]:
     sessions: list[RecordedSession] = []
     broken: list[SpecError] = []
     for file in files:

@@ -20,15 +20,15 @@ from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Part
 from holdfast.model.task import RecordedResponse
 from holdfast.reading.tree import parse
-from holdfast.replay.foreign_json import at, text
+from holdfast.replay.foreign_json import read_at, read_text
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.trial_session import (
-    failures,
-    given_replies,
-    identities,
-    only_obeyed,
-    trial_session,
-    unkept_reply,
+    build_identities,
+    build_session,
+    explain_unstorable,
+    has_only_obeyed,
+    list_failures,
+    list_replies,
 )
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.stored import look
@@ -49,24 +49,24 @@ class SessionsFound(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def run_sessions(
+def read_run_sessions(
     run: RunDir, folder: Path, *, environ: Mapping[str, str], failed_only: bool, trial: str = ""
 ) -> SessionsFound:
     """The trials of a run, or of all its parts, as sessions for a folder; `trial` selects ids with that prefix."""
-    contract = contract_path(run.read_manifest().original, folder)
+    contract = find_contract(run.read_manifest().original, folder)
     every = []
     for part in run.parts or (run,):
         with closing(look(part, environ=environ)) as outcome:
-            wanted = _wanted(
+            wanted = _select_trials(
                 (one for one in outcome.cells.read_traced() if one.trial.id.startswith(trial)), failed_only
             )
-            sessions = _sessions_of(list(wanted), run.id, outcome, contract)
-            other = _other_rules(sessions, outcome.run.part) if contract else ()
+            sessions = _build_sessions(list(wanted), run.id, outcome, contract)
+            other = _note_other_rules(sessions, outcome.run.part) if contract else ()
             every.append(replace(sessions, notes=(*sessions.notes, *other)))
-    return gathered(every)
+    return merge_sessions(every)
 
 
-def stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTrial:
+def read_stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTrial:
     """The trial of a run, or of one of its parts, with this id."""
     for part in run.parts or (run,):
         with closing(look(part, environ=environ)) as outcome:
@@ -76,7 +76,7 @@ def stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTria
     raise UsageError(f"run {run.id} has no trial {id}", code="run-unusable")
 
 
-def gathered(parts: Iterable[SessionsFound]) -> SessionsFound:
+def merge_sessions(parts: Iterable[SessionsFound]) -> SessionsFound:
     """Combine several; of two trials with one id, which ask the same, the first."""
     every = list(parts)
     sessions = {one.id: one for each in reversed(every) for one in reversed(each.sessions)}
@@ -87,13 +87,13 @@ def gathered(parts: Iterable[SessionsFound]) -> SessionsFound:
     )
 
 
-def _other_rules(sessions: SessionsFound, part: Part) -> Iterator[str]:
+def _note_other_rules(sessions: SessionsFound, part: Part) -> Iterator[str]:
     """Note that mutations and prompts under chaos use the rules of run, and sessions those of a contract."""
     if sessions.sessions and part in ("mutation", "chaos"):
         yield f"what failed in {part} failed rules of run; sessions are held to a contract: see that it has such rules"
 
 
-def contract_path(spec: Path, folder: Path) -> str:
+def find_contract(spec: Path, folder: Path) -> str:
     """The path of the spec's contract relative to the folder; empty if it has none, or is gone."""
     if not spec.is_file():
         return ""
@@ -105,35 +105,35 @@ def contract_path(spec: Path, folder: Path) -> str:
 def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[str, str]) -> SessionsFound:
     """The failed trials of a JSON report's run, which must be stored here."""
     document = _report(path)
-    id = text(document, "run_id")
+    id = read_text(document, "run_id")
     whole, _, part = id.partition("/")
     stored = runs / whole / (f"parts/{part}" if part else "") if _ID.fullmatch(id) else None
     if stored is not None and (stored / "run.json").is_file():
         run = RunDir(stored)
         known = run.read_manifest()
-        same = known.spec_digest == text(document, "spec_digest") if text(document, "spec_digest") else True
-        if same and known.started == text(document, "started"):
-            return run_sessions(run, folder, environ=environ, failed_only=True)
+        same = known.spec_digest == read_text(document, "spec_digest") if read_text(document, "spec_digest") else True
+        if same and known.started == read_text(document, "started"):
+            return read_run_sessions(run, folder, environ=environ, failed_only=True)
     why = "a report has neither the faults of a trial nor what its tools answered"
     raise UsageError(
         f"run {id} of {path} is not stored here, and {why}", hint="export it where it was run", code="run-unusable"
     )
 
 
-def _wanted(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[TracedTrial]:
+def _select_trials(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[TracedTrial]:
     for one in traced:
-        if one.trial.kind == "contract" and (not failed_only or failures(one) or only_obeyed(one)):
+        if one.trial.kind == "contract" and (not failed_only or list_failures(one) or has_only_obeyed(one)):
             yield one
 
 
-def _sessions_of(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contract: str) -> SessionsFound:
+def _build_sessions(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contract: str) -> SessionsFound:
     sessions: list[RecordedSession] = []
     left_out: list[LeftOutTrace] = []
     notes: list[str] = []
-    known = _undisturbed(outcome) if traced else {}
+    known = _index_responses(outcome) if traced else {}
     for one in traced:
         label = f"{outcome.run.name}: {one.trial.scenario.name}"
-        made = trial_session(one, run=run, name=label, contract=contract, known=known)
+        made = build_session(one, run=run, name=label, contract=contract, known=known)
         if isinstance(made, LeftOutTrace):
             left_out.append(made)
         else:
@@ -142,13 +142,13 @@ def _sessions_of(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, c
     return SessionsFound(tuple(sessions), tuple(left_out), tuple(notes))
 
 
-def _undisturbed(outcome: RunOutcome) -> dict[str, RecordedResponse]:
+def _index_responses(outcome: RunOutcome) -> dict[str, RecordedResponse]:
     """Tools' results of calls without faults, by each identity of the call."""
     known: dict[str, RecordedResponse] = {}
     for one in outcome.cells.read_traced():
-        for event, response in given_replies(one.seen):
-            if not event.fault and not response.failed and not unkept_reply(response):
-                for identity in identities(event):
+        for event, response in list_replies(one.seen):
+            if not event.fault and not response.failed and not explain_unstorable(response):
+                for identity in build_identities(event):
                     known.setdefault(identity, response)
     return known
 
@@ -166,9 +166,9 @@ def _report(path: Path) -> Any:
         raise UsageError(f"cannot read {path}: {refused.strerror}", code="file-unusable") from refused
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as broken:
         raise UsageError(wrong, hint=hint, code="run-unusable") from broken
-    if isinstance(number := at(document, "format"), int) and number > JSON:
+    if isinstance(number := read_at(document, "format"), int) and number > JSON:
         again = "use the version of Holdfast that wrote it, or name the run by its id"
         raise UsageError(too_new(str(path), number, JSON), hint=again, code="run-unusable")
-    if not text(document, "run_id") or not isinstance(at(document, "parts"), dict):
+    if not read_text(document, "run_id") or not isinstance(read_at(document, "parts"), dict):
         raise UsageError(wrong, hint=hint, code="run-unusable")
     return document

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.replay.foreign_json import at, decoded, first, items, seconds, text
-from holdfast.replay.foreign_messages import ASKED, after_question, messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_in_messages
+from holdfast.replay.foreign_json import decode_json, read_at, read_first, read_list, read_text, to_seconds
+from holdfast.replay.foreign_messages import ASKED, list_after_question, read_messages
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, list_tool_uses
 
 SOURCE = "jsonl"
 _IDS = ("id", "session_id", "trace_id", "conversation_id", "thread_id")
@@ -17,28 +17,29 @@ _TIMES = ("captured_at", "timestamp", "created_at", "start_time", "time")
 def matches(document: Any) -> bool:
     """Whether this is a transcript, or has an input."""
     one = document[0] if isinstance(document, list) and document else document
-    return isinstance(one, dict) and first(one, "messages", *ASKED) is not None
+    return isinstance(one, dict) and read_first(one, "messages", *ASKED) is not None
 
 
 def read(document: Any, name: str) -> Iterator[Found]:
     """A session for the document, or for each that it lists; `name` is for those without an id."""
     listed = document if isinstance(document, list) else [document]
     for n, one in enumerate(listed, 1):
-        yield session_of(_trace(one, name if len(listed) == 1 else f"{name}-{n}"))
+        yield build_session(_trace(one, name if len(listed) == 1 else f"{name}-{n}"))
 
 
 def _trace(one: Any, name: str) -> ForeignTrace:
-    spoken = messages(at(one, "messages"))
+    spoken = read_messages(read_at(one, "messages"))
     # A transcript alone asks its last question; an input next to it is asked after it.
-    is_asked = spoken and first(one, *ASKED) is None
+    is_asked = spoken and read_first(one, *ASKED) is None
     return ForeignTrace(
-        id=next((value for key in _IDS if (value := text(one, key))), name),
-        asked=(at(one, "messages") if is_asked else _with_context(one),),
-        tools=tuple(map(_response, items(one, "tool_responses"))) or tools_in_messages(after_question(spoken)),
-        name=text(one, "name"),
-        source=text(one, "source") or SOURCE,
-        began=next((time for key in _TIMES if (time := seconds(at(one, key))) is not None), None),
-        failure=text(one, "expected_failure") or text(one, "error"),
+        id=next((value for key in _IDS if (value := read_text(one, key))), name),
+        asked=(read_at(one, "messages") if is_asked else _with_context(one),),
+        tools=tuple(map(_build_tool_use, read_list(one, "tool_responses")))
+        or list_tool_uses(list_after_question(spoken)),
+        name=read_text(one, "name"),
+        source=read_text(one, "source") or SOURCE,
+        began=next((time for key in _TIMES if (time := to_seconds(read_at(one, key))) is not None), None),
+        failure=read_text(one, "expected_failure") or read_text(one, "error"),
     )
 
 
@@ -46,21 +47,21 @@ def _with_context(one: Any) -> Any:
     """An input with the turns before it, which a session calls context."""
     if not isinstance(one, dict):
         return one
-    history = first(one, "messages", "context", "chat_history", "history")
+    history = read_first(one, "messages", "context", "chat_history", "history")
     question = {key: one[key] for key in ASKED if key in one}
-    return {**question, **({"history": history} if messages(history) else {})}
+    return {**question, **({"history": history} if read_messages(history) else {})}
 
 
-def _response(one: Any) -> ToolUse:
-    status = at(one, "status")
+def _build_tool_use(one: Any) -> ToolUse:
+    status = read_at(one, "status")
     known = isinstance(status, int) and not isinstance(status, bool)
     failed = known and (status == 0 or status >= 400)
     return ToolUse(
-        tool=text(one, "tool") or text(one, "name"),
-        output=decoded(at(one, "response")),
+        tool=read_text(one, "tool") or read_text(one, "name"),
+        output=decode_json(read_at(one, "response")),
         error=f"status {status}" if failed else "",
         status=status if known else None,
-        latency_ms=_number(at(one, "latency_ms")),
+        latency_ms=_number(read_at(one, "latency_ms")),
     )
 
 

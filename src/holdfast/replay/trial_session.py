@@ -20,9 +20,9 @@ from holdfast.planes.injection.luck import trial_seed
 from holdfast.planes.recorded_tools import decoded, without_made_parts, without_numbers
 from holdfast.planes.recorded_value import REPLY_KEPT, LossCode, has_python, lost_reply
 from holdfast.planes.urls import url_matches
-from holdfast.replay.foreign_json import as_json, iso
+from holdfast.replay.foreign_json import to_iso, to_json
 from holdfast.replay.foreign_trace import LeftOutTrace
-from holdfast.replay.session_file import too_deep
+from holdfast.replay.session_file import is_too_deep
 from holdfast.score.attacks import judge_obedience
 from holdfast.spec.references import interpolate
 
@@ -37,25 +37,27 @@ class TrialSession(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def failed_rules(traced: TracedTrial) -> dict[str, str]:
+def list_failed_rules(traced: TracedTrial) -> dict[str, str]:
     """The rules that a trial failed, each with the reason."""
     reasons = {one.invariant: one.reason for one in traced.verdicts if one.outcome == "fail"}
     return reasons | {f"forbidden {one.rule}": "; ".join(one.details) for one in traced.seen.forbidden if one.violated}
 
 
-def failures(traced: TracedTrial) -> tuple[str, ...]:
+def list_failures(traced: TracedTrial) -> tuple[str, ...]:
     """The reasons for a trial's failure, rule by rule; empty if it passed."""
-    return tuple(f"{rule}: {reason}" for rule, reason in failed_rules(traced).items())
+    return tuple(f"{rule}: {reason}" for rule, reason in list_failed_rules(traced).items())
 
 
-def only_obeyed(traced: TracedTrial) -> bool:
+def has_only_obeyed(traced: TracedTrial) -> bool:
     """Whether the trial failed only because the agent obeyed an attack."""
     return (
-        traced.trial.task.attack and not failures(traced) and judge_obedience(traced.trial.task, traced.seen) == "yes"
+        traced.trial.task.attack
+        and not list_failures(traced)
+        and judge_obedience(traced.trial.task, traced.seen) == "yes"
     )
 
 
-def trial_session(
+def build_session(
     traced: TracedTrial,
     *,
     run: str,
@@ -69,34 +71,34 @@ def trial_session(
     """
     trial, observation = traced.trial, traced.seen
     task, scenario = trial.task, trial.scenario
-    obstacle = _obstacle(traced)
+    obstacle = _find_obstacle(traced)
     if obstacle:
         return LeftOutTrace(trial.id, f"{obstacle}: holdfast run --trial repeats it")
-    responses = (*(one for _, one in given_replies(observation)), *_spares(observation, known))
-    unkept = next((why for one in responses if (why := unkept_reply(one))), "")
+    responses = (*(one for _, one in list_replies(observation)), *_list_spares(observation, known))
+    unkept = next((why for one in responses if (why := explain_unstorable(one))), "")
     if unkept:
         return LeftOutTrace(trial.id, unkept)
     session = RecordedSession(
         id=trial.id,
-        turns=_prompts(traced),
+        turns=_list_prompts(traced),
         name=name or trial.scenario.name,
         source=f"holdfast run {run}",
-        captured_at=iso(observation.at) if observation.at else "",
+        captured_at=to_iso(observation.at) if observation.at else "",
         context=task.context if task.context is not UNSET else (),
         responses=responses,
-        expected_failure="; ".join(failures(traced))[:1000],
+        expected_failure="; ".join(list_failures(traced))[:1000],
         contract=contract,
         scenario=replace(scenario, profile=None, left_out=(), left_out_why=(), position=None),
         seed=trial_seed(trial),
-        fired=_fired(scenario, observation.ledger),
+        fired=_list_firings(scenario, observation.ledger),
     )
-    return TrialSession(session, tuple(_notes(trial.id, observation, session)))
+    return TrialSession(session, tuple(_build_notes(trial.id, observation, session)))
 
 
-def _obstacle(traced: TracedTrial) -> str:
+def _find_obstacle(traced: TracedTrial) -> str:
     """Why a session cannot hold this trial; empty if it can."""
     task, scenario = traced.trial.task, traced.trial.scenario
-    if only_obeyed(traced):
+    if has_only_obeyed(traced):
         return "it failed because the agent obeyed an attack, which no contract judges"
     if task.changes_request:
         return "a mutation changed the request itself, which a session cannot store"
@@ -105,44 +107,44 @@ def _obstacle(traced: TracedTrial) -> str:
     return ""
 
 
-def given_replies(observation: Observation) -> Iterator[tuple[TraceEvent, RecordedResponse]]:
+def list_replies(observation: Observation) -> Iterator[tuple[TraceEvent, RecordedResponse]]:
     """Each call that a tool answered, in order, with the recorded response."""
-    for event in _answered(observation.trace):
-        response = _response(event, observation)
+    for event in _list_answered(observation.trace):
+        response = _build_response(event, observation)
         if response is not None:
             yield event, response
 
 
-def identities(event: TraceEvent) -> tuple[str, str, str]:
+def build_identities(event: TraceEvent) -> tuple[str, str, str]:
     """Three keys of a call, from exact to loose: with all arguments, without ids and times, without long numbers."""
     # Agents put fresh ids and times into their arguments, so the same call differs from trial to trial.
     called = f"{event.tool}:"
     return event.identity, without_made_parts(called + event.input), f"{called}#{without_numbers(event.input)}"
 
 
-def _spares(observation: Observation, known: Mapping[str, RecordedResponse]) -> Iterator[RecordedResponse]:
+def _list_spares(observation: Observation, known: Mapping[str, RecordedResponse]) -> Iterator[RecordedResponse]:
     """For each call that met a fault: the tool's result, from this trial or from the same call in another one.
 
     The recorded agent never needed it. A fixed agent may: it retries after the fault.
     """
     spares: dict[str, RecordedResponse] = {}
-    for event in _answered(observation.trace):
-        names = identities(event)
+    for event in _list_answered(observation.trace):
+        names = build_identities(event)
         if event.unsent:
             spare = next((known[name] for name in names if name in known), None)
         else:
-            spare = _response(event, observation) if event.fault else None
-        if spare is not None and not spare.failed and not unkept_reply(spare):
+            spare = _build_response(event, observation) if event.fault else None
+        if spare is not None and not spare.failed and not explain_unstorable(spare):
             spares.setdefault(names[1], spare)
     yield from spares.values()
 
 
-def unkept_reply(response: RecordedResponse) -> str:
+def explain_unstorable(response: RecordedResponse) -> str:
     """Why a session cannot store a tool's result; empty if it can."""
     lost, tool = lost_reply(response.response), response.tool
     if lost is not None:
         return _UNKEPT[lost.code].format(tool=tool, kind=lost.kind, most=f"{REPLY_KEPT:,}")
-    if too_deep(response):
+    if is_too_deep(response):
         return _UNKEPT["too-deep"].format(tool=tool)
     if has_python(response.response) and not response.python:
         return _UNKEPT["not-text"].format(tool=tool)
@@ -160,14 +162,14 @@ _UNKEPT: dict[LossCode, str] = {
 }
 
 
-def _fired(scenario: Scenario, ledger: Iterable[FaultMet]) -> tuple[RecordedFiring, ...] | None:
+def _list_firings(scenario: Scenario, ledger: Iterable[FaultMet]) -> tuple[RecordedFiring, ...] | None:
     """The calls on which faults with a probability fired; None if no fault has one."""
     if all(one.schedule.probability >= 1.0 for one in scenario.injections):
         return None
     return tuple(dict.fromkeys(RecordedFiring(one.index + 1, one.nth) for one in ledger if one.nth))
 
 
-def _prompts(traced: TracedTrial) -> tuple[str, ...]:
+def _list_prompts(traced: TracedTrial) -> tuple[str, ...]:
     """The prompts before any attack on them; for a simulated user, the messages it sent."""
     trial = traced.trial
     if trial.task.user is not UNSET and traced.seen.turns:
@@ -175,7 +177,7 @@ def _prompts(traced: TracedTrial) -> tuple[str, ...]:
     return tuple(interpolate(turn, trial.params) for turn in trial.task.turns)
 
 
-def _answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
+def _list_answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
     """Each tool call once, in order.
 
     Services are left out because they also run in the replay.
@@ -187,49 +189,49 @@ def _answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
     for event in made:
         if event.phase == "declared" or event.tool.startswith("CONNECT ") or event.to_service:
             continue
-        if event in tools or (event.event_type == "http_call" and not any(_inside(event, one) for one in running)):
+        if event in tools or (event.event_type == "http_call" and not any(_is_inside(event, one) for one in running)):
             yield event
 
 
-def _inside(event: TraceEvent, tool: TraceEvent) -> bool:
+def _is_inside(event: TraceEvent, tool: TraceEvent) -> bool:
     return tool.ts <= event.ts <= tool.ts + tool.duration_ms / 1000
 
 
-def _response(event: TraceEvent, observation: Observation) -> RecordedResponse | None:
+def _build_response(event: TraceEvent, observation: Observation) -> RecordedResponse | None:
     """The tool's result before faults changed it; None if it was not called or never finished.
 
     The faults act on it again in the replay.
     """
     if event.unsent:
         return None
-    reply = _own_reply(event, observation.ledger)
+    reply = _find_original_reply(event, observation.ledger)
     if reply:
         status = event.status if event.status is not None and 0 < event.status < 400 else 200
     elif event.phase != "done":
         return None
     else:
-        reply, status = event.reply or as_json(_value(event)), _status(event)
+        reply, status = event.reply or to_json(_read_value(event)), _get_status(event)
     in_agent = event.plane == "tool" and has_python(reply)
     latency = 0.0 if event.fault else round(event.duration_ms, 1)
-    return RecordedResponse(_target(event), reply, status, latency, "", _arguments(event), in_agent)
+    return RecordedResponse(_get_target(event), reply, status, latency, "", _read_arguments(event), in_agent)
 
 
-def _own_reply(event: TraceEvent, ledger: Iterable[FaultMet]) -> str:
+def _find_original_reply(event: TraceEvent, ledger: Iterable[FaultMet]) -> str:
     """The result that the innermost fault on a call received; empty if none received one."""
-    target = _target(event)
+    target = _get_target(event)
     planes = ("tool", "context") if event.plane == "tool" else (event.plane,)
     on_call = [one for one in ledger if (one.target, one.call) == (target, event.n) and one.plane in planes]
     return max(((one.index, one.reply) for one in on_call if one.reply), default=(0, ""))[1]
 
 
-def _status(event: TraceEvent) -> int:
+def _get_status(event: TraceEvent) -> int:
     if not event.error_type:
         return event.status or 200
     known = event.status is not None and 400 <= event.status < 600
     return (event.status or 0) if known else 0 if event.error_type in _LOST else 500
 
 
-def _target(event: TraceEvent) -> str:
+def _get_target(event: TraceEvent) -> str:
     """The tool's name or the URL; ids and times in a URL, which differ between attempts, become `*`."""
     if event.event_type != "http_call":
         return event.tool
@@ -238,28 +240,28 @@ def _target(event: TraceEvent) -> str:
     return glob if glob != url and url_matches(glob, url) else url
 
 
-def _arguments(event: TraceEvent) -> str:
+def _read_arguments(event: TraceEvent) -> str:
     """The arguments of the call as JSON; empty if the trace is incomplete."""
     arguments = decoded(event.input)
     if event.event_type == "http_call":
         method, _, url = event.tool.partition(" ")
         arguments = {**(arguments if isinstance(arguments, dict) else {"body": event.input}), "method": method}
-        arguments |= {"url": url} if url != _target(event) else {}
-    return as_json(arguments) if isinstance(arguments, dict) and arguments else ""
+        arguments |= {"url": url} if url != _get_target(event) else {}
+    return to_json(arguments) if isinstance(arguments, dict) and arguments else ""
 
 
-def _value(event: TraceEvent) -> Any:
+def _read_value(event: TraceEvent) -> Any:
     """The result of a tool: decoded if the trace stores it as JSON, otherwise its text."""
     text = event.output
     return decoded(text) if event.plane == "tool" or (event.plane == "http" and text[:1] in ("{", "[")) else text
 
 
-def _notes(trial: str, observation: Observation, session: RecordedSession) -> Iterator[str]:
+def _build_notes(trial: str, observation: Observation, session: RecordedSession) -> Iterator[str]:
     """Notes on tools without a recorded result, which an agent that retries after the fault would need."""
     faults = session.scenario.injections if session.scenario is not None else ()
     known = {one.tool for one in session.responses}
     stopped = dict.fromkeys(
-        tool for one in _answered(observation.trace) if one.unsent and (tool := _target(one)) not in known
+        tool for one in _list_answered(observation.trace) if one.unsent and (tool := _get_target(one)) not in known
     )
     if stopped and any(one.schedule != Schedule() for one in faults):
         tools = ", ".join(stopped)

@@ -42,7 +42,7 @@ def _list_for_mode(mode: str) -> tuple[StandardEntry, ...]:
     # Looking up installed faults takes a while, and most runs have none.
     own = [plane for plane in get_args(Plane) if mode in plugins.BUILT_IN[f"faults.{plane}"]]
     return standard_entries(
-        id for plane in own or get_args(Plane) for id in plugins.fault_traits(plane, mode).standards
+        id for plane in own or get_args(Plane) for id in plugins.get_fault_traits(plane, mode).standards
     )
 
 

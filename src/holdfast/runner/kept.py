@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from holdfast.folders import KEPT, own_folder_of, path_here, runs_folder_here
+from holdfast.folders import KEPT, format_path, get_local_runs_folder, get_own_folder_of
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
@@ -55,8 +55,8 @@ class KeptWorlds:
         if not self.trials:
             return ()
         more = f" and {len(self.trials) - 1} more" if len(self.trials) > 1 else ""
-        folder = path_here(self._folder)
-        here = self._folder.parent == own_folder_of(runs_folder_here()).absolute()
+        folder = format_path(self._folder)
+        here = self._folder.parent == get_own_folder_of(get_local_runs_folder()).absolute()
         trial = "TRIAL" if here else f"{quote(folder)}/TRIAL"
         return (f"kept in {folder}: the world of {self.trials[0]}{more}; holdfast shell {trial} opens it",)
 

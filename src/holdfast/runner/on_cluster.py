@@ -17,7 +17,7 @@ from holdfast.execute.ray_executor import OnWorkers, RayExecutor
 from holdfast.execute.ray_order import WorkOrder, get_python_version, hash_secrets
 from holdfast.execute.ray_pool import WorkerNeeds
 from holdfast.execute.slots import count_slots
-from holdfast.folders import runs_folder
+from holdfast.folders import get_runs_folder
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.agent_files import digest_agent_files
@@ -77,7 +77,7 @@ class ClusterRun:
 
 def _list_excluded(job: Job) -> list[str]:
     """What stays here of the spec's folder: what no worker needs, stored runs, and files with secrets."""
-    root, runs = Path(job.spec.path).resolve().parent, runs_folder(job.spec.file).resolve()
+    root, runs = Path(job.spec.path).resolve().parent, get_runs_folder(job.spec.file).resolve()
     stored = [path.relative_to(root) for path in list_stored_files(runs) if path.is_relative_to(root)]
     left_out = (*EXCLUDED, *map(str, stored))
     if job.options.send_secrets:

@@ -99,9 +99,9 @@ def _get_target_kind(injection: Injection) -> str:
     if injection.plane == "http" or injection.match_url is not None:
         return "http"
     if injection.plane == "mcp":
-        from holdfast.plugins import fault_traits
+        from holdfast.plugins import get_fault_traits
 
-        return "listing" if fault_traits(injection.plane, injection.mode).on_listings else "mcp"
+        return "listing" if get_fault_traits(injection.plane, injection.mode).on_listings else "mcp"
     if injection.plane == "context":
         return "" if injection.target == "input" else "tool"
     return "" if injection.plane == "world" else injection.plane

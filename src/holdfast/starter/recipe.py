@@ -51,8 +51,8 @@ class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return f"npm install -g {words}" if self.npm else f"pip install {words}"
 
 
-def recipe_names() -> list[str]:
-    return sorted(entry.name for entry in _home().iterdir() if entry.joinpath(_ABOUT).is_file())
+def list_names() -> list[str]:
+    return sorted(entry.name for entry in _get_home().iterdir() if entry.joinpath(_ABOUT).is_file())
 
 
 @cache
@@ -63,41 +63,41 @@ def read_recipe(name: str) -> Recipe:
 
     from holdfast.reading.words import near
 
-    known = recipe_names()
+    known = list_names()
     if name not in known:
         miss = near(name, known)
         meant = f"did you mean {miss}? " if miss else ""
         raise UsageError(
             f"there is no recipe {name!r}", code="recipe-unknown", hint=f"{meant}There are: {', '.join(known)}"
         )
-    found = yaml.safe_load((_home() / name / _ABOUT).read_text(encoding="utf-8"))
+    found = yaml.safe_load((_get_home() / name / _ABOUT).read_text(encoding="utf-8"))
     return msgspec.convert(found, Recipe)
 
 
-def recipe_files(name: str) -> dict[str, bytes]:
+def read_files(name: str) -> dict[str, bytes]:
     """The files that are written, by their path."""
-    return dict(sorted(_below(_home() / name, "")))
+    return dict(sorted(_read_below(_get_home() / name, "")))
 
 
-def _below(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
+def _read_below(folder: Traversable, path: str) -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
     for entry in folder.iterdir():
         if entry.is_dir() and entry.name != "__pycache__":
-            found += _below(entry, f"{path}{entry.name}/")
+            found += _read_below(entry, f"{path}{entry.name}/")
         elif entry.is_file() and path + entry.name != _ABOUT:
             found.append((path + entry.name, entry.read_bytes()))
     return found
 
 
-def _home() -> Traversable:
+def _get_home() -> Traversable:
     return files("holdfast.starter") / "recipes"
 
 
 # -- installed -------------------------------------------------------------------------------------
-def found_version(recipe: Recipe) -> str | None:
+def find_version(recipe: Recipe) -> str | None:
     """Its version; empty if the version is unknown, None if it is not installed."""
     if not recipe.program:
-        return _library(recipe.package)
+        return _find_library_version(recipe.package)
     import os
     import sys
 
@@ -108,20 +108,20 @@ def found_version(recipe: Recipe) -> str | None:
     if path is None:
         return None
     real = Path(behind_pnpm_shim(path) or path).resolve()
-    return _npm(real, recipe.package) if recipe.npm else _venv(real, recipe.package)
+    return _find_npm_version(real, recipe.package) if recipe.npm else _find_venv_version(real, recipe.package)
 
 
-def _library(package: str) -> str | None:
+def _find_library_version(package: str) -> str | None:
     """Python agents run on the Python that Holdfast is installed in."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version(_bare(package))
+        return version(_strip_limits(package))
     except PackageNotFoundError:
         return None
 
 
-def _npm(program: Path, package: str) -> str:
+def _find_npm_version(program: Path, package: str) -> str:
     for folder in program.parents:
         about = folder / "package.json"
         if about.is_file():
@@ -134,8 +134,8 @@ def _npm(program: Path, package: str) -> str:
     return ""
 
 
-def _venv(program: Path, package: str) -> str:
-    name = re.sub(r"[-_.]+", "_", _bare(package))
+def _find_venv_version(program: Path, package: str) -> str:
+    name = re.sub(r"[-_.]+", "_", _strip_limits(package))
     for folder in program.parent.parent.glob("lib/python3*/site-packages"):
         for entry in folder.glob("*.dist-info"):
             found, _, version = entry.name.removesuffix(".dist-info").partition("-")
@@ -144,6 +144,6 @@ def _venv(program: Path, package: str) -> str:
     return ""
 
 
-def _bare(package: str) -> str:
+def _strip_limits(package: str) -> str:
     """Without extras and limits."""
     return re.split(r"[\[<>=!~ ]", package)[0]

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.folders import own_folder_of
+from holdfast.folders import get_own_folder_of
 from holdfast.store import history_table
 from holdfast.store.history_table import FILE, NewerFile, begin_transaction, is_damaged, open_database, set_aside
 from holdfast.store.past_run import PastRun
@@ -104,7 +104,7 @@ def open_index(runs: Path, read: Read, tell: Tell, step: Indexing | None = None)
 
 
 def _open_current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> History:
-    path = own_folder_of(runs) / FILE
+    path = get_own_folder_of(runs) / FILE
     if not runs.is_dir():
         return _open_in_memory(runs, read, step)
     for _ in range(2):

@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.folders import HUNTS, own_folder
+from holdfast.folders import HUNTS, get_own_folder
 from holdfast.model.codec import decoder, digest
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
@@ -46,7 +46,7 @@ _files = decoder(CauseFile)
 
 def get_causes_folder(spec: Spec) -> Path:
     """The folder with the causes of a spec: two files may contain contracts of the same name."""
-    own = own_folder(spec.file)
+    own = get_own_folder(spec.file)
     return (
         own / HUNTS / _build_file_name(spec.name if spec.file is None else _get_path_below(own.parent, Path(spec.file)))
     )

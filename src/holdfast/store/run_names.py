@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from holdfast.errors import UsageError
-from holdfast.folders import OWN_FILES, own_folder_of, path_here, runs_folder_here
+from holdfast.folders import OWN_FILES, format_path, get_local_runs_folder, get_own_folder_of
 from holdfast.store.run_locks import is_written
 
 NEWEST = ("latest", "last")
@@ -19,9 +19,9 @@ _FILES = frozenset(("trials.jsonl", "spec.yaml", "ended.json", "score.json", "ov
 def name_here(path: Path) -> str:
     """The run's name for a command in this folder: its id if runs are looked up here, otherwise its path."""
     runs = path.parents[2] if path.parent.name == PARTS else path.parent
-    if runs.absolute() == runs_folder_here().absolute():
+    if runs.absolute() == get_local_runs_folder().absolute():
         return get_id(path)
-    return path_here(path)
+    return format_path(path)
 
 
 def list_stored_runs(runs: Path) -> list[Path]:
@@ -36,7 +36,7 @@ def list_stored_runs(runs: Path) -> list[Path]:
 
 def list_stored_files(runs: Path) -> list[Path]:
     """The runs and everything that Holdfast stores with them, in a folder that may also hold the user's files."""
-    return [*list_stored_runs(runs), *(own_folder_of(runs) / name for name in OWN_FILES)]
+    return [*list_stored_runs(runs), *(get_own_folder_of(runs) / name for name in OWN_FILES)]
 
 
 def list_damaged_runs(runs: Path) -> list[Path]:

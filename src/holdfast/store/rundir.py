@@ -15,7 +15,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from holdfast.errors import UserError
-from holdfast.folders import OWN, own_folder_of
+from holdfast.folders import OWN, get_own_folder_of
 from holdfast.model.codec import LazyDecoder, decoder, digest, encode
 from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.run_warning import RunNote, RunWarning
@@ -165,7 +165,7 @@ class RunDir:
     @property
     def own_folder(self) -> Path:
         """The folder with caches and kept worlds, shared by this run and later ones."""
-        return own_folder_of(self.path.parents[2] if self.path.parent.name == PARTS else self.path.parent)
+        return get_own_folder_of(self.path.parents[2] if self.path.parent.name == PARTS else self.path.parent)
 
     def get_single(self) -> RunDir:
         """The run, or its only part; UsageError if it has several."""
@@ -175,7 +175,7 @@ class RunDir:
     @classmethod
     def create(cls, runs: Path) -> RunDir:
         """Take the next free id with mkdir, so two runs never share one."""
-        make_own_folder(own_folder_of(runs))
+        make_own_folder(get_own_folder_of(runs))
         if runs.parent.name == OWN:
             runs.mkdir(exist_ok=True)
         else:  # git also ignores the runs if the surrounding folder holds files of the user

@@ -29,7 +29,7 @@ from holdfast.model.trial import Trial
 from holdfast.plan import plan
 from holdfast.protocols.executor import Executor
 from holdfast.spec import load
-from holdfast.testing.kit import failed_checks
+from holdfast.testing.kit import run_checks
 
 OpenExecutor = Callable[[Spec], AbstractAsyncContextManager[Executor]]
 ExecutorCheck = Callable[[OpenExecutor, Path], Awaitable[None]]
@@ -86,41 +86,41 @@ def _check(check: ExecutorCheck) -> ExecutorCheck:
 
 async def check_executor(open_executor: OpenExecutor, folder: Path) -> dict[str, str]:
     """Run all checks and return the failures, by name. Each has its own folder below `folder`."""
-    return await failed_checks(CHECKS, open_executor, folder)
+    return await run_checks(CHECKS, open_executor, folder)
 
 
 @_check
-async def every_trial_is_given_once(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_each_trial_once(open_executor: OpenExecutor, folder: Path) -> None:
     """Each trial is given once with its own observation; without trials nothing comes, and more can follow later."""
-    spec = _spec(folder, "one", "two", "three", "four")
+    spec = _write_spec(folder, "one", "two", "three", "four")
     trials = plan(spec).trials
     async with open_executor(spec) as executor:
         assert executor.concurrency >= 1
         assert all(isinstance(note, RunNote) for note in executor.notes)
-        assert await _executed(executor, ()) == []
+        assert await _execute_all(executor, ()) == []
         for part in (trials[:5], trials[5:]):
-            ended = await _executed(executor, part)
+            ended = await _execute_all(executor, part)
             assert Counter(trial.id for trial, _ in ended) == Counter(trial.id for trial in part)
             assert all(observation.trial == trial.id for trial, observation in ended), "an observation of another trial"
 
 
 @_check
-async def it_comes_to_what_it_comes_to_here(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_same_as_local(open_executor: OpenExecutor, folder: Path) -> None:
     """The same answers, endings and faults as in this process, whatever the agent does."""
-    spec = _spec(folder, "one", "two", "large", "crashes", "Ünïcode 🐚")
+    spec = _write_spec(folder, "one", "two", "large", "crashes", "Ünïcode 🐚")
     trials = plan(spec).trials
-    async with _here(spec) as local:
-        here = _facts(await _executed(local, trials))
+    async with _open_local(spec) as local:
+        here = _build_facts(await _execute_all(local, trials))
     async with open_executor(spec) as executor:
-        there = _facts(await _executed(executor, trials))
+        there = _build_facts(await _execute_all(executor, trials))
     assert there == here
     assert any(facts[1] for facts in here.values()), "no fault was met"
 
 
 @_check
-async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_lazy_feed(open_executor: OpenExecutor, folder: Path) -> None:
     """A feed may be endless, and a caller that stops has not requested all of it."""
-    spec = _spec(folder, "one")
+    spec = _write_spec(folder, "one")
     first, drawn = plan(spec).trials[0], 0
 
     def endless() -> Iterator[Trial]:
@@ -137,9 +137,9 @@ async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, fo
 
 
 @_check
-async def what_is_stored_is_given(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_stored_is_returned(open_executor: OpenExecutor, folder: Path) -> None:
     """`store` is called once per trial before it is given, and its return value is given."""
-    spec = _spec(folder, "one", "two", "three")
+    spec = _write_spec(folder, "one", "two", "three")
     stored: list[str] = []
 
     def store(trial: Trial, observation: Observation) -> Observation:
@@ -155,9 +155,9 @@ async def what_is_stored_is_given(open_executor: OpenExecutor, folder: Path) -> 
 
 
 @_check
-async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_failing_store(open_executor: OpenExecutor, folder: Path) -> None:
     """A full disk: the error is raised unchanged, and no agent continues."""
-    spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
+    spec = _write_spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
 
     def store(trial: Trial, observation: Observation) -> Observation:
         raise OSError("no space left")
@@ -165,39 +165,39 @@ async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) 
     async with open_executor(spec) as executor:
         raised = ""
         try:
-            await _executed(executor, plan(spec).trials, store=store)
+            await _execute_all(executor, plan(spec).trials, store=store)
         except OSError as full:
             raised = str(full)
         assert raised == "no space left", f"what the store raised came out as {raised!r}"
-        await _nothing_ends(folder)
+        await _check_nothing_ends(folder)
 
 
 @_check
-async def what_is_closed_early_leaves_nothing_running(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_early_close(open_executor: OpenExecutor, folder: Path) -> None:
     """Closed while trials are running: none of their agents continues."""
-    spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
+    spec = _write_spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
     async with open_executor(spec) as executor:
         async with aclosing(executor.execute(plan(spec).trials)) as ended:
             await anext(ended)
-        await _nothing_ends(folder)
+        await _check_nothing_ends(folder)
 
 
 @_check
-async def one_at_a_time_means_one(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_one_at_a_time(open_executor: OpenExecutor, folder: Path) -> None:
     """One at a time from the call on, however many slots there were."""
-    spec = _spec(folder, *(f"one {n}" for n in range(4)))
+    spec = _write_spec(folder, *(f"one {n}" for n in range(4)))
     async with open_executor(spec) as executor:
         executor.one_at_a_time()
         assert executor.concurrency == 1, executor.concurrency
-        await _executed(executor, plan(spec).trials)
-    words = [line.split()[0] for line in _marks(folder)]
+        await _execute_all(executor, plan(spec).trials)
+    words = [line.split()[0] for line in _read_marks(folder)]
     assert words == ["began", "ended"] * len(plan(spec).trials), "two trials overlapped"
 
 
 @_check
-async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_callbacks(open_executor: OpenExecutor, folder: Path) -> None:
     """`started` is called once for each trial, and `on_fault` for each met fault, before the trial is given."""
-    spec = _spec(folder, "one", "two", "three", "four")
+    spec = _write_spec(folder, "one", "two", "three", "four")
     begun: list[str] = []
     met: Counter[str] = Counter()
 
@@ -214,19 +214,19 @@ async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> 
 
 
 @_check
-async def our_failure_is_an_error_of_its_trial(open_executor: OpenExecutor, folder: Path) -> None:
+async def check_harness_error(open_executor: OpenExecutor, folder: Path) -> None:
     """One trial that cannot run does not affect the others."""
-    spec = _spec(folder, "one", "two")
+    spec = _write_spec(folder, "one", "two")
     good = plan(spec).trials
     bad = replace(good[0], id="bad000000000", params={"region": "nowhere"})
     async with open_executor(spec) as executor:
-        ended = await _executed(executor, [*good[:3], bad, *good[3:]])
+        ended = await _execute_all(executor, [*good[:3], bad, *good[3:]])
     assert [observation.trial for _, observation in ended if observation.error] == [bad.id]
     assert len(ended) == len(good) + 1
 
 
 # -- helpers -----------------------------------------------------------------------------------------
-def _spec(folder: Path, *prompts: str) -> Spec:
+def _write_spec(folder: Path, *prompts: str) -> Spec:
     """Two scenarios and two regions of these prompts, for the kit's agent."""
     agent = _AGENT.replace("MARKS", repr(str(folder / "marks"))).replace("WAITS", str(_WAITS_S))
     (folder / "kit_agent.py").write_text(agent, encoding="utf-8")
@@ -235,7 +235,7 @@ def _spec(folder: Path, *prompts: str) -> Spec:
 
 
 @asynccontextmanager
-async def _here(spec: Spec) -> AsyncIterator[Executor]:
+async def _open_local(spec: Spec) -> AsyncIterator[Executor]:
     executor = LocalExecutor(await open_site(spec, environ=os.environ))
     try:
         yield executor
@@ -243,11 +243,11 @@ async def _here(spec: Spec) -> AsyncIterator[Executor]:
         await executor.close()
 
 
-async def _executed(executor: Executor, trials: Iterable[Trial], **more: Any) -> list[tuple[Trial, Observation]]:
+async def _execute_all(executor: Executor, trials: Iterable[Trial], **more: Any) -> list[tuple[Trial, Observation]]:
     return [one async for one in executor.execute(trials, **more)]
 
 
-def _facts(ended: Iterable[tuple[Trial, Observation]]) -> dict[str, tuple[Any, ...]]:
+def _build_facts(ended: Iterable[tuple[Trial, Observation]]) -> dict[str, tuple[Any, ...]]:
     """What does not depend on the clock."""
 
     def of(observation: Observation) -> tuple[Any, ...]:
@@ -257,14 +257,14 @@ def _facts(ended: Iterable[tuple[Trial, Observation]]) -> dict[str, tuple[Any, .
     return {trial.id: of(observation) for trial, observation in ended}
 
 
-def _marks(folder: Path) -> list[str]:
+def _read_marks(folder: Path) -> list[str]:
     path = folder / "marks"
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-async def _nothing_ends(folder: Path) -> None:
+async def _check_nothing_ends(folder: Path) -> None:
     """No waiting agent finishes from now on."""
     await asyncio.sleep(0.2)  # a killed process may take a moment
-    before = _marks(folder)
+    before = _read_marks(folder)
     await asyncio.sleep(_WAITS_S + 0.3)
-    assert _marks(folder) == before, "an agent went on after its execution was closed"
+    assert _read_marks(folder) == before, "an agent went on after its execution was closed"

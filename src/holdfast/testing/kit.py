@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError
 T = TypeVar("T")
 
 
-async def failed_checks(
+async def run_checks(
     checks: Mapping[str, Callable[[T, Path], Awaitable[None]]], subject: T, folder: Path
 ) -> dict[str, str]:
     """Run all checks, each in its own folder below `folder`, and return the failures, by name."""

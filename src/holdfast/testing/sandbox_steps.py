@@ -99,7 +99,7 @@ async def read(place: Sandbox, path: str) -> bytes:
     return b"" if file is None else file.read_bytes()
 
 
-async def until(true: Callable[[], bool]) -> bool:
+async def wait_until(true: Callable[[], bool]) -> bool:
     """Whether the condition becomes true soon."""
     until = time.monotonic() + SOON_S
     while not true() and time.monotonic() < until:  # noqa: ASYNC110  # other processes tell no event
@@ -114,12 +114,12 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         (folder / path).write_text(text)
 
 
-def enforces(backend: SandboxBackend, feature: str) -> bool:
+def does_enforce(backend: SandboxBackend, feature: str) -> bool:
     """Whether a backend reports the feature as enforced."""
     return all(one.enforced for one in backend.isolation if one.feature == feature)
 
 
-def sleeping(mark: str) -> list[int]:
+def find_sleeping(mark: str) -> list[int]:
     """Processes of this machine that run `sleep MARK`."""
     processes = []
     for name in os.listdir("/proc"):

@@ -20,18 +20,18 @@ from pathlib import Path
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.capabilities import THROWAWAY
 from holdfast.protocols.sandbox import Disturbable, SandboxBackend
-from holdfast.testing.kit import failed_checks
+from holdfast.testing.kit import run_checks
 from holdfast.testing.sandbox_steps import (
     ENV,
     SOON_S,
     CommandLog,
-    enforces,
+    does_enforce,
+    find_sleeping,
     open_sandbox,
     read,
-    sleeping,
     start,
     start_listening,
-    until,
+    wait_until,
     write_files,
 )
 
@@ -50,11 +50,11 @@ def _check(check: SandboxCheck) -> SandboxCheck:
 
 async def check_backend(backend: SandboxBackend, folder: Path) -> dict[str, str]:
     """Run all checks and return the failures, by name. `folder` is for what they need outside."""
-    return await failed_checks(CHECKS, backend, folder)
+    return await run_checks(CHECKS, backend, folder)
 
 
 @_check
-async def isolation_is_told(backend: SandboxBackend, folder: Path) -> None:
+async def check_isolation_reported(backend: SandboxBackend, folder: Path) -> None:
     """Every feature says whether it is enforced, and why not."""
     async with open_sandbox(backend) as place:
         for isolation in (backend.isolation, place.isolation):
@@ -64,7 +64,7 @@ async def isolation_is_told(backend: SandboxBackend, folder: Path) -> None:
 
 
 @_check
-async def commands_run(backend: SandboxBackend, folder: Path) -> None:
+async def check_commands(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         ran = await place.run(["sh", "-c", "cat; echo err >&2; exit 3"], ENV, stdin=b"said")
         assert (ran.exit_code, ran.stdout, ran.stderr) == (3, b"said", b"err\n"), ran
@@ -75,7 +75,7 @@ async def commands_run(backend: SandboxBackend, folder: Path) -> None:
 
 
 @_check
-async def a_timeout_ends_everything(backend: SandboxBackend, folder: Path) -> None:
+async def check_timeout(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         began = time.monotonic()
         ran = await place.run(["sh", "-c", "echo on; sleep 600 & sleep 600"], ENV, timeout_s=1.0)
@@ -86,7 +86,7 @@ async def a_timeout_ends_everything(backend: SandboxBackend, folder: Path) -> No
 
 
 @_check
-async def the_environment_is_as_given(backend: SandboxBackend, folder: Path) -> None:
+async def check_environment(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         ran = await place.run(["env"], {**ENV, "ONLY": "ä b=c\n2"})
         names = {line.split(b"=")[0] for line in ran.stdout.splitlines() if b"=" in line}
@@ -95,7 +95,7 @@ async def the_environment_is_as_given(backend: SandboxBackend, folder: Path) -> 
 
 
 @_check
-async def layers_make_the_workspace(backend: SandboxBackend, folder: Path) -> None:
+async def check_layers(backend: SandboxBackend, folder: Path) -> None:
     """Later layers win; none is ever written to."""
     low, high = folder / "low", folder / "high"
     write_files(low, {"a": "low", "both": "low", "d/x": "low"})
@@ -112,7 +112,7 @@ async def layers_make_the_workspace(backend: SandboxBackend, folder: Path) -> No
 
 
 @_check
-async def a_home_is_no_part_of_the_workspace(backend: SandboxBackend, folder: Path) -> None:
+async def check_home(backend: SandboxBackend, folder: Path) -> None:
     """It is filled, writable, kept until the end, and its source is never written to."""
     write_files(folder / "home", {".config/agent": "given"})
     async with open_sandbox(backend, home=folder / "home") as place:
@@ -134,7 +134,7 @@ async def a_home_is_no_part_of_the_workspace(backend: SandboxBackend, folder: Pa
 
 
 @_check
-async def programs_start_and_end(backend: SandboxBackend, folder: Path) -> None:
+async def check_programs(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         done = await start(place, ["sh", "-c", "exit 7"])
         assert await done.within(SOON_S)
@@ -155,7 +155,7 @@ async def programs_start_and_end(backend: SandboxBackend, folder: Path) -> None:
 
 
 @_check
-async def what_cannot_be_executed_is_an_error(backend: SandboxBackend, folder: Path) -> None:
+async def check_exec_error(backend: SandboxBackend, folder: Path) -> None:
     write_files(folder / "layer", {"plain": "no program"})
     async with open_sandbox(backend, layers=(folder / "layer",)) as place:
         for argv in (["no-such-program"], ["./missing"], ["./plain"]):
@@ -167,7 +167,7 @@ async def what_cannot_be_executed_is_an_error(backend: SandboxBackend, folder: P
 
 
 @_check
-async def what_is_left_behind_ends(backend: SandboxBackend, folder: Path) -> None:
+async def check_daemons_end(backend: SandboxBackend, folder: Path) -> None:
     """A daemon does not outlive the program that started it."""
     async with open_sandbox(backend) as place:
         tick = "while :; do date +%s%N > next; mv next tick; sleep 0.05; done"
@@ -179,7 +179,7 @@ async def what_is_left_behind_ends(backend: SandboxBackend, folder: Path) -> Non
 
 
 @_check
-async def changes_count_from_the_snapshot(backend: SandboxBackend, folder: Path) -> None:
+async def check_changes(backend: SandboxBackend, folder: Path) -> None:
     write_files(
         folder / "layer", {"kept": "k", "gone": "g", "changed": "c", "d/gone": "g", "d/kept": "k", "touched": "t"}
     )
@@ -196,7 +196,7 @@ async def changes_count_from_the_snapshot(backend: SandboxBackend, folder: Path)
 
 
 @_check
-async def a_freeze_ends_programs(backend: SandboxBackend, folder: Path) -> None:
+async def check_freeze(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         running = await start(place, ["sh", "-c", "while :; do date +%s%N > tick; sleep 0.02; done"])
         await asyncio.sleep(0.5)
@@ -213,7 +213,7 @@ async def a_freeze_ends_programs(backend: SandboxBackend, folder: Path) -> None:
 
 
 @_check
-async def paths_never_lead_out(backend: SandboxBackend, folder: Path) -> None:
+async def check_paths(backend: SandboxBackend, folder: Path) -> None:
     (folder / "secret").write_text("s")
     async with open_sandbox(backend) as place:
         script = (
@@ -238,7 +238,7 @@ async def paths_never_lead_out(backend: SandboxBackend, folder: Path) -> None:
 
 
 @_check
-async def a_view_cannot_change_the_workspace(backend: SandboxBackend, folder: Path) -> None:
+async def check_view(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         await place.run(["sh", "-c", "mkdir d; echo in > d/file"], ENV)
         await place.freeze()
@@ -250,7 +250,7 @@ async def a_view_cannot_change_the_workspace(backend: SandboxBackend, folder: Pa
 
 
 @_check
-async def listeners_are_reached_from_inside(backend: SandboxBackend, folder: Path) -> None:
+async def check_listeners(backend: SandboxBackend, folder: Path) -> None:
     address = ("127.0.1.1", 5432)
     async with open_sandbox(backend, listen=(address,)) as place:
         listener = place.listener(*address)
@@ -266,7 +266,7 @@ async def listeners_are_reached_from_inside(backend: SandboxBackend, folder: Pat
 
 
 @_check
-async def programs_inside_can_be_reached(backend: SandboxBackend, folder: Path) -> None:
+async def check_connect(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         program, port = await start_listening(place, accepts=True)
         way = await place.connect(port)
@@ -283,7 +283,7 @@ async def programs_inside_can_be_reached(backend: SandboxBackend, folder: Path) 
 
 
 @_check
-async def who_takes_no_connection_holds_nobody_up(backend: SandboxBackend, folder: Path) -> None:
+async def check_blocked_connect(backend: SandboxBackend, folder: Path) -> None:
     """Connections to a program that listens and never accepts do not block other work."""
     async with open_sandbox(backend) as place:
         _, port = await start_listening(place, accepts=False)
@@ -299,7 +299,7 @@ async def who_takes_no_connection_holds_nobody_up(backend: SandboxBackend, folde
 
 
 @_check
-async def a_kill_meets_the_agent_alone(backend: SandboxBackend, folder: Path) -> None:
+async def check_kill(backend: SandboxBackend, folder: Path) -> None:
     """A kill affects only the agent: Holdfast's commands continue, and new programs can be started."""
     async with open_sandbox(backend) as place:
         if not isinstance(place, Disturbable):
@@ -307,7 +307,7 @@ async def a_kill_meets_the_agent_alone(backend: SandboxBackend, folder: Path) ->
         assert await place.kill() == 0
         agent = await start(place, ["sh", "-c", "sleep 600 & sleep 600"])
         ours = asyncio.create_task(place.run(["sh", "-c", "echo > begun; sleep 1; exit 7"], ENV))
-        assert await until(lambda: place.find("begun") is not None), "our command did not begin"
+        assert await wait_until(lambda: place.find("begun") is not None), "our command did not begin"
         assert await place.kill() == 1
         assert await agent.within(SOON_S)
         assert (await ours).exit_code == 7
@@ -316,7 +316,7 @@ async def a_kill_meets_the_agent_alone(backend: SandboxBackend, folder: Path) ->
 
 
 @_check
-async def visible_paths_are_there(backend: SandboxBackend, folder: Path) -> None:
+async def check_visible_paths(backend: SandboxBackend, folder: Path) -> None:
     write_files(folder, {"seen/x": "seen", "file": "alone"})
     visible = {"/agent/folder": folder / "seen", "/agent/file": folder / "file"}
     async with open_sandbox(backend, visible=visible) as place:
@@ -326,8 +326,8 @@ async def visible_paths_are_there(backend: SandboxBackend, folder: Path) -> None
 
 
 @_check
-async def throwaway_commands_leave_nothing(backend: SandboxBackend, folder: Path) -> None:
-    if not enforces(backend, THROWAWAY):
+async def check_throwaway(backend: SandboxBackend, folder: Path) -> None:
+    if not does_enforce(backend, THROWAWAY):
         return
     write_files(folder / "layer", {"a": "a"})
     async with open_sandbox(backend, layers=(folder / "layer",)) as place:
@@ -339,7 +339,7 @@ async def throwaway_commands_leave_nothing(backend: SandboxBackend, folder: Path
 
 
 @_check
-async def sandboxes_do_not_meet(backend: SandboxBackend, folder: Path) -> None:
+async def check_separation(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as one, open_sandbox(backend) as other:
         await one.run(["sh", "-c", "echo 1 > mine"], ENV)
         assert other.find("mine") is None
@@ -347,8 +347,8 @@ async def sandboxes_do_not_meet(backend: SandboxBackend, folder: Path) -> None:
 
 
 @_check
-async def commands_are_heard(backend: SandboxBackend, folder: Path) -> None:
-    if not enforces(backend, "command audit"):
+async def check_command_audit(backend: SandboxBackend, folder: Path) -> None:
+    if not does_enforce(backend, "command audit"):
         return
     heard = CommandLog()
     began = time.time()
@@ -363,15 +363,15 @@ async def commands_are_heard(backend: SandboxBackend, folder: Path) -> None:
 
 
 @_check
-async def the_end_of_commands_is_heard(backend: SandboxBackend, folder: Path) -> None:
+async def check_command_ends(backend: SandboxBackend, folder: Path) -> None:
     """With their exit codes; without one for those that a signal ends, including Holdfast's at the freeze."""
-    if not enforces(backend, "command audit"):
+    if not does_enforce(backend, "command audit"):
         return
     heard = CommandLog()
     script = "sleep 0.2; (exit 9); cat nothing; sh -c 'kill -9 $$'; sh -c 'exec sh -c \"exit 7\"'; sleep 60; true"
     async with open_sandbox(backend, commands=heard) as place:
         await start(place, ["sh", "-c", script])
-        assert await until(lambda: heard.commands[-1:] != [] and heard.commands[-1].argv == ("sleep", "60")), heard
+        assert await wait_until(lambda: heard.commands[-1:] != [] and heard.commands[-1].argv == ("sleep", "60")), heard
         await place.freeze()
         ends = [(command.argv[0], end.exit_code) for command, (end,) in heard.told]
         slept = heard.told[1][1][0].duration_ms
@@ -382,18 +382,18 @@ async def the_end_of_commands_is_heard(backend: SandboxBackend, folder: Path) ->
 
 
 @_check
-async def much_at_once(backend: SandboxBackend, folder: Path) -> None:
+async def check_concurrency(backend: SandboxBackend, folder: Path) -> None:
     async with open_sandbox(backend) as place:
         runs = [place.run(["sh", "-c", f"echo {n} > f{n}; cat f{n}"], ENV) for n in range(8)]
         assert [int(ran.stdout) for ran in await asyncio.gather(*runs)] == [*range(8)]
 
 
 @_check
-async def closing_leaves_nothing(backend: SandboxBackend, folder: Path) -> None:
+async def check_close(backend: SandboxBackend, folder: Path) -> None:
     """A program that was never ended is ended by then."""
     mark = f"9{os.getpid()}{time.monotonic_ns() % 1_000_000}"
     async with open_sandbox(backend) as place:
         running = await start(place, ["sleep", mark])
-        assert await until(lambda: bool(sleeping(mark))), "it did not start"
+        assert await wait_until(lambda: bool(find_sleeping(mark))), "it did not start"
     assert running.ended
-    assert not sleeping(mark), "it still runs"
+    assert not find_sleeping(mark), "it still runs"

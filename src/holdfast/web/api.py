@@ -19,13 +19,13 @@ from holdfast.store.run_names import run_folder
 from holdfast.store.rundir import RunDir
 from holdfast.web.address_query import AddressQuery
 from holdfast.web.compare_document import compare_document
-from holdfast.web.listing import listing, run_row, trend
+from holdfast.web.listing import build_listing, build_run_row, build_trend
 from holdfast.web.notes import read_text
 from holdfast.web.opened_runs import NotThere, OpenedRun
 from holdfast.web.project import Project
 from holdfast.web.run_id import is_trial_id, split_id
 from holdfast.web.search import LEAST, search
-from holdfast.web.web_reply import WebReply, as_json, refused
+from holdfast.web.web_reply import WebReply, build_json_reply, build_refusal
 
 FIELDS = 20
 UNDECIDED = {"verdict": "", "reasons": (), "resume": ""}
@@ -40,8 +40,8 @@ class Api:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._asked: dict[str, Callable[[AddressQuery], Any]] = {
-            "runs": lambda query: listing(project, query),
-            "trend": lambda query: trend(project, query),
+            "runs": lambda query: build_listing(project, query),
+            "trend": lambda query: build_trend(project, query),
             "compare": self._compare,
             "search": self._search,
             "notes": lambda query: project.notes.all(),
@@ -61,7 +61,7 @@ class Api:
             words = [unquote(word, errors="strict") for word in path.split("/") if word]
             query = AddressQuery(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
         except ValueError:
-            return refused(400, "the address cannot be read", "open it from the list of runs")
+            return build_refusal(400, "the address cannot be read", "open it from the list of runs")
         return self._guarded(lambda: self._answer(words, query))
 
     def has(self, run: str) -> bool:
@@ -81,22 +81,22 @@ class Api:
         try:
             return answer()
         except NotThere as missing:
-            return refused(404, str(missing), missing.hint)
+            return build_refusal(404, str(missing), missing.hint)
         except SpecError as wrong:
             first = next((f"{one.path}: {one.message}" for one in wrong.problems if one.severity == "error"), "")
-            return refused(
+            return build_refusal(
                 409, f"{wrong}: {first}" if first else str(wrong), "holdfast validate says more of such a file"
             )
         except UsageError as wrong:
-            return refused(400, str(wrong), wrong.hint)
+            return build_refusal(400, str(wrong), wrong.hint)
         except UserError as wrong:
-            return refused(409, str(wrong), wrong.hint)
+            return build_refusal(409, str(wrong), wrong.hint)
         except HoldfastError as broken:
-            return refused(409, str(broken), "its files are not as a run leaves them")
+            return build_refusal(409, str(broken), "its files are not as a run leaves them")
         except OSError as broken:
             denied = isinstance(broken, PermissionError)
             hint = NOT_ALLOWED if denied else "see whether the file is still there"
-            return refused(409, f"{broken.strerror}: {broken.filename}", hint)
+            return build_refusal(409, f"{broken.strerror}: {broken.filename}", hint)
 
     def _note(self, words: list[str], body: bytes) -> WebReply:
         id, rest = split_id(words[1:]) if words[:1] == ["notes"] else ("", [])
@@ -104,11 +104,11 @@ class Api:
         if not id or (rest and not on_trial):
             raise NotThere(NO_PAGE, hint="notes belong to a run or to one of its trials")
         self._project.opened.folder(id)
-        return as_json(self._project.notes.keep("/".join((id, *rest)), read_text(body)))
+        return build_json_reply(self._project.notes.keep("/".join((id, *rest)), read_text(body)))
 
     def _answer(self, words: list[str], query: AddressQuery) -> WebReply:
         if len(words) == 1 and words[0] in self._asked:
-            return as_json(self._asked[words[0]](query))
+            return build_json_reply(self._asked[words[0]](query))
         if len(words) > 1 and words[0] == "runs":
             id, rest = split_id(words[1:])
             if id and not rest:
@@ -126,13 +126,13 @@ class Api:
             overall = read_overall(run)
             whole = build_overall(overall) if overall is not None else {**UNDECIDED, "complete": False}
             failed = [self._failed(part) for part in overall.parts if part.exit_code and part.run] if overall else []
-            return as_json({"run": row, **whole, "failed": failed, "parts": row["parts"]})
+            return build_json_reply({"run": row, **whole, "failed": failed, "parts": row["parts"]})
 
         def shown(opened: OpenedRun) -> dict[str, Any]:
             document = {"run": row, **build_run(opened.outcome.run)}
             return {**document, **UNDECIDED} if opened.live is not None else document
 
-        return as_json(self._project.opened.use(id, shown))
+        return build_json_reply(self._project.opened.use(id, shown))
 
     def _failed(self, part: PartResult) -> dict[str, Any]:
         """The causes and the matrix of a failed part."""
@@ -144,8 +144,8 @@ class Api:
         if past is None or not past.ended:  # it may have ended since the list was made
             past = read_past_run(self._project.opened.folder(id))
         notes = self._project.notes.all()
-        row = run_row(past, self._project.runs, notes)
-        row["parts"] = [run_row(part, self._project.runs, notes) for part in known.parts(id)]
+        row = build_run_row(past, self._project.runs, notes)
+        row["parts"] = [build_run_row(part, self._project.runs, notes) for part in known.parts(id)]
         return row
 
     def _compare(self, query: AddressQuery) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class Api:
                 )
             return build_cell(run, row)
 
-        return as_json(self._project.opened.use(id, shown))
+        return build_json_reply(self._project.opened.use(id, shown))
 
     def _trial(self, id: str, trial: str) -> WebReply:
         def shown(opened: OpenedRun) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class Api:
                 raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
             return build_trial(opened.outcome.run, document, files.format_command(trial))
 
-        return as_json(self._project.opened.use(id, shown))
+        return build_json_reply(self._project.opened.use(id, shown))
 
     def _cached_reply(self, id: str, name: str, make: Callable[[OpenedRun], Any]) -> WebReply:
         """Derive something from a run, once until its files change."""

@@ -30,11 +30,11 @@ def compare_document(opened: OpenedRuns, a: str, b: str, environ: Mapping[str, s
         comparison = compare_runs(before, after, environ=environ)
     except UserError as refused:
         problem = f"{refused}: {refused.hint}" if refused.hint else str(refused)
-    then, now = _outcomes(opened, before, after), _outcomes(opened, after, before)
-    return {**_rules(comparison, problem), **_cells(then, now)}
+    then, now = _read_outcomes(opened, before, after), _read_outcomes(opened, after, before)
+    return {**_build_rules(comparison, problem), **_build_cells(then, now)}
 
 
-def _rules(comparison: Comparison | None, problem: str) -> dict[str, Any]:
+def _build_rules(comparison: Comparison | None, problem: str) -> dict[str, Any]:
     if comparison is None:
         return {"note": problem, "summary": "", "notes": [], "left_out": [], "rules": []}
     return {
@@ -44,11 +44,11 @@ def _rules(comparison: Comparison | None, problem: str) -> dict[str, Any]:
         "left_out": comparison.left_out,
         "only_before": comparison.only_before,
         "only_after": comparison.only_after,
-        "rules": [_rule(one) for one in comparison.rules],
+        "rules": [_build_rule(one) for one in comparison.rules],
     }
 
 
-def _rule(one: RuleComparison) -> dict[str, Any]:
+def _build_rule(one: RuleComparison) -> dict[str, Any]:
     return {
         "rule": one.rule,
         "part": one.part,
@@ -65,7 +65,7 @@ def _rule(one: RuleComparison) -> dict[str, Any]:
     }
 
 
-def _cells(then: Mapping[_Place, str], now: Mapping[_Place, str]) -> dict[str, Any]:
+def _build_cells(then: Mapping[_Place, str], now: Mapping[_Place, str]) -> dict[str, Any]:
     places = list(dict.fromkeys((*now, *then)))
     differ = [place for place in places if then.get(place) != now.get(place)]
     return {
@@ -81,16 +81,16 @@ def _cells(then: Mapping[_Place, str], now: Mapping[_Place, str]) -> dict[str, A
     }
 
 
-def _outcomes(opened: OpenedRuns, run: RunDir, other: RunDir) -> dict[_Place, str]:
+def _read_outcomes(opened: OpenedRuns, run: RunDir, other: RunDir) -> dict[_Place, str]:
     """The outcome of every cell. A cell has a part only if both runs have several."""
     both = bool(run.parts and other.parts)
     outcomes: dict[_Place, str] = {}
-    for one in _compared(run, other):
-        outcomes |= opened.use(one.id, partial(_of_run, part=one.path.name if both else ""))
+    for one in _select_parts(run, other):
+        outcomes |= opened.use(one.id, partial(_list_outcomes, part=one.path.name if both else ""))
     return outcomes
 
 
-def _compared(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
+def _select_parts(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
     """The parts of a multi-part run; next to a run of one part, the matching part."""
     if not run.parts:
         return (run,)
@@ -98,7 +98,7 @@ def _compared(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
     return tuple(part for part in run.parts if wanted in (None, part.path.name))
 
 
-def _of_run(opened: OpenedRun, *, part: str) -> dict[_Place, str]:
+def _list_outcomes(opened: OpenedRun, *, part: str) -> dict[_Place, str]:
     run = opened.outcome.run
     outcomes: dict[_Place, str] = {
         (part, row.cell.invariant, wording.format_column(row.cell)): row.cell.outcome for row in run.cells

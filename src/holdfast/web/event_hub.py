@@ -23,7 +23,7 @@ LOOK_S = 0.25
 QUEUED = 256
 
 
-def event(name: str, data: Any) -> bytes:
+def encode_event(name: str, data: Any) -> bytes:
     """One event in the browser's format. The JSON contains no line breaks."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), encode_json(data))
 
@@ -76,7 +76,7 @@ class EventHub:
 
     def list_changed(self, ids: list[str]) -> None:
         for one in self._listening:
-            one.tell(event("runs", {"ids": ids}))
+            one.tell(encode_event("runs", {"ids": ids}))
 
     async def close(self) -> None:
         tasks = list(self._following.values())
@@ -95,12 +95,12 @@ class EventHub:
             try:
                 events = await loop.run_in_executor(self._workers, self._look, run)
             except Exception as broken:  # whatever it is, other runs are still followed
-                events = self._unless_told(run, event("progress", {"state": "unreadable", "note": str(broken)}))
+                events = self._unless_told(run, encode_event("progress", {"state": "unreadable", "note": str(broken)}))
             if events is None:
                 if went_on:
                     self._run_ended()
                     for one in self._hearing(run):
-                        one.tell(event("ended", {"run": run}))
+                        one.tell(encode_event("ended", {"run": run}))
                 went_on = False
                 await asyncio.sleep(4 * LOOK_S)
                 continue
@@ -120,33 +120,33 @@ class EventHub:
     def _look(self, id: str) -> list[bytes] | None:
         """What to send about a run now; None if it is not running."""
         run = self._opened.folder(id)
-        now = _part_under_way(run)
+        now = _find_running_part(run)
         live = self._opened.live(now.id) if now is not None else None
         if now is None or live is None:
-            between = event("progress", {"state": "running", "part": ""})
+            between = encode_event("progress", {"state": "running", "part": ""})
             return self._unless_told(id, between) if is_in_progress(run) else None
         with live.lock:
             live.look()
             news, progress = live.news(), live.progress()
         part = now.path.name if now.id != run.id else ""
-        now_at = event("progress", {"state": "running", "part": part, **progress})
+        now_at = encode_event("progress", {"state": "running", "part": part, **progress})
         changed = self._unless_told(id, now_at)
         if part:
             return changed
         if news.cells:
-            changed.append(event("cells", {"changed": [_cell(cell) for cell in news.cells]}))
-        changed += [event("trial", one) for one in news.trials]
+            changed.append(encode_event("cells", {"changed": [_build_cell(cell) for cell in news.cells]}))
+        changed += [encode_event("trial", one) for one in news.trials]
         return changed
 
 
-def _part_under_way(run: RunDir) -> RunDir | None:
+def _find_running_part(run: RunDir) -> RunDir | None:
     """The run itself, or the part of it that is being written."""
     if not run.read_manifest().parts:
         return run
     return next((part for part in run.parts if is_in_progress(part)), None)
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _build_cell(cell: Cell) -> dict[str, Any]:
     return {
         "rule": cell.invariant,
         "column": wording.format_column(cell),

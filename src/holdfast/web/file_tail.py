@@ -9,7 +9,7 @@ MOST = 8 << 20
 """Bytes per call; the rest comes with the next."""
 
 
-class Replaced(Exception):
+class FileReplaced(Exception):
     """The file was replaced or became shorter: what was read no longer counts."""
 
 
@@ -30,7 +30,7 @@ class FileTail:
         try:
             about = os.fstat(fd)
             if self._inode and (about.st_ino != self._inode or about.st_size < self._at):
-                raise Replaced
+                raise FileReplaced
             self._inode = about.st_ino
             return self._read(fd, about.st_size)
         finally:

@@ -32,7 +32,7 @@ def state_of(run: PastRun, runs: Path) -> RunState:
     return "interrupted" if run.exit_code == 2 else "ended"
 
 
-def verdict_of(run: PastRun) -> str:
+def format_verdict(run: PastRun) -> str:
     """In one word; empty while there is none."""
     if not run.ended or run.exit_code is None:
         return ""
@@ -41,7 +41,7 @@ def verdict_of(run: PastRun) -> str:
     return VERDICTS.get(run.exit_code, "ERROR")
 
 
-def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:
+def build_run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:
     """The row of the run in the list."""
     state, note = state_of(run, runs), notes.get(run.id)
     return {
@@ -55,7 +55,7 @@ def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str
         "score": run.score,
         **run.shown_interval,
         "overall": run.overall,
-        "verdict": verdict_of(run),
+        "verdict": format_verdict(run),
         "passed": run.passed,
         "exit_code": run.exit_code,
         "trials": run.trials,
@@ -77,17 +77,17 @@ POINTS = 500
 """Points per part in the chart: the newest."""
 
 
-def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
+def build_listing(project: Project, query: AddressQuery) -> dict[str, Any]:
     """A page of the requested runs, newest first."""
     known = project.list.known()
     whole = known.whole
     notes = project.notes.all()
-    matching = list(filter(_wanted(query, notes), whole))
+    matching = list(filter(_build_filter(query, notes), whole))
     offset, limit = query.number("offset", 0, 10**9), query.number("limit", LIMIT, MOST)
     rows = []
     for run in matching[offset : offset + limit]:
-        row = run_row(run, project.runs, notes)
-        row["parts"] = [run_row(part, project.runs, notes) for part in known.parts(run.id)]
+        row = build_run_row(run, project.runs, notes)
+        row["parts"] = [build_run_row(part, project.runs, notes) for part in known.parts(run.id)]
         rows.append(row)
     return {
         "project": project.name,
@@ -100,7 +100,7 @@ def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
     }
 
 
-def trend(project: Project, query: AddressQuery) -> dict[str, Any]:
+def build_trend(project: Project, query: AddressQuery) -> dict[str, Any]:
     """The history of one file, by default the newest run's, as in `holdfast trend`: by part, oldest run first."""
     runs = project.list.known().runs
     spec = query.text("spec") or next((run.spec for run in runs if run.spec), "")
@@ -110,13 +110,13 @@ def trend(project: Project, query: AddressQuery) -> dict[str, Any]:
         "spec": spec,
         "newest": max(last)[2] if last else "",
         "parts": [
-            {"part": one.part, "left_out": one.left_out, "points": [_point(run) for run in one.runs]}
+            {"part": one.part, "left_out": one.left_out, "points": [_build_point(run) for run in one.runs]}
             for one in every_trend
         ],
     }
 
 
-def _point(run: PastRun) -> dict[str, Any]:
+def _build_point(run: PastRun) -> dict[str, Any]:
     return {
         "id": run.id,
         "started": run.started,
@@ -125,12 +125,12 @@ def _point(run: PastRun) -> dict[str, Any]:
         "cases": run.cases,
         "cases_passed": run.cases_passed,
         **run.shown_interval,
-        "verdict": verdict_of(run),
+        "verdict": format_verdict(run),
         "commit": run.short_commit,
     }
 
 
-def _wanted(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[PastRun], bool]:
+def _build_filter(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[PastRun], bool]:
     """A filter for the requested runs."""
     spec, verdict, mark = query.text("spec"), query.text("verdict"), query.text("mark")
     text = query.text("q").casefold()
@@ -138,14 +138,14 @@ def _wanted(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[Pas
     if spec:
         tests.append(lambda run: run.spec == spec)
     if verdict:
-        tests.append(lambda run: verdict_of(run) == verdict)
+        tests.append(lambda run: format_verdict(run) == verdict)
     if mark:
         tests.append(lambda run: run.id in notes and notes[run.id].mark == mark)
     if text:
-        tests.append(lambda run: any(text in words.casefold() for words in _searched_texts(run)))
+        tests.append(lambda run: any(text in words.casefold() for words in _list_searched_texts(run)))
     return lambda run: all(test(run) for test in tests)
 
 
-def _searched_texts(run: PastRun) -> Iterator[str]:
-    yield from (run.id, run.spec, run.part, run.commit, run.branch, run.started, run.note, verdict_of(run))
+def _list_searched_texts(run: PastRun) -> Iterator[str]:
+    yield from (run.id, run.spec, run.part, run.commit, run.branch, run.started, run.note, format_verdict(run))
     yield from run.critical_failed

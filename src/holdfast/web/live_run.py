@@ -35,7 +35,7 @@ from holdfast.store.record import TrialRecord
 from holdfast.store.record_lines import read_lines
 from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.store.traces import is_id, trace_file
-from holdfast.web.file_tail import FileTail, Replaced
+from holdfast.web.file_tail import FileReplaced, FileTail
 
 UNDER_WAY = 20
 """Running trials that are shown."""
@@ -72,7 +72,7 @@ class LiveRun:
         """Read what was added."""
         try:
             self._read()
-        except Replaced:
+        except FileReplaced:
             self._anew(keep_errors=self._keep_errors)
             self._read()
         except _RunAgain:
@@ -148,7 +148,7 @@ class LiveRun:
         return self._observation_files.setdefault(path, FileTail(path))
 
     def _begin(self, line: bytes) -> None:
-        record = _decoded(_trials.decode, line)
+        record = _decode(_trials.decode, line)
         if record is None or record.id in self._taken or not record.task.turns:
             return
         trial = record.trial(self._scenarios)
@@ -163,7 +163,7 @@ class LiveRun:
             return False
 
     def _see(self, line: bytes) -> None:
-        observation = _decoded(lambda data: unpack(data, self._run.path / "blobs"), line)
+        observation = _decode(lambda data: unpack(data, self._run.path / "blobs"), line)
         if observation is None:
             return
         if observation.trial in self._broken:
@@ -184,7 +184,7 @@ class LiveRun:
             self._take(trial.id)
 
     def _judge(self, line: bytes) -> None:
-        verdict = _decoded(_verdicts.decode, line)
+        verdict = _decode(_verdicts.decode, line)
         if verdict is not None and verdict.trial not in self._taken:
             self._given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
 
@@ -201,7 +201,7 @@ class LiveRun:
         if observation.error:
             self._broken.add(id)
         self._failed += any(one.outcome == "fail" for one in verdicts)
-        self._ended.append(_ended_trial(trial, verdicts))
+        self._ended.append(_build_ended_trial(trial, verdicts))
         del self._pending[id], self._seen[id]
         self._given.pop(id, None)
 
@@ -230,7 +230,7 @@ class LiveRun:
             lines = list(read_lines(trace_file(self._run.path / "traces", id)))
         except OSError:
             return []
-        events = (_decoded(_events.decode, line) for line in lines)
+        events = (_decode(_events.decode, line) for line in lines)
         return sorted((event for event in events if event is not None), key=lambda event: event.ts)
 
     def _elapsed(self) -> float:
@@ -245,7 +245,7 @@ class _RunAgain(Exception):
     """A trial with a harness error is repeated: the run was resumed."""
 
 
-def _decoded(decode: Callable[[bytes], Any], line: bytes) -> Any:
+def _decode(decode: Callable[[bytes], Any], line: bytes) -> Any:
     """None for a line that is not a record: it is reported when the complete run is read."""
     try:
         return decode(line)
@@ -253,7 +253,7 @@ def _decoded(decode: Callable[[bytes], Any], line: bytes) -> Any:
         return None
 
 
-def _ended_trial(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
+def _build_ended_trial(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
     """A trial that has ended, with the verdict that most needs explaining."""
     order = (*wording.TROUBLE, "pass", "n/a")
     worst = min(verdicts, key=lambda one: order.index(one.outcome), default=None)

@@ -68,14 +68,14 @@ def read_text(body: bytes) -> NoteText:
     return sent
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Notes:
     """The notes of a project, read again whenever the file has changed."""
 
-    def __init__(self, folder: Path, now: Callable[[], str] = _now) -> None:
+    def __init__(self, folder: Path, now: Callable[[], str] = _format_now) -> None:
         self._folder = folder
         self._path = folder / FILE
         self._now = now

@@ -26,7 +26,7 @@ _PAGE = """<!doctype html>
 
 
 @contextmanager
-def opened_page(url: str, folder: Path) -> Iterator[None]:
+def open_page(url: str, folder: Path) -> Iterator[None]:
     """Open the address; the redirecting file is removed afterwards. Without a browser, nothing happens."""
     _remove_old(folder)
     try:

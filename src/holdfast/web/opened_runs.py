@@ -100,7 +100,7 @@ class OpenedRuns:
                 live.look()
                 stamp = (id(live), live.version)
                 return self._known(run, stamp) or self._keep(run, OpenedRun(live.outcome(), stamp, live=live))
-        stamp = stamp_of(run)
+        stamp = build_stamp(run)
         return self._known(run, stamp) or self._keep(run, OpenedRun(look(run, environ=self._environ), stamp))
 
     def _known(self, run: RunDir, stamp: tuple[object, ...]) -> OpenedRun | None:
@@ -120,7 +120,7 @@ class OpenedRuns:
         return opened
 
 
-def stamp_of(run: RunDir) -> tuple[object, ...]:
+def build_stamp(run: RunDir) -> tuple[object, ...]:
     """A fingerprint of a run: the sizes and times of its files."""
     stamp: list[object] = []
     for path in (run.path / "ended.json", *record_files(run)):

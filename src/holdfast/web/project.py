@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from holdfast.folders import own_folder_of
+from holdfast.folders import get_own_folder_of
 from holdfast.web.notes import Notes
 from holdfast.web.opened_runs import OpenedRuns
 from holdfast.web.run_list import RunList, TellChanged
@@ -17,14 +17,14 @@ class Project:
     def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: TellChanged = lambda ids: None) -> None:
         self.runs = runs.absolute()
         self.environ = environ
-        self.notes = Notes(own_folder_of(self.runs))
+        self.notes = Notes(get_own_folder_of(self.runs))
         self.list = RunList(self.runs, changed=changed)
         self.opened = OpenedRuns(self.runs, environ)
 
     @property
     def name(self) -> str:
         """The name of the project's folder."""
-        return own_folder_of(self.runs.resolve()).parent.name
+        return get_own_folder_of(self.runs.resolve()).parent.name
 
     def close(self) -> None:
         self.list.close()

@@ -70,14 +70,14 @@ class Needle:
             return None
         end = at + len(self._text)
         if len(folded) != len(text):
-            at, end = _unfolded(text, at), _unfolded(text, end)
+            at, end = _map_position(text, at), _map_position(text, end)
         start = max(0, at - AROUND)
         context = ("…" if start else "") + text[start : end + AROUND] + ("…" if end + AROUND < len(text) else "")
         begin = at - start + (1 if start else 0)
         return context, to_utf16_span(context, begin, begin + end - at)
 
 
-def _unfolded(text: str, at: int) -> int:
+def _map_position(text: str, at: int) -> int:
     """Map a position in case-folded text to the original: some letters become two when folded."""
     for place, letter in enumerate(text):
         if at <= 0:
@@ -96,7 +96,7 @@ def search(
 ) -> dict[str, Any]:
     """The places with the words: notes, then the newest run first. `more`: there are further places."""
     needle, until = Needle(text), clock() + SECONDS
-    noted = list(_in_notes(notes, needle))
+    noted = list(_search_notes(notes, needle))
     hits, cut = noted[:limit], len(noted) > limit
     searched = left = 0
     for run in runs:
@@ -104,14 +104,14 @@ def search(
             left += 1
             continue
         searched += 1
-        results = _Limited(_in_run(run, needle), min(PER_RUN, limit - len(hits)), clock, until)
-        hits += _placed(run, list(results))
+        results = _ResultLimit(_search_run(run, needle), min(PER_RUN, limit - len(hits)), clock, until)
+        hits += _add_columns(run, list(results))
         left += results.stopped
         cut = cut or results.cut
     return {"hits": hits, "searched": searched, "not_searched": left, "more": cut or left > 0}
 
 
-class _Limited:
+class _ResultLimit:
     """Limits the number of results and the time."""
 
     def __init__(self, hits: Iterator[FoundText | None], most: int, clock: Callable[[], float], until: float) -> None:
@@ -134,20 +134,20 @@ class _Limited:
                 self._most -= 1
 
 
-def _in_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:
+def _search_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:
     """Every match; None for a line without one, so the caller can stop."""
     with suppress(OSError):
         for line in read_lines(run.get_verdict_file()):
-            yield _in_verdict(line, needle) if needle.may_hold(line) else None
+            yield _search_verdict(line, needle) if needle.may_hold(line) else None
         for path in run.list_observation_files():
             for line in read_lines(path):
                 if not needle.may_hold(line):
                     yield None
                     continue
-                yield from _in_observation(line, run.path / "blobs", needle)
+                yield from _search_observation(line, run.path / "blobs", needle)
 
 
-def _in_verdict(line: bytes, needle: Needle) -> FoundText | None:
+def _search_verdict(line: bytes, needle: Needle) -> FoundText | None:
     try:
         verdict = _verdicts.decode(line)
     except _BROKEN:
@@ -156,7 +156,7 @@ def _in_verdict(line: bytes, needle: Needle) -> FoundText | None:
     return FoundText(verdict.trial, verdict.invariant, "reason", *excerpt) if excerpt else None
 
 
-def _in_observation(line: bytes, blobs: Path, needle: Needle) -> Iterator[FoundText | None]:
+def _search_observation(line: bytes, blobs: Path, needle: Needle) -> Iterator[FoundText | None]:
     yield None
     try:
         observation: Observation = unpack(line, blobs)
@@ -169,7 +169,7 @@ def _in_observation(line: bytes, blobs: Path, needle: Needle) -> Iterator[FoundT
                 yield FoundText(observation.trial, "", where, *excerpt)
 
 
-def _in_notes(notes: Mapping[str, KeptNote], needle: Needle) -> Iterator[dict[str, Any]]:
+def _search_notes(notes: Mapping[str, KeptNote], needle: Needle) -> Iterator[dict[str, Any]]:
     for key, note in notes.items():
         excerpt = needle.excerpt(note.note)
         if excerpt:
@@ -185,12 +185,12 @@ def _in_notes(notes: Mapping[str, KeptNote], needle: Needle) -> Iterator[dict[st
             }
 
 
-def _placed(run: RunDir, hits: list[FoundText]) -> list[dict[str, Any]]:
-    columns = _columns(run, {one.trial for one in hits})
+def _add_columns(run: RunDir, hits: list[FoundText]) -> list[dict[str, Any]]:
+    columns = _read_columns(run, {one.trial for one in hits})
     return [{"run": run.id, "column": columns.get(one.trial, ""), **one._asdict()} for one in hits]
 
 
-def _columns(run: RunDir, trials: set[str]) -> dict[str, str]:
+def _read_columns(run: RunDir, trials: set[str]) -> dict[str, str]:
     """The scenario and params of the trials."""
     columns: dict[str, str] = {}
     wanted = {f'"id":"{id}"'.encode(): id for id in trials}

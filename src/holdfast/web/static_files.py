@@ -21,7 +21,7 @@ _HEAD = f"""<title>Holdfast</title>
 _MAIN = "<noscript><p>This page needs scripts. The report.html of each run can be read without.</p></noscript>"
 
 
-def static_file(name: str) -> WebReply | None:
+def read_static_file(name: str) -> WebReply | None:
     """A file of the page; None if there is none with that name."""
     if not name:
         body, suffix = f'<script src="{BELOW}page.js"></script>'.join(build_shell(_HEAD, _MAIN)).encode(), ".html"

@@ -17,8 +17,8 @@ from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listen
 from holdfast.web.api import Api
 from holdfast.web.event_hub import EventHub, Listening
 from holdfast.web.project import Project
-from holdfast.web.static_files import static_file
-from holdfast.web.web_reply import NOTHING, SMALL, Gate, WebReply, new_token, refused
+from holdfast.web.static_files import read_static_file
+from holdfast.web.web_reply import NOTHING, SMALL, Gate, WebReply, build_refusal, create_token
 
 
 class DaemonWorkers(Executor):
@@ -142,7 +142,7 @@ class Viewer:
         self._api = Api(self._project)
         self._workers = DaemonWorkers(WORKERS)
         self._hub = EventHub(self._project.opened, self._workers, self._project.list.look)
-        self._gate = Gate(new_token(), 0)
+        self._gate = Gate(create_token(), 0)
         self._listener: Listener | None = None
         self._idle = IdleConnections()
         self._sweeping: asyncio.Task[None] | None = None
@@ -196,7 +196,7 @@ class Viewer:
         known = not run or await asyncio.get_running_loop().run_in_executor(self._workers, self._api.has, run)
         one = self._hub.join(run) if known else None
         if one is None:
-            busy = refused(503, "too many pages listen", "close some tabs") if known else NOTHING
+            busy = build_refusal(503, "too many pages listen", "close some tabs") if known else NOTHING
             await self._send(exchange, busy)
             return
         try:
@@ -245,13 +245,13 @@ class Viewer:
                 return await loop.run_in_executor(self._workers, self._api.put, path.removeprefix("api/"), body)
             if path.startswith("api/"):
                 return await loop.run_in_executor(self._workers, self._api.get, below.removeprefix("api/"))
-            return await loop.run_in_executor(self._workers, static_file, path) or NOTHING
+            return await loop.run_in_executor(self._workers, read_static_file, path) or NOTHING
         except TimeoutError:
-            return refused(408, "the request arrived too slowly", "send it again")
+            return build_refusal(408, "the request arrived too slowly", "send it again")
         except (BadRequest, ConnectionError):
             raise
         except Exception as bug:  # the page shows it; one bad run must not stop the viewer
-            return refused(500, f"{type(bug).__name__}: {bug}", "this is a bug in Holdfast")
+            return build_refusal(500, f"{type(bug).__name__}: {bug}", "this is a bug in Holdfast")
 
     async def _send(self, exchange: Exchange, reply: WebReply) -> None:
         headers = [*HEADERS, ("Content-Type", reply.type)]

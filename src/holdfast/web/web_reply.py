@@ -32,13 +32,13 @@ class WebReply(Struct, frozen=True):
         return press.compress(self.body) + press.flush()
 
 
-def as_json(value: Any, status: int = 200) -> WebReply:
+def build_json_reply(value: Any, status: int = 200) -> WebReply:
     return WebReply(status, encode_json(value))
 
 
-def refused(status: int, error: str, hint: str = "") -> WebReply:
+def build_refusal(status: int, error: str, hint: str = "") -> WebReply:
     """An error, with what to do next."""
-    return as_json({"error": error, "hint": hint}, status)
+    return build_json_reply({"error": error, "hint": hint}, status)
 
 
 # -- access control -------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ NOTHING = WebReply(404, b"not found\n", "text/plain; charset=utf-8")
 """The reply without a token: the same for every path."""
 
 
-def new_token() -> str:
+def create_token() -> str:
     """192 bits: nobody guesses it."""
     return secrets.token_urlsafe(24)
 
@@ -68,20 +68,26 @@ class Gate(Struct, frozen=True):
     def enter(self, head: RequestHead) -> str | WebReply:
         """The path below the token, query included; or why access is denied."""
         if head.get("host") not in self.hosts or len([1 for name, _ in head.headers if name.lower() == b"host"]) != 1:
-            return refused(403, "this address goes by another name", "open the address that holdfast view printed")
+            return build_refusal(
+                403, "this address goes by another name", "open the address that holdfast view printed"
+            )
         first, _, rest = head.target.removeprefix("/").partition("/")
         inside = head.target.startswith("/") and f"/{first}/" == head.target[: len(first) + 2]
         if not compare_digest(first.encode(), self.token.encode()) or not inside:
             return NOTHING
         if head.method not in METHODS:
-            return refused(405, f"{head.method} is not done here", "GET, HEAD and PUT are")
+            return build_refusal(405, f"{head.method} is not done here", "GET, HEAD and PUT are")
         origin = head.get("origin")
         own = [f"http://{host}" for host in self.hosts]
-        if (origin is not None and origin not in own) or (head.get("sec-fetch-site") in OTHERS and _asks(rest)):
-            return refused(403, "asked for by a page of another site", "open the address that holdfast view printed")
+        if (origin is not None and origin not in own) or (
+            head.get("sec-fetch-site") in OTHERS and _is_data_request(rest)
+        ):
+            return build_refusal(
+                403, "asked for by a page of another site", "open the address that holdfast view printed"
+            )
         return rest
 
 
-def _asks(rest: str) -> bool:
+def _is_data_request(rest: str) -> bool:
     """Whether it requests data; a link to the page itself may be followed from anywhere."""
     return rest.partition("?")[0] != ""

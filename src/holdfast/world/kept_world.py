@@ -27,7 +27,7 @@ from holdfast.model.world import EXTERNAL
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, Lasting, Mock, Rows, Service
 from holdfast.secrets.hidden import Hidden, mask_dump, mask_files
-from holdfast.service_kinds import spoken
+from holdfast.service_kinds import get_spoken_traits
 from holdfast.world.sandbox.workspace import copy_tree, remove
 
 ABOUT = "kept.json"
@@ -122,7 +122,7 @@ async def _dump(service: Service, path: Path, hidden: Hidden) -> str:
     path.touch(mode=0o600)
     try:
         missing = await service.dump(path)
-        await asyncio.to_thread(mask_dump, path, hidden, text=bool(spoken(service.spec).wire))
+        await asyncio.to_thread(mask_dump, path, hidden, text=bool(get_spoken_traits(service.spec).wire))
         return missing
     except (HoldfastError, OSError, ValueError) as refused:
         path.unlink(missing_ok=True)
@@ -210,7 +210,7 @@ async def _read_content(service: Service) -> tuple[Any, str]:
 async def tables_of(database: Database, keep: int) -> dict[str, Rows]:
     """The first rows of every table, up to `keep`."""
     tables = {}
-    quote = "`" if spoken(database.spec).wire == "mysql" else '"'
+    quote = "`" if get_spoken_traits(database.spec).wire == "mysql" else '"'
     for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=keep)).rows:
         name = ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in (schema, table))
         tables[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=keep)  # noqa: S608

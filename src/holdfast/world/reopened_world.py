@@ -21,7 +21,7 @@ from holdfast.model.world import EXTERNAL, ServiceSpec
 from holdfast.processes.program import code_and_signal
 from holdfast.protocols.sandbox import Sandbox, Stdio
 from holdfast.protocols.service import Lasting, Mock, Service, ServiceKeeper
-from holdfast.service_kinds import traits_of
+from holdfast.service_kinds import get_traits
 from holdfast.world.kept_world import KeptWorld, dump_of
 from holdfast.world.site_worlds import SiteWorlds
 
@@ -71,7 +71,7 @@ async def reopen(
     Returns False and calls `tell` if that is impossible.
     """
     path = dump_of(folder, spec.name)
-    if traits_of(spec).holds and not path.is_file():
+    if get_traits(spec).holds and not path.is_file():
         tell(f"service {spec.name} is not there: {why_not(kept, spec.name)}")
         return False
     try:

@@ -19,7 +19,7 @@ from holdfast.planes.tcp.plane import TcpPlane
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, ManyPorts, Mock, Service
 from holdfast.protocols.trial import TrialContext
-from holdfast.service_kinds import port_of, spoken, traits_of
+from holdfast.service_kinds import get_port, get_spoken_traits, get_traits
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -49,9 +49,9 @@ def addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
 
 def _address(service: ServiceSpec, n: int) -> ServiceAddress:
     host = f"127.0.{1 + n // 250}.{n % 250 + 1}"
-    traits = traits_of(service)
+    traits = get_traits(service)
     if not traits.tls:
-        return ServiceAddress(service, host, service.ports or (port_of(service),))
+        return ServiceAddress(service, host, service.ports or (get_port(service),))
     plain = tuple(dict.fromkeys((*(port for port in service.ports if port not in traits.tls), traits.port)))
     return ServiceAddress(service, host, plain, traits.tls)
 
@@ -90,7 +90,7 @@ def variables(
         url = own.pop("URL", f"http://{host}:{port}")
         prefix = service.variable
         environ |= {f"{prefix}_HOST": host, f"{prefix}_PORT": str(port), f"{prefix}_URL": url}
-        if usual := spoken(service).variable:
+        if usual := get_spoken_traits(service).variable:
             environ.setdefault(usual, url)
         for key, value in own.items():
             environ.setdefault(key, value)
@@ -230,7 +230,7 @@ class ServicePlanes:
             sock,
             upstream,
             address.service.name,
-            spoken(address.service).wire,
+            get_spoken_traits(address.service).wire,
             self.context,
             latency_ms=self.spec.determinism.network_latency_ms,
             wrote=lambda statement: self.wrote(),

@@ -11,7 +11,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.traits import Disturbed
 from holdfast.model.world import Isolation, WorldSpec
-from holdfast.plugins import fault_traits
+from holdfast.plugins import get_fault_traits
 from holdfast.protocols.sandbox import SandboxBackend
 from holdfast.world.ingress import unsupported_ingress
 from holdfast.world.world_clock import clock_library
@@ -35,7 +35,7 @@ async def unsupported(
 
 def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
     """The targets of a scenario's world faults that the sandbox must know from the start."""
-    worldly = (fault_traits(one.plane, one.mode).disturbs for one in scenario.injections if one.plane == "world")
+    worldly = (get_fault_traits(one.plane, one.mode).disturbs for one in scenario.injections if one.plane == "world")
     return frozenset(part for part in worldly if part is not None)
 
 

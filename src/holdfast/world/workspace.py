@@ -11,7 +11,7 @@ from random import Random
 from typing import TypeAlias
 
 from holdfast.errors import HarnessError, QueryFailed
-from holdfast.folders import OWN, own_folder, runs_folder
+from holdfast.folders import OWN, get_own_folder, get_runs_folder
 from holdfast.model.codec import canonical, digest
 from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, PlacedFile
@@ -62,7 +62,7 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    stored = [path.resolve() for path in (own_folder(), runs_folder())]
+    stored = [path.resolve() for path in (get_own_folder(), get_runs_folder())]
 
     def ours(folder: str, names: list[str]) -> list[str]:
         return [name for name in names if name == OWN or Path(folder, name).resolve() in stored]

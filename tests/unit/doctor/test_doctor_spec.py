@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from holdfast.doctor.diagnose import look_at_spec
-from holdfast.doctor.needs import first_word, what_is_needed
+from holdfast.doctor.needs import check_needs, find_program_word
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
 from holdfast.planes.handover import Standby, place_in
@@ -43,7 +43,7 @@ def looked(folder, agent, matrix=(), environ=None, replay=None, **top):
     async def main():
         agent = resolve_agent(spec.agent, environ)
         placed = await look_at_spec(spec, agent, problems, environ, ModelOptions(None, replay))
-        return (*placed, *await what_is_needed(spec, agent, environ))
+        return (*placed, *await check_needs(spec, agent, environ))
 
     with chdir(folder):
         found = asyncio.run(main())
@@ -199,7 +199,7 @@ def test_the_agents_program_is_looked_for_and_not_run(tmp_path, agent, outcome):
     ("command", "word"), [("a b", "a"), ("X=1 Y=2 a", "a"), ("'a b' c", "a b"), ("(a)", ""), ("a 'b", ""), ("", "")]
 )
 def test_the_first_word_of_a_command(command, word):
-    assert first_word(command) == word
+    assert find_program_word(command) == word
 
 
 def test_a_fixed_port_must_be_free(tmp_path):
@@ -274,7 +274,7 @@ def test_a_gateway_must_be_running(tmp_path):
         await standby.open()
         try:
             spec, _ = load(path, environ={})
-            return await what_is_needed(spec, spec.agent, {})
+            return await check_needs(spec, spec.agent, {})
         finally:
             await standby.close()
 

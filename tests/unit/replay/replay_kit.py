@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
-from holdfast.replay.formats import imported
+from holdfast.replay.formats import import_file
 from holdfast.replay.stored_run import SessionsFound
 
 PROJECT = "5a0b0f5e-94a8-4c25-8f8e-3a37f7f52a11"
@@ -36,7 +36,7 @@ def read_text(tmp_path: Path, text: str, name: str = "traces.json", format: Any 
     """The sessions of a file with this text."""
     path = tmp_path / name
     path.write_text(text)
-    return imported(path, format)
+    return import_file(path, format)
 
 
 def read_json(tmp_path: Path, document: Any, name: str = "traces.json", format: Any = None) -> SessionsFound:

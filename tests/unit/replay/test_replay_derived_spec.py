@@ -16,7 +16,7 @@ from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Spec
 from holdfast.model.task import DialogueMessage, Recording
 from holdfast.plan import plan
-from holdfast.replay.derived_spec import replay_spec, replayed, unjudged
+from holdfast.replay.derived_spec import derive_spec, list_unjudged, replay_spec
 from holdfast.replay.session_list import ListedSessions
 from holdfast.spec import LoadOptions, load
 
@@ -167,8 +167,8 @@ def test_a_session_that_no_rule_judges_is_not_a_task_and_is_named(tmp_path: Path
     sessions = [session("calm"), session("failed", responses=(FAILED,))]
     derived = replay_spec(spec, sessions, live=False)
     assert [one.recording.session for one in derived.tasks if one.recording is not UNSET] == ["failed"]
-    assert unjudged(derived, sessions) == ("calm",)
-    _, warnings = replayed(spec, ListedSessions(tuple(sessions)), live=False)
+    assert list_unjudged(derived, sessions) == ("calm",)
+    _, warnings = derive_spec(spec, ListedSessions(tuple(sessions)), live=False)
     assert [(one.code, "calm" in one.text) for one in warnings] == [("session-idle", True)]
 
 
@@ -176,11 +176,11 @@ def test_a_session_that_no_rule_judges_is_not_a_task_and_is_named(tmp_path: Path
 def test_where_no_session_decides_nothing_is_proven(tmp_path: Path, sessions: tuple[RecordedSession, ...]) -> None:
     spec = made(tmp_path, "\n    - {id: faults, type: completes, description: d, when: tool_faults_active}\n")
     with pytest.raises(NothingProven):
-        replayed(spec, ListedSessions(sessions), live=False)
+        derive_spec(spec, ListedSessions(sessions), live=False)
 
 
 def test_a_recorded_tool_that_is_not_declared_any_more_is_named_with_the_near_miss(spec: Spec) -> None:
     tools = (answered("serch", 1), answered("search", 1), answered("https://x/*", 1), answered("srv/tool", 1))
-    _, warnings = replayed(spec, ListedSessions((session("a", responses=tools),)), live=False)
+    _, warnings = derive_spec(spec, ListedSessions((session("a", responses=tools),)), live=False)
     (unknown,) = [one.text for one in warnings if one.code == "session-unknown-tool"]
     assert ("serch" in unknown, "search" in unknown) == (True, True)

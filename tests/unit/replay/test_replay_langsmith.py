@@ -13,7 +13,7 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.session import SessionSource
 from holdfast.model.task import DialogueMessage
 from holdfast.replay.foreign_trace import NO_INPUT
-from holdfast.replay.langsmith import fetched
+from holdfast.replay.langsmith import fetch_sessions
 
 NOW = datetime(2026, 11, 12, tzinfo=UTC)
 HISTORY = [
@@ -41,7 +41,7 @@ TRACE = (
 
 def test_a_run_becomes_a_session_with_what_its_tools_answered() -> None:
     with langsmith(*TRACE) as server:
-        (found,) = fetched(SessionSource(run=uuid(1)), server.environ, NOW).sessions
+        (found,) = fetch_sessions(SessionSource(run=uuid(1)), server.environ, NOW).sessions
     assert found.turns == ("Refund order 7",)
     assert found.context == (
         DialogueMessage("system", "Be brief."),
@@ -64,7 +64,7 @@ def test_a_project_is_asked_for_by_status_time_and_latency_page_by_page() -> Non
     old = {**langsmith_run(8, inputs={"input": "old"}, error="broke"), "start_time": "2026-01-01T00:00:00.000000"}
     source = SessionSource("support", min_latency_ms=100)
     with langsmith(*roots, quick, well, old) as server:
-        found = fetched(source, server.environ, NOW).sessions
+        found = fetch_sessions(source, server.environ, NOW).sessions
     assert [one.turns for one in found] == [(f"question {n}",) for n in range(1, 6)]
     asked = [body for path, body in server.asked if path == "/runs/query" and body["is_root"]]
     assert [body.get("cursor") for body in asked] == [None, "2", "4"]
@@ -78,8 +78,10 @@ def test_a_warning_is_a_trace_that_ended_well_though_a_step_of_it_failed() -> No
     step = langsmith_run(2, "tool", parent=1, trace=1, name="search", error="ConnectionError: refused")
     well = langsmith_run(3, inputs={"input": "well"})
     with langsmith(shaky, step, well) as server:
-        (found,) = fetched(SessionSource("support", status="warning", date_range="all"), server.environ, NOW).sessions
-        every = fetched(SessionSource("support", status="all"), server.environ, NOW).sessions
+        (found,) = fetch_sessions(
+            SessionSource("support", status="warning", date_range="all"), server.environ, NOW
+        ).sessions
+        every = fetch_sessions(SessionSource("support", status="all"), server.environ, NOW).sessions
     assert found.turns == ("shaky",)
     assert told(found.responses) == [("search", "ConnectionError: refused", 0)]
     assert [one.turns[0] for one in every] == ["shaky", "well"]
@@ -88,13 +90,13 @@ def test_a_warning_is_a_trace_that_ended_well_though_a_step_of_it_failed() -> No
 def test_no_more_traces_are_taken_than_asked_for() -> None:
     roots = [langsmith_run(n, inputs={"input": f"question {n}"}) for n in range(1, 6)]
     with langsmith(*roots) as server:
-        found = fetched(SessionSource("support", status="all", limit=3), server.environ, NOW).sessions
+        found = fetch_sessions(SessionSource("support", status="all", limit=3), server.environ, NOW).sessions
     assert len(found) == 3
 
 
 def test_a_trace_without_inputs_is_left_out_by_name() -> None:
     with langsmith(langsmith_run(1), langsmith_run(2, inputs={"input": "there"})) as server:
-        found = fetched(SessionSource("support", status="all"), server.environ, NOW)
+        found = fetch_sessions(SessionSource("support", status="all"), server.environ, NOW)
     assert [one.turns for one in found.sessions] == [("there",)]
     assert [(one.name, one.why) for one in found.left_out] == [(uuid(1), NO_INPUT)]
 
@@ -102,26 +104,26 @@ def test_a_trace_without_inputs_is_left_out_by_name() -> None:
 def test_a_run_or_project_that_is_not_there_is_the_users() -> None:
     with langsmith() as server:
         with pytest.raises(UserError, check=has_code("langsmith-failed")):
-            fetched(SessionSource(run=uuid(1)), server.environ, NOW)
+            fetch_sessions(SessionSource(run=uuid(1)), server.environ, NOW)
         with pytest.raises(UserError, check=has_code("langsmith-failed")):
-            fetched(SessionSource("other"), server.environ, NOW)
+            fetch_sessions(SessionSource("other"), server.environ, NOW)
         with pytest.raises(UserError, check=has_code("langsmith-failed")):
-            fetched(SessionSource(run="../../etc"), server.environ, NOW)
+            fetch_sessions(SessionSource(run="../../etc"), server.environ, NOW)
 
 
 def test_a_wrong_key_and_a_missing_one_are_the_users() -> None:
     with langsmith() as server:
         with pytest.raises(UserError, check=has_code("langsmith-key")):
-            fetched(SessionSource(run=uuid(1)), {**server.environ, "LANGSMITH_API_KEY": "another"}, NOW)
+            fetch_sessions(SessionSource(run=uuid(1)), {**server.environ, "LANGSMITH_API_KEY": "another"}, NOW)
         with pytest.raises(UserError, check=has_code("langsmith-key")):
-            fetched(SessionSource(run=uuid(1)), {}, NOW)
+            fetch_sessions(SessionSource(run=uuid(1)), {}, NOW)
 
 
 def test_a_server_that_cannot_be_reached_is_our_error_and_says_what_to_do() -> None:
     with langsmith() as server:
         environ = server.environ
     with pytest.raises(HarnessError, check=has_code("langsmith-failed")):
-        fetched(SessionSource(run=uuid(1)), environ, NOW)
+        fetch_sessions(SessionSource(run=uuid(1)), environ, NOW)
 
 
 def test_an_export_is_read_like_the_api_flat_or_nested(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from holdfast.errors import SpecError, UsageError
 from holdfast.model.codec import encode
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import DialogueMessage, RecordedResponse
-from holdfast.replay.session_file import file_name, session_text, too_deep, with_session, write_sessions
+from holdfast.replay.session_file import build_file_name, dump_session, is_too_deep, with_session, write_sessions
 from holdfast.spec.rules.fault_entry import FAMILIES
 from holdfast.spec.rules.replays import read_sessions
 
@@ -51,7 +51,7 @@ def test_what_is_read_is_what_was_written(
         id, tuple(turns), context=tuple(context), responses=responses, expected_failure=failure, name="a: name"
     )
     path = tmp_path_factory.mktemp("sessions") / "one.yaml"
-    path.write_bytes(session_text(made).encode())
+    path.write_bytes(dump_session(made).encode())
     (read,) = read_sessions(path)
     assert (read.id, read.turns, read.context) == (made.id, made.turns, made.context)
     assert (read.responses, read.expected_failure, read.name) == (made.responses, failure, "a: name")
@@ -59,21 +59,21 @@ def test_what_is_read_is_what_was_written(
 
 @given(st.text(min_size=1))
 def test_a_files_name_stays_in_its_folder(id: str) -> None:
-    name = file_name(id)
+    name = build_file_name(id)
     assert Path(name).name == name
     assert not name.startswith(".")
     assert len(name) < 100
-    assert file_name(id) == name
+    assert build_file_name(id) == name
 
 
 def test_ids_that_would_share_a_name_do_not() -> None:
-    assert file_name("a/b") != file_name("a-b") != file_name("../a/b")
-    assert file_name("incident-42") == "incident-42.yaml"
+    assert build_file_name("a/b") != build_file_name("a-b") != build_file_name("../a/b")
+    assert build_file_name("incident-42") == "incident-42.yaml"
 
 
 def test_keys_are_masked() -> None:
     key = "sk-" + "a1B2" * 8
-    text = session_text(session("one", f"my key is {key}", responses=(answered("t", {"token": key, key: 1}),)))
+    text = dump_session(session("one", f"my key is {key}", responses=(answered("t", {"token": key, key: 1}),)))
     assert key not in text
     assert text.count("[masked]") == 3
 
@@ -94,9 +94,9 @@ def test_an_answer_is_too_deep_where_no_file_could_hold_it(tmp_path: Path) -> No
     def nested(levels: int) -> RecordedResponse:
         return RecordedResponse("t", "[" * levels + "]" * levels)
 
-    assert not too_deep(nested(90))
-    assert too_deep(nested(91))
-    assert too_deep(nested(100_000))
+    assert not is_too_deep(nested(90))
+    assert is_too_deep(nested(91))
+    assert is_too_deep(nested(100_000))
     write_sessions((session("a", responses=(nested(90),)),), tmp_path, force=False)
     assert read_sessions(tmp_path / "a.yaml")[0].responses == (nested(90),)
 
@@ -138,7 +138,7 @@ def test_the_faults_of_a_session_are_read_as_they_were_written(tmp_path: Path) -
         first = read_back(tmp_path, written)
         assert first.scenario is not None, lists
         assert first.scenario.injections, lists
-        again = read_back(tmp_path, session_text(first))
+        again = read_back(tmp_path, dump_session(first))
         assert (again.scenario, again.seed) == (first.scenario, 7), lists
 
 
@@ -150,7 +150,7 @@ def test_what_no_session_can_have_as_its_scenario_is_refused(tmp_path: Path, key
 
 def test_the_exception_of_a_tool_is_read_as_it_was_written_and_is_a_failure(tmp_path: Path) -> None:
     raised = RecordedResponse("search", '"no such item"', 500, 0.0, "builtins:KeyError")
-    assert read_back(tmp_path, session_text(session("a", responses=(raised,)))).responses == (raised,)
+    assert read_back(tmp_path, dump_session(session("a", responses=(raised,)))).responses == (raised,)
     (short,) = read_back(tmp_path, "id: a\ninput: hi\ntool_responses: [{tool: t, raises: 'm:E'}]\n").responses
     assert (short.failed, short.status) == (True, 500)
 

@@ -14,7 +14,7 @@ from golden_words import Golden
 from holdfast.errors import UserError
 from holdfast.model.task import DialogueMessage
 from holdfast.replay import documents
-from holdfast.replay.formats import imported
+from holdfast.replay.formats import import_file
 
 CHAT = {
     "messages": [
@@ -119,7 +119,7 @@ def test_a_document_that_is_too_large_is_refused_and_a_long_line_left_out(
 
 def test_a_file_that_is_not_there_is_the_users(tmp_path: Path) -> None:
     with pytest.raises(UserError, check=has_code("file-unusable")):
-        imported(tmp_path / "no.json", None)
+        import_file(tmp_path / "no.json", None)
 
 
 RUN = '{"id": "r", "trace_id": "r", "run_type": "chain", "inputs": {"input": "How many?"}, "outputs": {"output": "3"}}'
@@ -133,7 +133,7 @@ def test_every_record_tells_the_format_and_the_line_that_does_not_fit_is_named(
 ) -> None:
     file = tmp_path / "export.jsonl"
     file.write_text("\n".join(line.replace('"r"', f'"r{n}"') for n, line in enumerate(lines)))
-    found = imported(file, None)
+    found = import_file(file, None)
     assert [one.id for one in found.sessions] == [f"r{n}" for n, line in enumerate(lines) if line == RUN]
     at = next(n for n, line in enumerate(lines, 1) if line != RUN)
     (left,) = found.left_out
@@ -144,6 +144,6 @@ def test_every_record_tells_the_format_and_the_line_that_does_not_fit_is_named(
 def test_a_format_that_is_given_holds_where_any_record_has_it(tmp_path: Path) -> None:
     file = tmp_path / "export.jsonl"
     file.write_text(f"{ODD}\n{TALK}\n{RUN}\n")
-    assert len(imported(file, "langsmith").sessions) == 1
+    assert len(import_file(file, "langsmith").sessions) == 1
     with pytest.raises(UserError, check=has_code("trace-unreadable")):
-        imported(file, "otlp")
+        import_file(file, "otlp")

@@ -19,7 +19,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.planes.injection.luck import trial_seed
 from holdfast.planes.recorded_value import write_lost, write_reply
 from holdfast.replay.foreign_trace import LeftOutTrace
-from holdfast.replay.trial_session import TrialSession, failures, identities, trial_session
+from holdfast.replay.trial_session import TrialSession, build_identities, build_session, list_failures
 
 HELLO = Task(("hello",))
 
@@ -46,7 +46,7 @@ def met_on(tool: str, reply: str) -> FaultMet:
 
 
 def made(one: TracedTrial) -> TrialSession:
-    found = trial_session(one, run="0001", contract="../holdfast.yaml")
+    found = build_session(one, run="0001", contract="../holdfast.yaml")
     assert isinstance(found, TrialSession)
     return found
 
@@ -111,7 +111,7 @@ def test_what_is_kept_is_what_the_tool_gave_before_the_faults() -> None:
 def test_a_call_that_a_fault_stopped_has_what_another_trial_was_given_for_it_at_the_end() -> None:
     stopped = event("search", 1, input='{"q":1}', fault="error", unsent=True)
     known = {stopped.identity: answered("search", [1]), "unasked:{}": answered("unasked", 2)}
-    found = trial_session(traced(stopped, event("search", 2, output="7")), run="0001", known=known)
+    found = build_session(traced(stopped, event("search", 2, output="7")), run="0001", known=known)
     assert isinstance(found, TrialSession)
     assert told(found.session.responses) == [("search", 7, 200), ("search", [1], 200)]
 
@@ -119,7 +119,7 @@ def test_a_call_that_a_fault_stopped_has_what_another_trial_was_given_for_it_at_
 def test_the_weather_and_the_seed_of_the_trial_are_kept() -> None:
     faults = (Injection("tool", "search", "error", {"error_code": 503}, raises="shop:Down"),)
     one = traced(scenario=Scenario("down", faults, "storm", position=Position(3)))
-    found = trial_session(one, run="0001")
+    found = build_session(one, run="0001")
     assert isinstance(found, TrialSession)
     assert found.session.scenario == Scenario("down", faults)
     assert found.session.seed == trial_seed(one.trial)
@@ -127,11 +127,11 @@ def test_the_weather_and_the_seed_of_the_trial_are_kept() -> None:
 
 def test_a_trial_that_no_session_can_hold_is_left_out() -> None:
     change = Variation("http_verb", "hello", request=RequestChange("http_verb", method="PUT"))
-    assert isinstance(trial_session(traced(task=Task(("hello",), variation=change)), run="0001"), LeftOutTrace)
+    assert isinstance(build_session(traced(task=Task(("hello",), variation=change)), run="0001"), LeftOutTrace)
     attacked = Scenario("attacked", (Injection("context", "input", "prompt_injection"),))
     spoken = Task(("hello",), user=SimulatedUser(script="user.py"))
-    assert isinstance(trial_session(traced(task=spoken, scenario=attacked), run="0001"), LeftOutTrace)
-    assert isinstance(trial_session(traced(task=spoken), run="0001"), TrialSession)
+    assert isinstance(build_session(traced(task=spoken, scenario=attacked), run="0001"), LeftOutTrace)
+    assert isinstance(build_session(traced(task=spoken), run="0001"), TrialSession)
 
 
 def test_a_call_is_kept_once_and_neither_models_nor_what_was_only_asked_for() -> None:
@@ -163,16 +163,16 @@ def test_why_it_failed_is_reported_rule_by_rule() -> None:
         Verdict("abcdefabcdef", "three", "unproven", 0.0, "nothing there"),
     ]
     one = traced(verdicts=verdicts, forbidden=(ForbiddenResult("rm", True, ("rm -rf",)), ForbiddenResult("ok", False)))
-    assert failures(one) == ("one: because", "forbidden rm: rm -rf")
-    assert made(one).session.expected_failure == "; ".join(failures(one))
-    assert failures(traced(verdicts=verdicts[1:])) == ()
+    assert list_failures(one) == ("one: because", "forbidden rm: rm -rf")
+    assert made(one).session.expected_failure == "; ".join(list_failures(one))
+    assert list_failures(traced(verdicts=verdicts[1:])) == ()
 
 
 def test_a_call_without_a_reply_is_noted_where_its_fault_passes() -> None:
     for schedule, count in ((Schedule(), 0), (Schedule(times=1), 1)):
         scenario = Scenario("s", (Injection("tool", "*", "error", {}, schedule),))
         stopped = traced(event("search", 1, fault="error", unsent=True), scenario=scenario)
-        found = trial_session(stopped, run="1")
+        found = build_session(stopped, run="1")
         assert isinstance(found, TrialSession)
         assert len(found.notes) == count
 
@@ -189,14 +189,14 @@ def test_a_call_without_a_reply_is_noted_where_its_fault_passes() -> None:
 )
 def test_a_reply_that_was_not_kept_leaves_the_trial_out_and_says_why(reply: str, words: str) -> None:
     for one in (traced(event("find", 1, reply=reply)), traced(event("find", 1, n=1), ledger=(met_on("find", reply),))):
-        found = trial_session(one, run="0001")
+        found = build_session(one, run="0001")
         assert isinstance(found, LeftOutTrace)
         assert "find" in found.why
         assert words in found.why
 
 
 def test_what_only_python_can_make_is_not_a_reply_on_a_wire() -> None:
-    found = trial_session(traced(web("GET https://x.test/", 1, reply=write_reply(b"\xff"))), run="0001")
+    found = build_session(traced(web("GET https://x.test/", 1, reply=write_reply(b"\xff"))), run="0001")
     assert isinstance(found, LeftOutTrace)
 
 
@@ -205,9 +205,9 @@ def test_a_call_is_known_again_by_all_but_the_ids_and_times_in_it() -> None:
         return event("find", 1, input=f'{{"n":7,"id":"{id}","at":{at}}}', **more)
 
     first = call("0b9d1a52-9d0a-4a5e-8d2e-6f6f3c1f0a11", 1794225600.25)
-    known = dict.fromkeys(identities(first), answered("find", {"paid": 40}))
+    known = dict.fromkeys(build_identities(first), answered("find", {"paid": 40}))
     stopped = call("f3a1c0de-1111-4222-8333-444455556666", 1794225999.5, fault="error", unsent=True)
-    found = trial_session(traced(stopped), run="0001", known=known)
+    found = build_session(traced(stopped), run="0001", known=known)
     assert isinstance(found, TrialSession)
     assert told(found.session.responses) == [("find", {"paid": 40}, 200)]
     other = replace(stopped, input=stopped.input.replace('"n":7', '"n":8'))
@@ -223,13 +223,13 @@ def test_a_url_with_an_id_in_it_is_kept_as_a_glob() -> None:
 def test_the_calls_that_a_fault_with_a_probability_fired_on_are_kept() -> None:
     sure, drawn = Injection("tool", "a", "error"), Injection("tool", "b", "error", {}, Schedule(probability=0.5))
     ledger = (FaultMet(0, "tool", "a", "error", 1), FaultMet(1, "tool", "b", "error", 3, nth=3))
-    found = trial_session(traced(ledger=ledger, scenario=Scenario("s", (sure, drawn))), run="1")
+    found = build_session(traced(ledger=ledger, scenario=Scenario("s", (sure, drawn))), run="1")
     assert isinstance(found, TrialSession)
     assert found.session.fired == (RecordedFiring(2, 3),)
     assert made(traced(ledger=ledger[:1])).session.fired is None
 
 
 def test_an_answer_that_no_file_could_hold_leaves_the_trial_out() -> None:
-    found = trial_session(traced(event("deep", 1, output="[" * 99 + "]" * 99)), run="0001")
+    found = build_session(traced(event("deep", 1, output="[" * 99 + "]" * 99)), run="0001")
     assert isinstance(found, LeftOutTrace)
     assert "deep" in found.why

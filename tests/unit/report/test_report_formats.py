@@ -217,7 +217,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         found = {name: SimpleNamespace(load=lambda made=made: made) for name, made in reporters.items()}
         points = {"reporters": found}
         plugins.find.cache_clear()
-        monkeypatch.setattr(plugins, "_entry_points", lambda family: points.get(family, {}))
+        monkeypatch.setattr(plugins, "_list_entry_points", lambda family: points.get(family, {}))
 
     yield install
     plugins.find.cache_clear()

@@ -120,7 +120,7 @@ def test_schema_says_defaults_ranges_and_enums(schema):
 def test_reference_has_every_check_fault_and_section():
     page = reference()
     for family in ("checks", "faults.tool", "faults.llm", "faults.context", "faults.service", "faults.world"):
-        for name in plugins.names(family):
+        for name in plugins.list_names(family):
             assert f"| `{name}` |" in page
     for section in ("agent", "contract", "chaos_matrix[]", "scoring.weights", "services[].routes[]"):
         assert f"### `{section}`" in page

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from holdfast.starter.recipe import found_version, read_recipe
+from holdfast.starter.recipe import find_version, read_recipe
 
 
 def program(path: Path) -> Path:
@@ -25,7 +25,7 @@ def test_a_program_of_npm_is_known_by_its_package(tmp_path: Path, monkeypatch: p
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/codex").symlink_to(bin_file)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert found_version(read_recipe("codex")) == "0.1.2"
+    assert find_version(read_recipe("codex")) == "0.1.2"
 
 
 def test_a_program_of_pnpm_is_known_behind_its_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_a_program_of_pnpm_is_known_behind_its_script(tmp_path: Path, monkeypatc
     script = program(tmp_path / "codex")
     script.write_text(f'#!/bin/sh\n  exec node  "$basedir/{(package / "bin/codex.js").relative_to(tmp_path)}" "$@"\n')
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert found_version(read_recipe("codex")) == "0.1.2"
+    assert find_version(read_recipe("codex")) == "0.1.2"
 
 
 def test_a_program_of_pipx_is_known_by_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_a_program_of_pipx_is_known_by_its_environment(tmp_path: Path, monkeypat
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/aider").symlink_to(bin_file)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert found_version(read_recipe("aider")) == "0.9"
+    assert find_version(read_recipe("aider")) == "0.9"
 
 
 def test_a_program_without_its_package_is_there_with_no_version(
@@ -53,10 +53,10 @@ def test_a_program_without_its_package_is_there_with_no_version(
     program(tmp_path / "claude")
     program(tmp_path / "aider")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert [found_version(read_recipe(name)) for name in ("claude-code", "aider", "codex")] == ["", "", None]
+    assert [find_version(read_recipe(name)) for name in ("claude-code", "aider", "codex")] == ["", "", None]
 
 
 def test_a_library_is_looked_for_next_to_holdfast() -> None:
     recipe = replace(read_recipe("langgraph"), pip=("pytest[x]>=3",))
-    assert found_version(recipe) == pytest.__version__
-    assert found_version(replace(recipe, pip=("no-such-library-at-all",))) is None
+    assert find_version(recipe) == pytest.__version__
+    assert find_version(replace(recipe, pip=("no-such-library-at-all",))) is None

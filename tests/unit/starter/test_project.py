@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.starter.project import fitting_recipes
+from holdfast.starter.project import find_recipes
 
 
 @pytest.mark.parametrize(
@@ -25,15 +25,15 @@ from holdfast.starter.project import fitting_recipes
 )
 def test_a_dependency_names_its_recipe(file: str, text: str, names: list[str], tmp_path: Path) -> None:
     (tmp_path / file).write_text(text)
-    assert fitting_recipes(tmp_path) == names
+    assert find_recipes(tmp_path) == names
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"dependencies": 3}', "\x00", "dependencies = ["])
 def test_a_file_that_cannot_be_read_names_none(text: str, tmp_path: Path) -> None:
     for name in ("package.json", "pyproject.toml"):
         (tmp_path / name).write_text(text)
-    assert fitting_recipes(tmp_path) == []
+    assert find_recipes(tmp_path) == []
 
 
 def test_an_empty_folder_fits_none(tmp_path: Path) -> None:
-    assert fitting_recipes(tmp_path) == []
+    assert find_recipes(tmp_path) == []

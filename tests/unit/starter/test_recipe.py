@@ -12,7 +12,7 @@ from holdfast.cli.init import build_recipe_files, list_recipes
 from holdfast.errors import UsageError
 from holdfast.processes.startable import install_line
 from holdfast.spec import LoadOptions, check
-from holdfast.starter.recipe import read_recipe, recipe_files, recipe_names
+from holdfast.starter.recipe import read_files, read_recipe, list_names
 
 NAMES = [
     "agno",
@@ -48,20 +48,20 @@ def placed(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def test_the_recipes_are_those_of_the_list() -> None:
-    assert recipe_names() == NAMES
+    assert list_names() == NAMES
     assert [line.split()[0] for line in list_recipes().splitlines()[1:]] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_is_a_valid_spec_without_a_warning(name: str, tmp_path: Path) -> None:
-    checked = check(placed(tmp_path, recipe_files(name)), environ={}, options=LoadOptions(part="scenario"))
+    checked = check(placed(tmp_path, read_files(name)), environ={}, options=LoadOptions(part="scenario"))
     assert [str(problem) for problem in checked.problems] == []
     assert checked.spec is not None
 
 
 def test_what_was_found_is_reported_every_scenario_and_calm_passed() -> None:
     for name in NAMES:
-        recipe, spec = read_recipe(name), yaml.safe_load(recipe_files(name)["holdfast.yaml"])
+        recipe, spec = read_recipe(name), yaml.safe_load(read_files(name)["holdfast.yaml"])
         assert list(recipe.found) == [scenario["name"] for scenario in spec["chaos_matrix"]], name
         assert recipe.found["calm"] == "pass", name
         assert set(recipe.found.values()) <= {"pass", "fail"}, name
@@ -113,7 +113,7 @@ def test_an_unknown_name_is_reported_with_the_near_miss_and_all_names(golden: Go
 def test_agents_of_frameworks_are_written_with_the_same_tools() -> None:
     tools = []
     for name in NAMES:
-        if code := recipe_files(name).get("agent.py"):
+        if code := read_files(name).get("agent.py"):
             text = code.decode().replace("@tool\n", "")
             tools.append(text[text.index("def price") : text.index('return "order A17"')])
     assert len(tools) == 8

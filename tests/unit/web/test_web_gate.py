@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.http1.heads import RequestHead
-from holdfast.web.web_reply import Gate, WebReply, new_token
+from holdfast.web.web_reply import Gate, WebReply, create_token
 
 TOKEN = "t" * 32
 GATE = Gate(TOKEN, 8123)
@@ -80,5 +80,5 @@ def test_other_methods_are_refused(method: str) -> None:
 
 
 def test_a_token_is_long_and_another_each_time() -> None:
-    assert len({new_token() for _ in range(50)}) == 50
-    assert len(new_token()) >= 32
+    assert len({create_token() for _ in range(50)}) == 50
+    assert len(create_token()) >= 32

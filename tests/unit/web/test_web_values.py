@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.web.file_tail import FileTail, Replaced
-from holdfast.web.opened_page import opened_page
+from holdfast.web.file_tail import FileReplaced, FileTail
+from holdfast.web.opened_page import open_page
 from holdfast.web.run_id import is_run_id, is_trial_id, split_id
 from holdfast.web.viewer import DaemonWorkers
 
@@ -49,7 +49,7 @@ def test_the_tail_of_a_file_gives_whole_lines_once(tmp_path: Path) -> None:
         file.write(b"o\nthree\n")
     assert tail.lines() == [b"two", b"three"]
     path.write_bytes(b"x\n")
-    with pytest.raises(Replaced):
+    with pytest.raises(FileReplaced):
         tail.lines()
 
 
@@ -71,7 +71,7 @@ def test_the_browser_gets_a_file_that_only_the_user_may_read(tmp_path: Path, mon
     opened: list[str] = []
     monkeypatch.setattr("holdfast.web.opened_page._open", opened.append)
     url = 'http://127.0.0.1:1/secret/#/run/0007"><script>'
-    with opened_page(url, tmp_path):
+    with open_page(url, tmp_path):
         (page,) = tmp_path.rglob("*.html")
         assert page.stat().st_mode & 0o777 == 0o600
         assert page.parent.stat().st_mode & 0o777 == 0o700
@@ -89,7 +89,7 @@ def test_what_a_killed_viewer_left_is_removed_by_the_next(tmp_path: Path, monkey
         (tmp_path / name / "open.html").touch()
         then = (tmp_path / name / "open.html").stat().st_mtime - age
         os.utime(tmp_path / name / "open.html", (then, then))
-    with opened_page("http://127.0.0.1:1/x/", tmp_path):
+    with open_page("http://127.0.0.1:1/x/", tmp_path):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["view-new"]
 

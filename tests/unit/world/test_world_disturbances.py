@@ -282,7 +282,7 @@ def test_every_fault_of_the_world_is_described():
     import dataclasses
     from typing import Annotated, get_origin, get_type_hints
 
-    for mode, plugin in plugins.catalogue("faults.world"):
+    for mode, plugin in plugins.list_plugins("faults.world"):
         assert plugin.__doc__.splitlines()[0].endswith("."), mode
         assert plugin.__dataclass_params__.frozen, mode
         hints = get_type_hints(plugin, include_extras=True)

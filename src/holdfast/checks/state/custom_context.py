@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from holdfast.protocols.service import Service
 from holdfast.protocols.world import World
-from holdfast.service_kinds import port_of
+from holdfast.service_kinds import get_port
 
 
 class ScriptService(Struct, frozen=True):
@@ -58,4 +58,4 @@ def _get_service_address(world: World, service: Service, host: Mapping[str, tupl
     if host is not None:
         return ScriptService(*host[spec.name])
     name = world.environ.get(f"{spec.variable}_HOST", spec.name)
-    return ScriptService(name, int(world.environ.get(f"{spec.variable}_PORT", port_of(spec))))
+    return ScriptService(name, int(world.environ.get(f"{spec.variable}_PORT", get_port(spec))))

@@ -218,7 +218,7 @@ def is_harmless(event: TraceEvent) -> bool:
 def _find_fault_traits(mode: str, planes: Iterable[str]) -> list[FaultTraits]:
     """The traits of every fault with that mode; a trace does not say which plane it is on."""
     plugins_found = ((plane, plugins.find(f"faults.{plane}", mode)) for plane in planes)
-    return [plugins.fault_traits(plane, mode) for plane, fault in plugins_found if fault is not None]
+    return [plugins.get_fault_traits(plane, mode) for plane, fault in plugins_found if fault is not None]
 
 
 def get_url(event: TraceEvent) -> str:

@@ -184,7 +184,7 @@ class Weather:
     def traits(self, index: int) -> FaultTraits:
         """The traits of the fault that a ledger entry is about."""
         injection = self.trial.scenario.injections[index]
-        return plugins.fault_traits(injection.plane, injection.mode)
+        return plugins.get_fault_traits(injection.plane, injection.mode)
 
     def give_back(self, index: int) -> None:
         """Removes a firing that was not met from the count for `times`."""
@@ -403,7 +403,7 @@ def make_fault(injection: Injection) -> Any:
 
 def faces(injection: Injection, plane: str, target: str) -> bool:
     """Whether an injection can act on calls on this plane to this target."""
-    return _faces(injection, plugins.fault_traits(injection.plane, injection.mode), plane, target)
+    return _faces(injection, plugins.get_fault_traits(injection.plane, injection.mode), plane, target)
 
 
 def _faces(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from holdfast.model.scenario import Scenario
 from holdfast.planes.injection.weather import step_plane
-from holdfast.plugins import fault_traits
+from holdfast.plugins import get_fault_traits
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
 
@@ -106,7 +106,7 @@ class NamePlane:
 def unresolved(scenario: Scenario) -> frozenset[str]:
     """The services whose names a fault may keep from resolving: they are left out of the sandbox's hosts file."""
     on_services = (one for one in scenario.injections if one.plane == "service")
-    return frozenset(one.target for one in on_services if fault_traits(one.plane, one.mode).step == "name")
+    return frozenset(one.target for one in on_services if get_fault_traits(one.plane, one.mode).step == "name")
 
 
 def _question(query: bytes) -> _Question | None:

@@ -54,7 +54,9 @@ def get_reporter(name: str) -> Reporter:
     plugin = plugins.find(_FAMILY, name)
     if plugin is None:
         raise UsageError(
-            f"there is no format {name!r}", hint=f"formats: {', '.join(plugins.names(_FAMILY))}", code="format-unknown"
+            f"there is no format {name!r}",
+            hint=f"formats: {', '.join(plugins.list_names(_FAMILY))}",
+            code="format-unknown",
         )
     made: Reporter = plugin()
     return made
@@ -82,7 +84,7 @@ def _list_names() -> Iterator[str]:
     """Built-in reporters come first: a plug-in that is broken, or has the same suffix, does not replace them."""
     own = plugins.BUILT_IN[_FAMILY]
     yield from own
-    yield from (name for name in plugins.names(_FAMILY) if name not in own)
+    yield from (name for name in plugins.list_names(_FAMILY) if name not in own)
 
 
 def write(run: Run, path: Path, by: Reporter | None = None) -> None:

@@ -12,7 +12,7 @@ from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, UserError
-from holdfast.folders import own_folder_of
+from holdfast.folders import get_own_folder_of
 from holdfast.model.verdict import Outcome
 from holdfast.plan.select import EVERYTHING
 from holdfast.report.cases import format_head
@@ -38,7 +38,7 @@ def open_history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterat
         with open_index(runs, read_past_run, tell, step) as index:
             yield index
     except (sqlite3.Error, MsgspecError) as broken:
-        file = own_folder_of(runs) / FILE
+        file = get_own_folder_of(runs) / FILE
         raise UserError(
             f"{file}: {broken}", code="file-unusable", hint="delete it: Holdfast rebuilds it from the runs"
         ) from broken

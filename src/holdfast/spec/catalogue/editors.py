@@ -22,7 +22,7 @@ from holdfast.spec.sections.world import ImageKeys, ServiceEntry, ServiceKeys
 
 def service_types() -> Iterator[tuple[str, type]]:
     """Every type that an entry may have, with the class that declares its keys."""
-    for name in service_kinds.types():
+    for name in service_kinds.list_types():
         kind = service_kinds.find(name)
         if kind is not None:
             yield name, ImageKeys if name == CONTAINER else kind
@@ -42,7 +42,7 @@ def _entry(name: str, kind: type) -> Schema:
 
 def checks() -> Iterator[tuple[str, type]]:
     """Every check with its settings type."""
-    yield from plugins.catalogue("checks")
+    yield from plugins.list_plugins("checks")
 
 
 def rule_schema(*, ids: bool, named: bool = False) -> Schema:

@@ -171,7 +171,7 @@ def sections_of(kind: PluginKind) -> list[str]:
 def pages(kind: PluginKind) -> Iterator[PluginPage]:
     """All pages of a kind, section by section."""
     for section in sections_of(kind):
-        for name in plugins.names(registry_of(section)):
+        for name in plugins.list_names(registry_of(section)):
             yield page(section, name)
 
 
@@ -179,8 +179,8 @@ def pages_named(kind: PluginKind, name: str) -> list[PluginPage]:
     """The pages with that name, one per section, or the one of `section.name`."""
     section, dot, own = name.rpartition(".")
     if dot and section in sections_of(kind):
-        return [page(section, own)] if own in plugins.names(registry_of(section)) else []
-    return [page(section, name) for section in sections_of(kind) if name in plugins.names(registry_of(section))]
+        return [page(section, own)] if own in plugins.list_names(registry_of(section)) else []
+    return [page(section, name) for section in sections_of(kind) if name in plugins.list_names(registry_of(section))]
 
 
 def page(section: str, name: str) -> PluginPage:
@@ -276,5 +276,5 @@ def _reads(plugin: Any) -> str:
 
 def _see(section: str, name: str, others_too: tuple[str, ...]) -> tuple[str, ...]:
     others = [] if section == RULES else [s for s in sections_of("fault") if s != section]
-    same = [s for s in others if name in plugins.names(registry_of(s))]
+    same = [s for s in others if name in plugins.list_names(registry_of(s))]
     return tuple(dict.fromkeys([*(f"{s}.{name}" for s in same), *others_too]))

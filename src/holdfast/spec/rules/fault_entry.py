@@ -141,7 +141,7 @@ def menu(name: FamilyName) -> Menu:
         return None if built is None else Choice(mode, built)
 
     def names() -> Iterable[str]:
-        return plugins.names(family.registry)
+        return plugins.list_names(family.registry)
 
     return Menu(family.selector, find, names)
 

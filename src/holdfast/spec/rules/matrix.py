@@ -115,7 +115,7 @@ def _placed(reader: Reader, written: Mapping[str, Any], at: Node) -> tuple[Fault
 
 def modes(name: FamilyName) -> Iterator[tuple[str, type]]:
     """Every mode of a family with its settings type."""
-    return plugins.catalogue(FAMILIES[name].registry)
+    return plugins.list_plugins(FAMILIES[name].registry)
 
 
 def faults_schema(name: FamilyName) -> Schema:

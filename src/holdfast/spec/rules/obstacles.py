@@ -11,7 +11,7 @@ from holdfast.model.world import WorldSpec
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
-from holdfast.service_kinds import spoken
+from holdfast.service_kinds import get_spoken_traits
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.sections.agent import AgentSection
 
@@ -57,13 +57,13 @@ def world_obstacle(injection: Injection, made: Any, agent: AgentSection, world: 
         return _service_obstacle(injection, made, world)
     if read_traits(made).disturbs == "disk" and world.resources.disk is None:
         return _NO_DISK
-    databases = any(spoken(service).wire for service in world.services)
+    databases = any(get_spoken_traits(service).wire for service in world.services)
     return _NO_WRITES if injection.settings.get("on_event") == "db_write" and not databases else None
 
 
 def _service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obstacle | None:
     service = next((one for one in world.services if one.name == injection.target), None)
-    if service is None or not read_traits(made).sql_only or spoken(service).wire:
+    if service is None or not read_traits(made).sql_only or get_spoken_traits(service).wire:
         return None
     message = f"nothing can meet this fault: {service.name} is not a database whose protocol Holdfast reads"
     return Obstacle(message, "use a fault of the network, as reset_peer, or a postgres or mysql service")

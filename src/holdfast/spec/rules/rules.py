@@ -78,7 +78,7 @@ def find_check(name: str) -> Choice | None:
 
 
 def check_names() -> list[str]:
-    return plugins.names("checks")
+    return plugins.list_names("checks")
 
 
 _ELSEWHERE: Mapping[str, str] = {

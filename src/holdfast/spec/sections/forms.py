@@ -84,7 +84,7 @@ Size: TypeAlias = Annotated[
 # -- formats of reports -------------------------------------------------------------------------
 def formats() -> list[str]:
     """The values of `output.format`: every reporter, and the terminal, for which no file is written."""
-    return [*plugins.names("reporters"), "terminal"]
+    return [*plugins.list_names("reporters"), "terminal"]
 
 
 def _read_format(reader: Reader, node: Node) -> Any:

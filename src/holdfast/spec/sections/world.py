@@ -228,12 +228,12 @@ def _choice(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Cho
     """The plug-in of the entry, by its type or its image."""
     place = node.get("type" if node.has("type") else "image")
     try:
-        name = service_kinds.of_image(image["image"]) if image else kind
+        name = service_kinds.find_by_image(image["image"]) if image else kind
         plugin = service_kinds.find(name)
     except PluginError as broken:
         return reader.error(place, str(broken), code="broken-plugin")
     if plugin is None or (plugin.traits.images and not image):
-        known = service_kinds.types()
+        known = service_kinds.list_types()
         message = f"expected one of {', '.join(known)}, found {describe(place)}"
         hint = near_hint(kind, known) if plugin is None else f"write image: {plugin.traits.images[0]} instead"
         return reader.error(place, message, hint=hint, code="unknown-value")
@@ -255,7 +255,7 @@ def _home(key: str) -> str:
     if key in key_names(ImageKeys):
         return CONTAINER
     try:
-        kinds = [(name, service_kinds.find(name)) for name in service_kinds.types()]
+        kinds = [(name, service_kinds.find(name)) for name in service_kinds.list_types()]
     except PluginError:  # the plug-in cannot be loaded: then the key is simply unknown
         return ""
     return next((name for name, plugin in kinds if plugin is not None and key in key_names(plugin)), "")

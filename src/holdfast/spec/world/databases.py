@@ -11,7 +11,7 @@ from holdfast.protocols.check import TableCheck
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.service_kinds import spoken, url_of
+from holdfast.service_kinds import get_spoken_traits, get_url
 from holdfast.spec.references import names
 from holdfast.spec.rules.rules import RuleEntry
 from holdfast.spec.sections.file import File
@@ -38,9 +38,9 @@ def database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fo
 def _has_none(service: ServiceEntry) -> bool:
     spec = service.spec
     if spec.kind != EXTERNAL:
-        return spoken(spec).wire == "mysql" and not any(spec.env.get(name) for name in _NAMED)
-    url = url_of(spec)
-    if spoken(spec).wire != "mysql" or names(url).any:
+        return get_spoken_traits(spec).wire == "mysql" and not any(spec.env.get(name) for name in _NAMED)
+    url = get_url(spec)
+    if get_spoken_traits(spec).wire != "mysql" or names(url).any:
         return False
     try:
         return not urlsplit(url).path.strip("/")

@@ -15,7 +15,7 @@ from holdfast.reading.file import can_be_workdir, in_workspace, outside
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
-from holdfast.service_kinds import of_url, recorders, spoken, traits_of, url_of
+from holdfast.service_kinds import find_by_url, format_recorders, get_spoken_traits, get_traits, get_url
 from holdfast.spec.references import REFERENCE, names
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.rules import RuleEntry
@@ -150,14 +150,18 @@ def may_be_database(service: ServiceEntry) -> bool:
     """Whether the service may accept SQL: its kind or URL is unknown, or its protocol is PostgreSQL or MySQL."""
     spec = service.spec
     if spec.kind == EXTERNAL:
-        return bool(names(url_of(spec)).any) or spoken(spec).wire in _SQL or of_url(url_of(spec)) not in _OURS
-    return spec.kind not in _OURS or spoken(spec).wire in _SQL
+        return (
+            bool(names(get_url(spec)).any)
+            or get_spoken_traits(spec).wire in _SQL
+            or find_by_url(get_url(spec)) not in _OURS
+        )
+    return spec.kind not in _OURS or get_spoken_traits(spec).wire in _SQL
 
 
 def _unaudited(reader: Reader, file: File) -> None:
     """Reports a rule on table writes if Holdfast can see the writes of no service."""
     rule = "db_writes_outside"
-    holding = [service for service in file.services if not traits_of(service.spec).records]
+    holding = [service for service in file.services if not get_traits(service.spec).records]
     if file.forbidden is None or not file.forbidden.at.has(rule) or reader.failed("services"):
         return
     if holding and not any(map(may_be_database, holding)):
@@ -197,10 +201,12 @@ def _rule_service(reader: Reader, file: File, rule: RuleEntry) -> None:
 
 def _unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
     """Why the check cannot read this service; empty if it can."""
-    mock = traits_of(service.spec).records
+    mock = get_traits(service.spec).records
     if read.needs == "recorder":
         records = mock and service.spec.settings.get("record")
-        return "" if records else f"{service.name} records nothing: it needs type: {recorders()} and record: true"
+        return (
+            "" if records else f"{service.name} records nothing: it needs type: {format_recorders()} and record: true"
+        )
     if mock:
         return f"{kind} needs a database, and {service.name} is a mock"
     return "" if may_be_database(service) else f"{kind} needs PostgreSQL or MySQL, and {service.name} is neither"

@@ -20,7 +20,7 @@ async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) 
     """
     place = ServicePlace(folder, docker)
     try:
-        return await service_kinds.made(spec).open_keeper(spec, place)
+        return await service_kinds.build_kind(spec).open_keeper(spec, place)
     except NoServer as missing:
         if not docker or spec.image is None:
             raise
@@ -29,7 +29,7 @@ async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) 
 
 async def _open_instead(spec: ServiceSpec, place: ServicePlace, missing: UserError) -> ServiceKeeper:
     """Opens the service as a container, because no server of this machine can provide it."""
-    container = service_kinds.made(replace(spec, kind=CONTAINER, settings={}))
+    container = service_kinds.build_kind(replace(spec, kind=CONTAINER, settings={}))
     try:
         return await container.open_keeper(spec, place)
     except UserError as refused:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import DriftKind
 from holdfast.protocols.service import Database
-from holdfast.service_kinds import spoken
+from holdfast.service_kinds import get_spoken_traits
 from holdfast.sqltext.lexer import Dialect
 
 READ_S = 60.0
@@ -162,7 +162,7 @@ async def _try(database: Database, statement: str) -> bool:
 
 
 def _dialect(database: Database) -> Dialect:
-    return spoken(database.spec).wire or "postgres"
+    return get_spoken_traits(database.spec).wire or "postgres"
 
 
 def _null(table: Table, row: int, rng: Random) -> str:

@@ -87,8 +87,8 @@ class ExternalKeeper:
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
         """Provides the service. Faults act on connections to it, never on the server."""
-        name = service_kinds.of_url(self._url.geturl())
-        kind = None if name is None else service_kinds.made(ServiceSpec(self._spec.name, name))
+        name = service_kinds.find_by_url(self._url.geturl())
+        kind = None if name is None else service_kinds.build_kind(ServiceSpec(self._spec.name, name))
         if isinstance(kind, ReachableKind):
             return kind.elsewhere(self._spec, self._url)
         return External(self._spec, self._url)
@@ -99,7 +99,7 @@ class ExternalKeeper:
 
 async def open_external(spec: ServiceSpec) -> ServiceKeeper:
     """Validates the URL; the first trial is the first to connect."""
-    url = urlsplit(service_kinds.url_of(spec))
+    url = urlsplit(service_kinds.get_url(spec))
     _address(spec, url)
     return ExternalKeeper(spec, url)
 
@@ -124,7 +124,7 @@ def _address(spec: ServiceSpec, url: SplitResult) -> tuple[str, int]:
 
 
 def _usual_port(url: SplitResult) -> int:
-    name = service_kinds.of_url(url.geturl())
+    name = service_kinds.find_by_url(url.geturl())
     if name is not None:
-        return service_kinds.traits_of(ServiceSpec("", name)).port
-    return PORTS.get(service_kinds.scheme_of(url.scheme), 0)
+        return service_kinds.get_traits(ServiceSpec("", name)).port
+    return PORTS.get(service_kinds.get_scheme(url.scheme), 0)

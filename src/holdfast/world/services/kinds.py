@@ -38,7 +38,7 @@ class AnyImage:
 
 
 def _others() -> list[str]:
-    return [name for name in plugins.names("services") if name != CONTAINER]
+    return [name for name in plugins.list_names("services") if name != CONTAINER]
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_a_tool_that_vanished_did_nothing() -> None:
     ],
 )
 def test_each_fault_says_whether_the_call_arrives(family: str, never: set[str], maybe: set[str]) -> None:
-    found_in = {name: read_traits(fault).reached for name, fault in plugins.catalogue(f"faults.{family}")}
+    found_in = {name: read_traits(fault).reached for name, fault in plugins.list_plugins(f"faults.{family}")}
     assert {name for name, reached in found_in.items() if reached == "never"} == never
     assert {name for name, reached in found_in.items() if reached == "maybe"} == maybe
 

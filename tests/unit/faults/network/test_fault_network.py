@@ -128,7 +128,7 @@ def test_slow_close_holds_the_end_back():
 def test_settings_are_named_as_for_services():
     import dataclasses
 
-    for mode, plugin in plugins.catalogue("faults.http"):
+    for mode, plugin in plugins.list_plugins("faults.http"):
         service = plugins.find("faults.service", mode)
         assert [f.name for f in dataclasses.fields(plugin)] == [f.name for f in dataclasses.fields(service)]
 

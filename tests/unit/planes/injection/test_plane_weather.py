@@ -205,11 +205,11 @@ def test_a_delay_is_in_the_ledger_before_it_begins() -> None:
     bench.weather.record = lambda met: order.append(met.mode)
 
     async def sleep(ms: float) -> None:
-        order.append("sleeping")
+        order.append("find_sleeping")
 
     call = Call("tool", "search", {}, 1)
     asyncio.run(bench.weather.inject(call, bench._forward, sleep))
-    assert order == ["slow", "sleeping"]
+    assert order == ["slow", "find_sleeping"]
 
 
 def test_a_delay_of_nothing_has_no_effect() -> None:

@@ -215,7 +215,7 @@ def test_the_fields_of_an_image_are_not_values():
 
 
 def test_whatever_a_fault_makes_of_an_image_is_content():
-    for mode in plugins.names("faults.tool"):
+    for mode in plugins.list_names("faults.tool"):
         talk = Talk([Injection("tool", "*", mode, {"delay_ms": 1} if mode in ("slow", "timeout") else {})])
         talk.answer = {"result": {"content": [IMAGE]}}
         answer = json.loads(talk.say(call()).line or b"{}")

@@ -34,7 +34,13 @@ services:
 """
 QUOTE = 'quote it: "1"'
 FAR = {"url": "echo://there.example"}
-CACHED = (plugins.find, plugins._entry_points, plugins._installed, service_kinds.of_image, service_kinds.of_url)
+CACHED = (
+    plugins.find,
+    plugins._list_entry_points,
+    plugins._read_entry_points,
+    service_kinds.find_by_image,
+    service_kinds.find_by_url,
+)
 
 
 @pytest.fixture(autouse=True)

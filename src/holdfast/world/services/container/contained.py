@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import ServiceContainer
-from holdfast.service_kinds import port_of
+from holdfast.service_kinds import get_port
 from holdfast.world.services.mysql.audit import MyCounters
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.postgres.audit import PgCounters
@@ -38,7 +38,7 @@ class Contained:
 
     def __init__(self, running: ServiceContainer, notes: tuple[str, ...], variables: Mapping[str, str]) -> None:
         self.spec = running.spec
-        self.upstream: tuple[str, int] | str = running.path(port_of(running.spec))
+        self.upstream: tuple[str, int] | str = running.path(get_port(running.spec))
         self.notes = notes
         self.variables = variables
         self._running = running
@@ -84,7 +84,7 @@ async def contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> 
     """A MySQL or MariaDB container."""
     settings = mysql_settings(understood(running.spec, "MYSQL", "MARIADB"))
     user, password = ("root", settings.root_password) if settings.root_password else settings.account
-    login: dict[str, Any] = {"unix_socket": running.path(port_of(running.spec)), "user": user, "password": password}
+    login: dict[str, Any] = {"unix_socket": running.path(get_port(running.spec)), "user": user, "password": password}
     session = MySqlSession(running.spec.name, {**login, "database": settings.database or None})
     return ContainedSql(running, notes, settings, session, MyCounters(session, settings.database))
 
@@ -102,7 +102,7 @@ def understood(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
 
 async def _observer(running: ServiceContainer, settings: PostgresSettings) -> PgSession:
     password = secrets.token_urlsafe(24)
-    login = {"host": str(running.socket_folder), "port": str(port_of(running.spec)), "dbname": settings.database}
+    login = {"host": str(running.socket_folder), "port": str(get_port(running.spec)), "dbname": settings.database}
     login["client_encoding"] = "utf8"  # the values that the image has prepared its data with
     theirs = PgSession(running.spec.name, {**login, "user": settings.user, "password": settings.password})
     async with theirs.session() as session:

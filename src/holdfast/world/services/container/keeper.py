@@ -26,7 +26,7 @@ from holdfast.model.world import Resources, ServiceSpec
 from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
 from holdfast.protocols.service import ContainedKind, WarmService
-from holdfast.service_kinds import port_of
+from holdfast.service_kinds import get_port
 from holdfast.world.containers.container import (
     Container,
     Shape,
@@ -104,7 +104,7 @@ class RunningContainer:
                 f"service {self.spec.name}: {self.spec.image} {why}{await log_tail(self.name)}"
             ) from refused
         await ready(self.spec, self.name, self._helper.connect)
-        await self._ports.open(self.spec.ports or (port_of(self.spec),))
+        await self._ports.open(self.spec.ports or (get_port(self.spec),))
 
     async def close(self) -> None:
         """Removes it, also from the engine."""
@@ -159,7 +159,7 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
 
 async def _service(running: RunningContainer, notes: tuple[str, ...]) -> WarmService:
     """The service for a container, chosen by its image."""
-    kind = service_kinds.made(running.spec)
+    kind = service_kinds.build_kind(running.spec)
     if isinstance(kind, ContainedKind):
         return await kind.contained(running, notes)
     return Contained(running, notes, {})

@@ -15,7 +15,7 @@ from socket import socket
 
 from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.service_kinds import port_of
+from holdfast.service_kinds import get_port
 from holdfast.streams.connection_end import ConnectionEnd, join
 from holdfast.world.containers.container import docker
 
@@ -92,10 +92,10 @@ _LOG_LINES = 20
 
 async def ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
     """Waits until it is ready; raises HarnessError with the end of its log if it ends first or is too slow."""
-    late = f"does not accept connections on port {port_of(spec)}"
+    late = f"does not accept connections on port {get_port(spec)}"
     try:
         async with asyncio.timeout(LIMIT_S):
-            await _accepts(port_of(spec), name, connect)
+            await _accepts(get_port(spec), name, connect)
             if spec.wait_for is not None:
                 late = f"is not ready by its wait_for: {spec.wait_for}"
                 await _succeeds(spec.wait_for, name)
