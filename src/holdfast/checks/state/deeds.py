@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from holdfast.checks.state.recorded import SHOWN
 from holdfast.checks.trace.arguments import has_arguments
-from holdfast.checks.trace.calls import find_calls, get_call_name, is_carried_out, is_match
+from holdfast.checks.trace.calls import find_calls, get_call_name, is_carried_out, is_match, reports_error
 from holdfast.checks.values import is_equal, to_text
 from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.trace import TraceEvent
@@ -67,11 +67,12 @@ def find_calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
 def _is_done(event: TraceEvent) -> bool | None:
     """Whether the call succeeded.
 
-    A failure without a fault is a failure, although the tool may have acted before; None if unknown.
+    A failure without a fault is a failure, also one that the result reports, although the tool may have acted before;
+    None if unknown.
     """
     if event.phase != "done":
         return None
-    return False if event.failed and not event.fault else is_carried_out(event)
+    return False if not event.fault and (event.failed or reports_error(event)) else is_carried_out(event)
 
 
 def find_deed_errors(deed: Deed) -> Iterator[tuple[str, str]]:

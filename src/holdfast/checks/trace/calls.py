@@ -11,6 +11,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast import plugins
+from holdfast.checks.json_parts import parse
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.traits import CheckTraits, FaultTraits
@@ -198,7 +199,25 @@ def is_carried_out(event: TraceEvent) -> bool | None:
         return True
     if event.status is not None and 400 <= event.status < 500:
         return False
-    return None if event.failed else True
+    return None if event.failed or reports_error(event) else True
+
+
+def reports_error(event: TraceEvent) -> bool:
+    """Whether the result of a call is an object that reports an error, although the call itself succeeded."""
+    if not event.output.lstrip().startswith("{"):
+        return False
+    try:
+        result = parse(event.output)
+    except ValueError:
+        return False
+    status = result.get("status")
+    return (
+        bool(result.get("error"))
+        or result.get("isError") is True
+        or result.get("success") is False
+        or result.get("ok") is False
+        or (isinstance(status, str) and status.lower() == "error")
+    )
 
 
 def get_delivery(mode: str) -> str:

@@ -8,8 +8,16 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.json_parts import parse
-from holdfast.checks.trace.calls import LISTED, Glob, add_call_traits, find_calls, format_count, get_call_name, is_match
+from holdfast.checks.trace.calls import (
+    LISTED,
+    Glob,
+    add_call_traits,
+    find_calls,
+    format_count,
+    get_call_name,
+    is_match,
+    reports_error,
+)
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -71,26 +79,7 @@ class OnlyAfter:
         """Whether the call was made and, if required, succeeded from the agent's view."""
         if event.phase == "declared":
             return False
-        return not self.successful or (
-            event.phase == "done" and not event.failed and not _is_error_result(event.output)
-        )
-
-
-def _is_error_result(output: str) -> bool:
-    """Whether a successful result is an object that reports an error."""
-    if not output.lstrip().startswith("{"):
-        return False
-    try:
-        result = parse(output)
-    except ValueError:
-        return False
-    status = result.get("status")
-    return (
-        bool(result.get("error"))
-        or result.get("isError") is True
-        or result.get("success") is False
-        or (isinstance(status, str) and status.lower() == "error")
-    )
+        return not self.successful or (event.phase == "done" and not event.failed and not reports_error(event))
 
 
 def _has_ended_before(first: TraceEvent, then: TraceEvent) -> bool:

@@ -297,8 +297,10 @@ def test_a_successful_tool_call_is_a_deed() -> None:
         (refund(error_type="ValueError"),),
         (refund(error_type="ToolError", fault="error", unsent=True),),
         (refund(fault="phantom_success"),),
+        (refund(output='{"error": "card declined"}'),),
+        (refund(output='{"ok": false}'),),
     ],
-    ids=["none", "another", "failed", "injected", "answered in its place"],
+    ids=["none", "another", "failed", "injected", "answered in its place", "reports an error", "not ok"],
 )
 def test_a_claim_without_a_successful_call_fails(trace: tuple[TraceEvent, ...]) -> None:
     assert called(*trace).passed is False
@@ -306,6 +308,7 @@ def test_a_claim_without_a_successful_call_fails(trace: tuple[TraceEvent, ...]) 
 
 def test_a_call_that_was_done_counts_though_its_reply_was_lost() -> None:
     assert called(refund(error_type="Dropped", fault="lost_reply")).passed
+    assert called(refund(output='{"error": "no"}', fault="error_in_body")).passed
 
 
 def test_arguments_tell_one_call_from_another() -> None:

@@ -52,6 +52,7 @@ def test_it_fails_without_one(first: tuple[TraceEvent, ...]) -> None:
         (' {"status": "ERROR"}', False),
         ('{"isError": true, "content": []}', False),
         ('{"success": false}', False),
+        ('{"ok": false, "detail": "no"}', False),
         ('{"error": null, "status": "shipped"}', True),
         ('{"error": "", "isError": false, "success": true}', True),
         ('{"status": {"error": 0}, "order": {"error": "of an item"}}', True),

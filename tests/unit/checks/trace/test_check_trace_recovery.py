@@ -112,3 +112,9 @@ def test_a_retry_counts_for_one_of_max_calls_and_retries_within_whether_its_libr
 
 def test_a_failed_call_of_a_tool_that_the_agent_makes_again_is_its_own() -> None:
     assert found("max_calls", tool("a", **BAD), tool("a", 1.0), max=1).passed is False
+
+
+def test_a_write_that_reported_an_error_may_be_repeated() -> None:
+    declined, paid = tool("pay", output='{"error": "card declined"}'), tool("pay", 1.0, output='{"receipt": 7}')
+    assert found("side_effect_once", declined, paid, tool="pay").passed is None
+    assert found("side_effect_once", paid, paid, tool="pay").passed is False
