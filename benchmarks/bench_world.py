@@ -16,7 +16,7 @@ from holdfast.execute.open_site import open_site
 from holdfast.execute.options import WorldOptions
 from holdfast.model.observation import Observation
 from holdfast.plan import plan
-from holdfast.processes.leftovers import children_of_this
+from holdfast.processes.leftovers import list_children
 from holdfast.spec import load
 
 TRIALS = 200
@@ -72,4 +72,4 @@ def main() -> None:
             "the same",
         )
         row("trials with a harness error", f"{len(broken)} {broken[0] if broken else ''}".strip(), "0")
-        row("processes left", str(len(children_of_this())), "0")
+        row("processes left", str(len(list_children())), "0")

@@ -16,10 +16,10 @@ import pytest
 from golden_words import Golden
 from holdfast.errors import HarnessError
 from holdfast.processes import program as programs
-from holdfast.processes.launch_host import packed, unpacked
+from holdfast.processes.launch_host import pack_program, unpack_program
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.pipes import Pipes, Tail
-from holdfast.processes.program import Program, ended_after, how_it_ended
+from holdfast.processes.program import Program, describe_end, end_on_exit
 from processes_kit import gone, marked
 
 DAEMON = "setsid sh -c 'trap \"\" TERM; sleep 60 & sleep 60' & "
@@ -32,7 +32,7 @@ async def sh(launcher: Launcher, command: str, mark: str, cwd: Path, sink: Tail 
     asyncio.get_running_loop().call_later(30, pipes.close)
     env = {"PATH": os.environ["PATH"], "TEST_MARK": mark}
     program = await launcher.start(["/bin/sh", "-c", command], env, cwd, pipes.stdio)
-    pipes.give()
+    pipes.close_child_ends()
     return program
 
 
@@ -53,20 +53,20 @@ def mark(request: pytest.FixtureRequest) -> str:
 
 
 def test_an_order_is_read_as_it_was_written() -> None:
-    data = packed(["/bin/sh", "-c", "", "a=é\udcff"], {"A": "x=y", "B": ""}, "/tmp")
-    assert unpacked(data) == ([b"/bin/sh", b"-c", b"", b"a=\xc3\xa9\xff"], {b"A": b"x=y", b"B": b""}, b"/tmp")
+    data = pack_program(["/bin/sh", "-c", "", "a=é\udcff"], {"A": "x=y", "B": ""}, "/tmp")
+    assert unpack_program(data) == ([b"/bin/sh", b"-c", b"", b"a=\xc3\xa9\xff"], {b"A": b"x=y", b"B": b""}, b"/tmp")
 
 
 def test_a_nul_in_a_variable_is_refused() -> None:
     with pytest.raises(ValueError, match="NUL"):
-        packed(["/bin/sh"], {"A": "x\0y"}, "/tmp")
+        pack_program(["/bin/sh"], {"A": "x\0y"}, "/tmp")
 
 
 def test_a_program_has_a_session_of_its_own_and_its_status_is_told(tmp_path: Path, mark: str) -> None:
     async def use(launcher: Launcher) -> None:
         program = await sh(launcher, "exit 3", mark, tmp_path)
         assert await program.within(5)
-        assert how_it_ended(program.status) == "exited with code 3"
+        assert describe_end(program.status) == "exited with code 3"
         assert program.took_ms > 0
         alive = await sh(launcher, "sleep 30", mark, tmp_path)
         assert os.getsid(alive.pid) == os.getpgid(alive.pid) == alive.pid
@@ -204,7 +204,7 @@ def test_a_program_that_ignores_sigterm_is_killed_after_its_grace(
         await program.end()
         assert 0.25 < time.monotonic() - began < 3
         assert program.killed
-        golden(how_it_ended(program.status))
+        golden(describe_end(program.status))
         assert marked("TEST_MARK", mark) == []
 
     using(use)
@@ -212,7 +212,7 @@ def test_a_program_that_ignores_sigterm_is_killed_after_its_grace(
 
 def test_an_exception_and_a_cancellation_end_the_program(tmp_path: Path, mark: str) -> None:
     async def held(launcher: Launcher, raises: bool) -> None:
-        async with ended_after(await sh(launcher, DAEMON + "sleep 60", mark, tmp_path)):
+        async with end_on_exit(await sh(launcher, DAEMON + "sleep 60", mark, tmp_path)):
             if raises:
                 raise LookupError
             await asyncio.sleep(60)

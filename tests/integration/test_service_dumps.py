@@ -14,7 +14,7 @@ from servers_kit import Bay, bay
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import ServiceSpec
-from holdfast.secrets.hidden import Hidden
+from holdfast.secrets.hidden import HiddenValues
 from holdfast.secrets.masker import Masker
 from holdfast.world.kept_world import mask_dump
 from holdfast.world.services import programs
@@ -25,7 +25,7 @@ from refused import refused
 
 PEM = "-----BEGIN KEY-----\nMIIEvQ/IBADAN\nBgkq\n-----END KEY-----"
 PIN = "84213377"
-HIDDEN = Hidden([PEM, PIN, "hunter2-and-the-rest", "hunter2"], Masker([PEM, PIN]).text)
+HIDDEN = HiddenValues([PEM, PIN, "hunter2-and-the-rest", "hunter2"], Masker([PEM, PIN]).mask_text)
 TRAP = """
 CREATE FUNCTION trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
   IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN

@@ -8,7 +8,7 @@ import pytest
 from pymysql.constants.CLIENT import MULTI_STATEMENTS
 from tcp_kit import Mysql, Postgres, mysql, postgres
 
-from holdfast.sqltext.statement_cursor import statements
+from holdfast.sqltext.statement_cursor import split_statements
 
 BOTH = ["1", "'a;b'", "'it''s;'", "1 /* ; ' */", "1 -- ';\n", "1 AS x$y", "'a'\n';b'", "2*/* ; */3"]
 POSTGRES = [
@@ -48,7 +48,7 @@ def test_postgres_ends_statements_where_we_do(pg: Postgres, value: str) -> None:
         while cursor.nextset():
             results += 1
         assert cursor.fetchall() == [(3,)]
-    assert len(list(statements(text(value), "postgres"))) == results == 3
+    assert len(list(split_statements(text(value), "postgres"))) == results == 3
 
 
 @pytest.mark.parametrize("value", MYSQL)
@@ -61,4 +61,4 @@ def test_mariadb_ends_statements_where_we_do(my: Mysql, value: str) -> None:
         while cursor.nextset():
             results += 1
     connection.close()
-    assert len(list(statements(sql, "mysql"))) == results == 3
+    assert len(list(split_statements(sql, "mysql"))) == results == 3

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
-from holdfast.sqltext.lexer import Dialect, tokens
+from holdfast.sqltext.lexer import Dialect, tokenize
 from holdfast.sqltext.script import split
-from holdfast.sqltext.statement_cursor import statements
-from holdfast.sqltext.transaction import transaction_statements
-from holdfast.sqltext.writes import writes_of
+from holdfast.sqltext.statement_cursor import split_statements
+from holdfast.sqltext.transaction import parse_transaction
+from holdfast.sqltext.writes import find_writes
 
 dialects = st.sampled_from(["postgres", "mysql"])
 WORDS = """' " ` '' \\ E' U&' x' $$ $a$ $1 a$ /* */ /*!40101 /*M! -- # ; ( ) , . * - / é ’ 1 1.5 2fa begin atomic case
@@ -25,7 +25,7 @@ texts = st.one_of(
 @settings(max_examples=examples(500), deadline=None)
 @given(sql=texts, dialect=dialects)
 def test_the_tokens_are_the_text(sql: str, dialect: Dialect) -> None:
-    found = list(tokens(sql, dialect))
+    found = list(tokenize(sql, dialect))
     assert "".join(token.text for token in found) == sql
     assert all(token.text and sql.startswith(token.text, token.at) for token in found)
 
@@ -34,9 +34,9 @@ def test_the_tokens_are_the_text(sql: str, dialect: Dialect) -> None:
 @given(sql=texts, dialect=dialects)
 def test_a_statement_is_a_part_of_the_text_that_ends_outside_of_literals(sql: str, dialect: Dialect) -> None:
     at = 0
-    for statement in statements(sql, dialect):
+    for statement in split_statements(sql, dialect):
         at = sql.index(statement, at) + len(statement)
-        assert list(statements(statement, dialect)) == [statement]
+        assert list(split_statements(statement, dialect)) == [statement]
 
 
 NAMES = st.from_regex(r"[a-z_]{1,6}", fullmatch=True).map(lambda name: f"x{name}")
@@ -89,17 +89,17 @@ def test_a_script_comes_apart_into_its_statements(given: tuple[Dialect, list[Mad
     script = "".join(f"-- a; b\n{text};\n/* c; d */ ; " for text, *_ in parts)
     expected = [text.strip() for text, *_ in parts]
     assert [statement.text for statement in split(script, dialect)] == expected
-    assert list(statements(script, dialect)) == expected
+    assert list(split_statements(script, dialect)) == expected
 
 
 @settings(max_examples=examples(400), deadline=None)
 @given(several)
 def test_a_plane_and_an_audit_read_the_same(given: tuple[Dialect, list[Made]]) -> None:
     dialect, parts = given
-    seen = transaction_statements(";".join(text for text, *_ in parts), dialect)
+    seen = parse_transaction(";".join(text for text, *_ in parts), dialect)
     assert [one.kind for one in seen] == [kind for _, kind, *_ in parts]
     for one, (text, kind, op, table) in zip(seen, parts, strict=True):
-        audited = [(write.op, write.table) for write in writes_of(text, dialect)]
+        audited = [(write.op, write.table) for write in find_writes(text, dialect)]
         assert audited == ([(op, table)] if kind == "write" else [])
         assert one.table == (table if kind == "write" else "")
 
@@ -107,9 +107,9 @@ def test_a_plane_and_an_audit_read_the_same(given: tuple[Dialect, list[Made]]) -
 @settings(max_examples=examples(500), deadline=None)
 @given(sql=texts, dialect=dialects)
 def test_what_an_audit_sees_written_a_plane_does_too(sql: str, dialect: Dialect) -> None:
-    seen = {one.verb: one.kind for text in statements(sql, dialect) for one in transaction_statements(text, dialect)}
-    audited = [text for text in statements(sql, dialect) if writes_of(text, dialect)]
+    seen = {one.verb: one.kind for text in split_statements(sql, dialect) for one in parse_transaction(text, dialect)}
+    audited = [text for text in split_statements(sql, dialect) if find_writes(text, dialect)]
     for text in audited:
-        (one,) = transaction_statements(text, dialect)
+        (one,) = parse_transaction(text, dialect)
         assert one.kind == "write" or one.verb == "PREPARE"
     assert bool(audited) <= bool({"write", "session"} & set(seen.values()))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
-from holdfast.sqltext.bare_table import bare_table
+from holdfast.sqltext.bare_table import find_bare_table
 
 names = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=7)
 tables = st.builds(
@@ -59,7 +59,7 @@ def statements(draw: st.DrawFn) -> str:
 @settings(max_examples=examples(300), deadline=None)
 @given(made=st.lists(statements(), min_size=1, max_size=4))
 def test_a_table_that_has_its_database_is_no_error(made: list[str]) -> None:
-    assert bare_table(";\n".join(made)) == ""
+    assert find_bare_table(";\n".join(made)) == ""
 
 
 BARE = (
@@ -74,11 +74,11 @@ BARE = (
 @settings(max_examples=examples(200), deadline=None)
 @given(made=st.lists(statements(), max_size=3), bare=st.sampled_from(BARE), value=opaque)
 def test_one_that_has_none_is_found_after_any_of_them(made: list[str], bare: str, value: str) -> None:
-    assert bare_table(";\n".join([*made, bare.format(v=value)])) == "t"
+    assert find_bare_table(";\n".join([*made, bare.format(v=value)])) == "t"
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(text=st.text(max_size=80))
 def test_any_text_can_be_looked_at(text: str) -> None:
-    bare_table(text)
-    assert bare_table(f"USE app; {text}") == ""
+    find_bare_table(text)
+    assert find_bare_table(f"USE app; {text}") == ""

@@ -22,7 +22,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions, control_trial
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.plugins import get_fault_traits
-from holdfast.processes.startable import install_hint
+from holdfast.processes.startable import make_install_hint
 from holdfast.reading.bash_syntax import explain_bash_only
 from holdfast.report.safe import shorten
 from holdfast.report.terminal.diagnosis import AskedAgent, CallsSeen, DoctorFinding
@@ -129,7 +129,7 @@ def _find_missing_programs(observation: Observation) -> Iterator[DoctorFinding]:
     """Programs that rules run and that the sandbox lacked before the agent started."""
     for name in observation.missing_programs:
         fix = explain_bash_only(name) or (
-            install_hint(name)
+            make_install_hint(name)
             + "or install it in the sandbox with setup; unless the agent installs it, the rule ends in an error"
         )
         yield DoctorFinding(

@@ -39,7 +39,7 @@ class ExaminedSpec:
         self.problems = problems
         secrets = read_world_secrets(spec, RunOptions(), environ)
         self.mask = Masker((*secret_values(spec, environ), *secrets.values()))
-        self.models = ModelOptions(None, replay, self.mask.text)
+        self.models = ModelOptions(None, replay, self.mask.mask_text)
         self.agent = resolve_agent(spec.agent, environ, spec.params[0], secrets)
         self.ask = ask
 
@@ -47,7 +47,7 @@ class ExaminedSpec:
 async def examine_agent(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
     """Checks only the agent: what it needs, and its answer to the first prompt."""
     needs = await check_needs(case.spec, case.agent, environ)
-    broken = tuple([case.mask.struct(one) for one in needs if one.broken])
+    broken = tuple([case.mask.mask_struct(one) for one in needs if one.broken])
     if broken:
         tell("agent", "not run: something it needs is missing", broken, ())
         return Diagnosis((), broken)
@@ -55,7 +55,7 @@ async def examine_agent(case: ExaminedSpec, environ: Mapping[str, str], tell: Te
 
 
 async def _ask(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> AskedAgent:
-    result: AskedAgent = case.mask.struct(carried(await ask_agent(case.spec, environ, case.models)))
+    result: AskedAgent = case.mask.mask_struct(carried(await ask_agent(case.spec, environ, case.models)))
     tell("agent", f"run once, in calm: {result.prompt}", result.findings, result.notes)
     return result
 
@@ -70,7 +70,7 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
     spec, mask = case.spec, case.mask
     placed = await look_at_spec(spec, case.agent, case.problems, environ, case.models)
     needs = await check_needs(spec, case.agent, environ)
-    found = tuple([mask.struct(one) for one in (*placed, *needs)])
+    found = tuple([mask.mask_struct(one) for one in (*placed, *needs)])
     tell("spec", f"{spec.path}: {format_count(len(spec.scenarios), 'scenario')}", found, ())
     if not case.ask:
         return Diagnosis(machine, found)

@@ -74,7 +74,7 @@ _SANDBOX_FIX = (
 
 async def try_sandbox(probe_site: ProbeSite) -> str:
     """Starts Holdfast in a sandbox with the usual mounts, to find an unreadable folder before a run does."""
-    with scratch.folder("doctor-sandbox") as folder:
+    with scratch.open_folder("doctor-sandbox") as folder:
         try:
             backend = await open_backend(USUAL.backend, folder, None)
             try:

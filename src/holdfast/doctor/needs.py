@@ -23,7 +23,7 @@ from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import place_in
 from holdfast.planes.mcp.config import read
-from holdfast.processes.startable import SHELL, argv_of, install_hint
+from holdfast.processes.startable import SHELL, build_argv, make_install_hint
 from holdfast.reading.program_word import program_calls
 from holdfast.report.terminal.diagnosis import DoctorFinding
 from holdfast.world.agent_mounts import mount
@@ -60,7 +60,7 @@ async def check_needs(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) 
 async def _check_program(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
     if agent.command is None:
         try:
-            return DoctorFinding("agent.binary", "ok", "program-found", argv_of(agent, root, environ)[0])
+            return DoctorFinding("agent.binary", "ok", "program-found", build_argv(agent, root, environ)[0])
         except AgentUnavailable as gone:
             return DoctorFinding("agent.binary", "not", gone.code, str(gone), gone.hint, 4)
     word = find_program_word(agent.command)
@@ -77,7 +77,7 @@ async def _check_program(agent: AgentSpec, root: Path, environ: Mapping[str, str
     if found:
         return DoctorFinding("agent.command", "ok", "program-found", found)
     fix = (
-        install_hint(word)
+        make_install_hint(word)
         + "sh -c runs it in the spec's folder: check its name, its path, PATH and that it is executable"
     )
     return DoctorFinding("agent.command", "not", "program-missing", f"the shell cannot find {word}", fix, 4)
@@ -198,7 +198,7 @@ def check_boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mappi
     found = _find_inside(word, path, _build_lookup(shown, mounted.programs.links))
     if found or (agent.command is not None and word in _BUILT_IN):
         return DoctorFinding(key, "ok", "program-found", "; ".join([found or word, *mounted.programs.notes()]))
-    fix = install_hint(word) + describe_search(path, (*SYSTEM, *sorted(shown), "/workspace"))
+    fix = make_install_hint(word) + describe_search(path, (*SYSTEM, *sorted(shown), "/workspace"))
     return DoctorFinding(key, "not", "program-missing", f"the sandbox does not have {word}", fix, 4)
 
 

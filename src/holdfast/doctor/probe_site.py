@@ -75,7 +75,7 @@ def build_context(name: str, *injections: Injection) -> LiveContext:
 @asynccontextmanager
 async def open_site(environ: Mapping[str, str]) -> AsyncIterator[ProbeSite]:
     """Opens the site and removes all of it at the end."""
-    with scratch.folder("doctor") as root, socket.socket() as nobody:
+    with scratch.open_folder("doctor") as root, socket.socket() as nobody:
         (root / "model.yaml").write_text(_SCRIPT, encoding="utf-8")
         # Bound but never listening: a client that bypasses the proxy is refused.
         nobody.bind(("127.0.0.1", 0))

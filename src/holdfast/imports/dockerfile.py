@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from holdfast.imports.foreign_task import bad_task, text_of, unsupported_task
+from holdfast.imports.foreign_task import make_invalid_error, make_unsupported_error, read_text
 
 _KNOWN = frozenset(
     ("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER",
@@ -44,9 +44,9 @@ class DockerStep(Struct, frozen=True):
             return self.text.split()
 
 
-def docker_steps(text: str, name: str) -> list[DockerStep]:
+def parse_dockerfile(text: str, name: str) -> list[DockerStep]:
     """The instructions in order; UserError, with the line, for what cannot be parsed."""
-    escape = _escape(text)
+    escape = _find_escape(text)
     steps: list[DockerStep] = []
     started, parts = 0, list[str]()
     # A line that ends in the escape character continues; comments and empty lines in between are dropped, as docker
@@ -59,27 +59,29 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
         if stripped.endswith(escape):
             parts.append(stripped[:-1])
             continue
-        steps.append(_step(" ".join([*parts, stripped]), started, name))
+        steps.append(_parse_step(" ".join([*parts, stripped]), started, name))
         parts = []
     if parts:
-        steps.append(_step(" ".join(parts), started, name))
+        steps.append(_parse_step(" ".join(parts), started, name))
     if not any(step.name == "FROM" for step in steps):
-        raise bad_task(f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04")
+        raise make_invalid_error(
+            f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04"
+        )
     return steps
 
 
-def _escape(text: str) -> str:
+def _find_escape(text: str) -> str:
     match = _DIRECTIVE.match(text.lstrip("\ufeff"))
     return match[1] if match else "\\"
 
 
-def _step(text: str, line: int, name: str) -> DockerStep:
+def _parse_step(text: str, line: int, name: str) -> DockerStep:
     word, _, rest = text.strip().partition(" ")
     if word.upper() not in _KNOWN:
-        raise bad_task(f"{name}:{line}: {word[:40]!r} is not an instruction of a Dockerfile")
+        raise make_invalid_error(f"{name}:{line}: {word[:40]!r} is not an instruction of a Dockerfile")
     if word.upper() in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
         hint = "write its lines as one command, or as a file that is copied"
-        raise unsupported_task(
+        raise make_unsupported_error(
             f"{name}:{line}: a here-document in {word.upper()} cannot be carried over",
             hint=hint,
         )
@@ -87,44 +89,48 @@ def _step(text: str, line: int, name: str) -> DockerStep:
 
 
 # -- docker ignore ---------------------------------------------------------------------------------
-def docker_ignored(context: Path, dockerfile: Path | None) -> Callable[[str], bool]:
+def load_dockerignore(context: Path, dockerfile: Path | None) -> Callable[[str], bool]:
     """A predicate for paths below the context that are left out; the Dockerfile's own ignore file comes first."""
     own = [dockerfile.with_name(f"{dockerfile.name}.dockerignore")] if dockerfile is not None else []
     file = next((path for path in (*own, context / ".dockerignore") if path.is_file()), None)
     try:
-        rules = [_rule(line) for line in text_of(file).splitlines() if _says(line)] if file is not None else []
+        rules = (
+            [_compile_rule(line) for line in read_text(file).splitlines() if _has_pattern(line)]
+            if file is not None
+            else []
+        )
     except re.error as broken:
-        raise bad_task(f"{file}: a pattern cannot be read: {broken}") from broken
+        raise make_invalid_error(f"{file}: a pattern cannot be read: {broken}") from broken
 
-    def ignored(path: str) -> bool:
+    def is_left_out(path: str) -> bool:
         is_ignored = False
         for pattern, left_out in rules:  # the last match counts
             if pattern.fullmatch(path):
                 is_ignored = left_out
         return is_ignored
 
-    return ignored
+    return is_left_out
 
 
-def _says(line: str) -> bool:
+def _has_pattern(line: str) -> bool:
     return bool(line.strip("!/ \t")) and not line.startswith("#")
 
 
-def _rule(line: str) -> tuple[re.Pattern[str], bool]:
+def _compile_rule(line: str) -> tuple[re.Pattern[str], bool]:
     """A pattern that matches a path and everything below it, and whether it excludes or re-includes."""
     text = line.strip()
     left_out = not text.startswith("!")
     steps = PurePosixPath(text.removeprefix("!").strip().lstrip("/")).parts
-    made = "".join(r"(?:[^/]+/)*" if step == "**" else _path_step(step) + "/" for step in steps)
+    made = "".join(r"(?:[^/]+/)*" if step == "**" else _compile_component(step) + "/" for step in steps)
     return re.compile(made.removesuffix("/") + (r".*" if steps[-1] == "**" else r"(?:/.*)?"), re.DOTALL), left_out
 
 
-def _path_step(step: str) -> str:
+def _compile_component(step: str) -> str:
     """One component of a path, as Go matches it: `*`, `?`, `[a-z]`, `[^a-z]`; a backslash escapes a character."""
-    return re.sub(r"\\.|\[\^?[^\]]+\]|.", lambda match: _sign(match[0]), step, flags=re.DOTALL)
+    return re.sub(r"\\.|\[\^?[^\]]+\]|.", lambda match: _compile_sign(match[0]), step, flags=re.DOTALL)
 
 
-def _sign(sign: str) -> str:
+def _compile_sign(sign: str) -> str:
     if len(sign) > 2 or sign[0] == "[" != sign:
         inner = sign[1:-1]
         start = "^/" if inner.startswith("^") else ""

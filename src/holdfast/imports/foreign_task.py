@@ -81,24 +81,24 @@ class ForeignTask(Struct, frozen=True):
         return self.name if re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", self.name, re.ASCII) else self.id
 
 
-def bad_task(message: str, hint: str = "") -> UserError:
+def make_invalid_error(message: str, hint: str = "") -> UserError:
     """The error of a task folder that is incomplete or cannot be read."""
     return UserError(message, code="task-invalid", hint=hint)
 
 
-def unsupported_task(message: str, hint: str = "") -> UserError:
+def make_unsupported_error(message: str, hint: str = "") -> UserError:
     """The error of a task that needs something which a spec cannot express."""
     return UserError(message, code="task-unsupported", hint=hint)
 
 
-def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
+def read_tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
     """The files below a folder; UserError if they exceed `most` bytes. Links that leave it are rejected."""
     files: dict[str, bytes] = {}
     size = 0
     for path in walk(folder):
         size += path.stat().st_size
         if size > most:
-            raise unsupported_task(
+            raise make_unsupported_error(
                 f"{folder}: {what} are more than {most // 1_000_000} MB",
                 hint="move out what is not needed",
             )
@@ -108,14 +108,14 @@ def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
 
 def walk(folder: Path) -> Iterator[Path]:
     """Its regular files, in order."""
-    inside = really(folder)
+    inside = resolve_path(folder)
     for path in sorted(folder.rglob("*")):
         if not DROPPED.isdisjoint(path.relative_to(folder).parts):
             continue
-        if path.is_symlink() and not really(path).is_relative_to(inside):
-            raise bad_task(f"{path} is a link to a path outside {folder}", hint="put the file itself there")
+        if path.is_symlink() and not resolve_path(path).is_relative_to(inside):
+            raise make_invalid_error(f"{path} is a link to a path outside {folder}", hint="put the file itself there")
         if path.is_symlink() and not path.exists():
-            raise bad_task(
+            raise make_invalid_error(
                 f"{path} is a broken link",
                 hint="remove it, or put the file itself there",
             )
@@ -123,34 +123,36 @@ def walk(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def really(path: Path) -> Path:
+def resolve_path(path: Path) -> Path:
     """The real path, following links; for a loop of links, the first."""
     return Path(os.path.realpath(path))
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file; UserError if it cannot be read."""
     try:
         if path.stat().st_size > LARGEST_TESTS:
-            raise unsupported_task(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
+            raise make_unsupported_error(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
         return path.read_text(encoding="utf-8")
     except OSError as refused:
-        raise bad_task(f"cannot read {path}: {refused.strerror}") from refused
+        raise make_invalid_error(f"cannot read {path}: {refused.strerror}") from refused
     except UnicodeDecodeError as broken:
-        raise bad_task(f"{path} is not UTF-8 text") from broken
+        raise make_invalid_error(f"{path} is not UTF-8 text") from broken
 
 
-def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
+def read_seconds(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
     """A time in seconds, or the format's default."""
     value = table.get(key)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10_000_000:
-        raise bad_task(f"{file}: {key} is not a number of seconds", hint="write a number above 0, such as 600")
+        raise make_invalid_error(
+            f"{file}: {key} is not a number of seconds", hint="write a number above 0, such as 600"
+        )
     return float(value)
 
 
-def without_canary(text: str) -> str:
+def strip_canary(text: str) -> str:
     """The text without a benchmark's canary lines at the top, which are for those who train models."""
     lines = text.splitlines(keepends=True)
     while lines and (re.match(r"\s*(<!--|#).*canary", lines[0], re.IGNORECASE) or not lines[0].strip()):

@@ -12,12 +12,12 @@ from holdfast.imports.foreign_task import (
     ForeignTask,
     TaskEgress,
     TaskTests,
-    bad_task,
-    seconds_of,
-    text_of,
-    tree,
-    unsupported_task,
-    without_canary,
+    make_invalid_error,
+    make_unsupported_error,
+    read_seconds,
+    read_text,
+    read_tree,
+    strip_canary,
 )
 
 MARK = "task.toml"
@@ -39,95 +39,97 @@ _CARRIED = {
 }  # fmt: skip
 
 
-def harbor_task(folder: Path) -> ForeignTask:
+def read_harbor_task(folder: Path) -> ForeignTask:
     """The task; UserError if the folder is incomplete or its kind cannot be a spec."""
-    settings = _read(folder / MARK)
-    agent, verifier, environment = (_table(settings, name) for name in ("agent", "verifier", "environment"))
-    _refuse(folder, settings, environment)
-    package = _table(settings, "task")
-    left_out = _left_out(settings)
-    env, unsaid = _literal(_table(environment, "env"), "environment.env.")
-    test_env, secret = _literal(_table(verifier, "env"), "verifier.env.")
+    settings = _read_settings(folder / MARK)
+    agent, verifier, environment = (_get_table(settings, name) for name in ("agent", "verifier", "environment"))
+    _check_supported(folder, settings, environment)
+    package = _get_table(settings, "task")
+    left_out = _list_left_out(settings)
+    env, unsaid = _split_literals(_get_table(environment, "env"), "environment.env.")
+    test_env, secret = _split_literals(_get_table(verifier, "env"), "verifier.env.")
     dockerfile = folder / "environment" / "Dockerfile"
-    left_out += [*unsaid, *secret, *_compose(folder / "environment")]
+    left_out += [*unsaid, *secret, *_list_compose_files(folder / "environment")]
     return ForeignTask(
         name=str(package.get("name") or folder.resolve().name).rpartition("/")[2],
         origin=f"{ORIGIN}, schema {settings.get('schema_version', settings.get('version', '1'))}",
         description=str(package.get("description") or ""),
-        prompt=without_canary(text_of(folder / "instruction.md")),
-        tests=_tests(folder, verifier, test_env),
+        prompt=strip_canary(read_text(folder / "instruction.md")),
+        tests=_read_tests(folder, verifier, test_env),
         dockerfile=dockerfile if dockerfile.is_file() else None,
         context=folder / "environment",
         hidden=frozenset({"Dockerfile", "docker-compose.yaml", "docker-compose.yml"}),
         image=environment.get("docker_image"),
         workdir=str(environment["workdir"]) if environment.get("workdir") else None,
-        agent_timeout_s=seconds_of(agent, "timeout_sec", _AGENT_S, folder / MARK),
-        resources=_resources(environment),
+        agent_timeout_s=read_seconds(agent, "timeout_sec", _AGENT_S, folder / MARK),
+        resources=_read_resources(environment),
         env=env,
-        egress=_egress(environment, agent, left_out),
-        solution=_solution(folder / "solution"),
+        egress=_read_egress(environment, agent, left_out),
+        solution=_read_solution(folder / "solution"),
         left_out=tuple(left_out),
     )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(text_of(path))
+        return tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as broken:
-        raise bad_task(f"{path}: not readable as TOML: {broken}") from broken
+        raise make_invalid_error(f"{path}: not readable as TOML: {broken}") from broken
 
 
-def _refuse(folder: Path, settings: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
+def _check_supported(folder: Path, settings: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
     version = str(settings.get("schema_version", settings.get("version", "1")))
     major = version.partition(".")[0]
     if not major.isdecimal() or int(major) > _SCHEMA:
         hint = "update Holdfast, or write the task with an earlier Harbor"
-        raise unsupported_task(
+        raise make_unsupported_error(
             f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest that is known",
             hint=hint,
         )
     if settings.get("steps"):
         hint = "import each step as a task of its own"
-        raise unsupported_task(f"{folder / MARK}: a task of several steps has no place in one spec", hint=hint)
+        raise make_unsupported_error(f"{folder / MARK}: a task of several steps has no place in one spec", hint=hint)
     if str(environment.get("os", "linux")).lower() != "linux":
-        raise unsupported_task(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
+        raise make_unsupported_error(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
 
 
-def _left_out(settings: Mapping[str, Any]) -> list[str]:
+def _list_left_out(settings: Mapping[str, Any]) -> list[str]:
     """Every key that a spec cannot express, by name."""
     tables = {
         "": settings,
-        **{f"{name}.": _table(settings, name) for name in ("agent", "verifier", "environment", "solution")},
+        **{f"{name}.": _get_table(settings, name) for name in ("agent", "verifier", "environment", "solution")},
     }
     return [f"{place}{key}" for place, table in tables.items() for key in sorted(set(table) - _CARRIED[place])]
 
 
-def _literal(env: Mapping[str, Any], place: str) -> tuple[dict[str, str], list[str]]:
+def _split_literals(env: Mapping[str, Any], place: str) -> tuple[dict[str, str], list[str]]:
     """Literal values; those that Harbor takes from its user's environment are listed."""
     values = {str(name): str(value) for name, value in env.items()}
     plain = {name: value for name, value in values.items() if "${" not in value}
     return plain, [f"{place}{name}: it is read from the environment" for name in values if name not in plain]
 
 
-def _compose(folder: Path) -> list[str]:
+def _list_compose_files(folder: Path) -> list[str]:
     files = [name for name in ("docker-compose.yaml", "docker-compose.yml") if (folder / name).is_file()]
     return [f"environment/{name}: write what its services are under services:" for name in files]
 
 
-def _tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:
-    files = tree(folder / "tests", LARGEST_TESTS, "the tests")
+def _read_tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:
+    files = read_tree(folder / "tests", LARGEST_TESTS, "the tests")
     if "test.sh" not in files:
-        raise bad_task(f"{folder}: there is no tests/test.sh", hint="a Harbor task reports its result with it")
-    timeout_s = seconds_of(verifier, "timeout_sec", _VERIFIER_S, folder / MARK)
+        raise make_invalid_error(
+            f"{folder}: there is no tests/test.sh", hint="a Harbor task reports its result with it"
+        )
+    timeout_s = read_seconds(verifier, "timeout_sec", _VERIFIER_S, folder / MARK)
     return TaskTests(files, "test.sh", "reward", timeout_s, env)
 
 
-def _solution(folder: Path) -> dict[str, bytes]:
-    files = tree(folder, LARGEST_TESTS, "the files of the solution") if folder.is_dir() else {}
+def _read_solution(folder: Path) -> dict[str, bytes]:
+    files = read_tree(folder, LARGEST_TESTS, "the files of the solution") if folder.is_dir() else {}
     return files if "solve.sh" in files else {}
 
 
-def _resources(environment: Mapping[str, Any]) -> dict[str, int | float | str]:
+def _read_resources(environment: Mapping[str, Any]) -> dict[str, int | float | str]:
     sizes = {"memory": environment.get("memory_mb"), "disk": environment.get("storage_mb")}
     old = {"memory": environment.get("memory"), "disk": environment.get("storage")}
     resources = {key: f"{size}Mi" for key, size in sizes.items() if size}
@@ -137,7 +139,7 @@ def _resources(environment: Mapping[str, Any]) -> dict[str, int | float | str]:
     return ({"cpu": environment["cpus"]} if environment.get("cpus") else {}) | resources
 
 
-def _egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: list[str]) -> TaskEgress | None:
+def _read_egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: list[str]) -> TaskEgress | None:
     mode = agent.get("network_mode") or environment.get("network_mode")
     hosts = agent.get("allowed_hosts") or environment.get("allowed_hosts") or []
     if mode == "allowlist":
@@ -151,8 +153,8 @@ def _egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: 
     return None
 
 
-def _table(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _get_table(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     table = value.get(name, {})
     if not isinstance(table, dict):
-        raise bad_task(f"{MARK}: {name} is not a table")
+        raise make_invalid_error(f"{MARK}: {name} is not a table")
     return table

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.imports.dockerfile import DockerStep, docker_ignored, docker_steps
+from holdfast.imports.dockerfile import DockerStep, load_dockerignore, parse_dockerfile
 from holdfast.imports.foreign_task import (
     GIT,
     LARGEST_FILES,
     ForeignTask,
-    bad_task,
-    really,
-    text_of,
-    unsupported_task,
+    make_invalid_error,
+    make_unsupported_error,
+    read_text,
+    resolve_path,
     walk,
 )
 
@@ -54,12 +54,12 @@ class TaskEnvironment(Struct):
     """What has no meaning here, for the record."""
 
 
-def environment_of(task: ForeignTask) -> TaskEnvironment:
+def build_environment(task: ForeignTask) -> TaskEnvironment:
     """The environment; UserError for a Dockerfile that cannot be parsed."""
-    steps = docker_steps(text_of(task.dockerfile), str(task.dockerfile)) if task.dockerfile is not None else []
+    steps = parse_dockerfile(read_text(task.dockerfile), str(task.dockerfile)) if task.dockerfile is not None else []
     stages = [n for n, step in enumerate(steps) if step.name == "FROM"]
     last = steps[stages[-1] :] if stages else []
-    named = task.workdir or _workdir(last)
+    named = task.workdir or _find_workdir(last)
     place = TaskEnvironment(named or USUAL_WORKDIR, task.image, dict(task.env), {}, [], [], [], [])
     if named is None:
         place.left_out.append(f"the Dockerfile sets no WORKDIR: {USUAL_WORKDIR} is used")
@@ -69,11 +69,11 @@ def environment_of(task: ForeignTask) -> TaskEnvironment:
         place.left_out.append(f"{len(stages) - 1} earlier stages of the Dockerfile")
     reader = _StepReader(task, place, last)
     for step in last:
-        reader.take(step)
+        reader.apply(step)
     return place
 
 
-def _workdir(steps: Iterable[DockerStep]) -> str | None:
+def _find_workdir(steps: Iterable[DockerStep]) -> str | None:
     """The final working folder; each WORKDIR may be relative to the one before."""
     folder = None
     for step in steps:
@@ -88,35 +88,35 @@ class _StepReader:
     def __init__(self, task: ForeignTask, place: TaskEnvironment, steps: Sequence[DockerStep]) -> None:
         self._task = task
         self._place = place
-        self._here = "/" if _workdir(steps) else place.workdir
+        self._here = "/" if _find_workdir(steps) else place.workdir
         self._bytes = 0
-        self._context = really(task.context)
-        self._ignored = docker_ignored(task.context, task.dockerfile)
+        self._context = resolve_path(task.context)
+        self._ignored = load_dockerignore(task.context, task.dockerfile)
 
-    def take(self, step: DockerStep) -> None:
+    def apply(self, step: DockerStep) -> None:
         place = self._place
         if step.name == "FROM":
-            self._from(step)
+            self._read_image(step)
         elif step.name == "WORKDIR":
             self._here = posixpath.normpath(posixpath.join(self._here, step.text.strip("\"'")))
         elif step.name == "ENV":
-            self._env(step)
+            self._add_variables(step)
         elif step.name in ("COPY", "ADD"):
             self._copy(step)
         elif step.name == "RUN":
-            self._run(step)
+            self._add_command(step)
         else:
             (place.aside if step.name in _QUIET else place.left_out).append(f"{step.name} {step.text}")
 
-    def _from(self, step: DockerStep) -> None:
+    def _read_image(self, step: DockerStep) -> None:
         image = next((word for word in step.words if not word.startswith("--")), "")
         if "$" in image:
             self._place.left_out.append(f"FROM {step.text}: name the image as base:")
         else:
             self._place.image = self._place.image or image
 
-    def _env(self, step: DockerStep) -> None:
-        for name, value in _variables(step):
+    def _add_variables(self, step: DockerStep) -> None:
+        for name, value in _parse_variables(step):
             if "$" in value or name == "PATH":
                 self._place.left_out.append(f"ENV {name}={value}: it is made of what the image has")
             else:
@@ -129,14 +129,14 @@ class _StepReader:
             self._place.left_out.append(f"{step.name} {step.text}")
             return
         *sources, target = words
-        inside = self._inside(target)
+        inside = self._find_inside(target)
         if inside is None:
             self._place.left_out.append(f"{step.name} {step.text}: {target} is outside of {self._place.workdir}")
             return
         for source in sources:
-            self._copy_one(step, source, inside, many=len(sources) > 1 or target.endswith("/"))
+            self._copy_source(step, source, inside, many=len(sources) > 1 or target.endswith("/"))
 
-    def _inside(self, target: str) -> str | None:
+    def _find_inside(self, target: str) -> str | None:
         """The path below the workspace; None if it is elsewhere."""
         full = posixpath.normpath(posixpath.join(self._here, target))
         work = posixpath.normpath(self._place.workdir)
@@ -144,16 +144,16 @@ class _StepReader:
             return ""
         return full[len(work.rstrip("/")) + 1 :] if full.startswith(work.rstrip("/") + "/") else None
 
-    def _copy_one(self, step: DockerStep, source: str, inside: str, *, many: bool) -> None:
+    def _copy_source(self, step: DockerStep, source: str, inside: str, *, many: bool) -> None:
         context = self._task.context
-        sources = _matching(context, source)
+        sources = _find_sources(context, source)
         if not sources:
-            raise bad_task(
+            raise make_invalid_error(
                 f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}",
             )
         for path in sources:
-            if not really(path).is_relative_to(self._context):
-                raise bad_task(
+            if not resolve_path(path).is_relative_to(self._context):
+                raise make_invalid_error(
                     f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder",
                 )
             if path.is_dir():
@@ -174,7 +174,7 @@ class _StepReader:
                 self._place.left_out.append(history)
 
     def _place_file(self, path: Path, inside: str) -> None:
-        within = really(path).relative_to(self._context)  # its real path, whatever link led there
+        within = resolve_path(path).relative_to(self._context)  # its real path, whatever link led there
         if self._ignored(Path(os.path.normpath(path)).relative_to(self._task.context).as_posix()):
             return  # Docker would not have copied it, either
         top = within.parts[0]
@@ -185,30 +185,30 @@ class _StepReader:
             return
         self._bytes += path.stat().st_size
         if self._bytes > LARGEST_FILES:
-            raise unsupported_task(
+            raise make_unsupported_error(
                 f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB",
             )
         self._place.files[inside] = path
 
-    def _run(self, step: DockerStep) -> None:
+    def _add_command(self, step: DockerStep) -> None:
         command = shlex.join(step.words) if step.text.startswith("[") else step.text
         # A sandbox has no network and no root: installations are listed for the user, and the rest of the line is kept.
-        installed = list(_installed(command))
+        installed = list(_list_packages(command))
         if installed:
             self._place.packages += [name for name in installed if name not in self._place.packages]
-            rest = [part for part in _parts(command) if not _is_of_installing(part)]
+            rest = [part for part in _split_commands(command) if not _is_installing(part)]
             self._place.left_out.append(f"RUN {command}: install on this machine: {', '.join(installed)}")
             command = " && ".join(rest)
-        fetching = next((word for part in _parts(command) if (word := _first(part)) in _FETCHES), None)
-        cloned = any(part.split()[:2] == ["git", "clone"] for part in _parts(command))
+        fetching = next((word for part in _split_commands(command) if (word := _get_program(part)) in _FETCHES), None)
+        cloned = any(part.split()[:2] == ["git", "clone"] for part in _split_commands(command))
         if fetching or cloned:
             self._place.left_out.append(f"RUN {command}: it needs the network")
         elif command:
-            moved = self._here if self._inside(self._here) not in ("", None) else ""
+            moved = self._here if self._find_inside(self._here) not in ("", None) else ""
             self._place.commands.append(f"cd {shlex.quote(moved)} && {command}" if moved else command)
 
 
-def _matching(context: Path, source: str) -> list[Path]:
+def _find_sources(context: Path, source: str) -> list[Path]:
     """The files, folders or glob matches of a COPY source."""
     if not source.strip("./"):
         return [context]
@@ -218,7 +218,7 @@ def _matching(context: Path, source: str) -> list[Path]:
         return []
 
 
-def _variables(step: DockerStep) -> Iterator[tuple[str, str]]:
+def _parse_variables(step: DockerStep) -> Iterator[tuple[str, str]]:
     """`NAME=value …`, or the old `NAME value`."""
     name, space, rest = step.text.partition(" ")
     if "=" not in name and space:
@@ -229,24 +229,24 @@ def _variables(step: DockerStep) -> Iterator[tuple[str, str]]:
         yield key, value
 
 
-def _parts(command: str) -> list[str]:
+def _split_commands(command: str) -> list[str]:
     return [part.strip() for part in re.split(r"&&|;|\|\|", command) if part.strip()]
 
 
-def _first(part: str) -> str:
+def _get_program(part: str) -> str:
     return next((word for word in part.split() if "=" not in word and word != "sudo"), "")
 
 
-def _installed(command: str) -> Iterator[str]:
-    for part in _parts(command):
+def _list_packages(command: str) -> Iterator[str]:
+    for part in _split_commands(command):
         words = part.split()
-        wanted = _INSTALLS.get(_first(part))
+        wanted = _INSTALLS.get(_get_program(part))
         if wanted in words:
             yield from (word for word in words[words.index(wanted) + 1 :] if not word.startswith(("-", ">", "2>")))
 
 
-def _is_of_installing(part: str) -> bool:
+def _is_installing(part: str) -> bool:
     """Whether it installs, updates package lists, or cleans up after that."""
-    return _first(part) in _INSTALLS or part.startswith(
+    return _get_program(part) in _INSTALLS or part.startswith(
         ("rm -rf /var/lib/apt", "rm -rf /var/cache", "rm -rf /root/.cache")
     )

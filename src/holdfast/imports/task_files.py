@@ -12,10 +12,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.imports.foreign_task import ForeignTask, TaskEgress, bad_task
+from holdfast.imports.foreign_task import ForeignTask, TaskEgress, make_invalid_error
 from holdfast.imports.task_environment import TaskEnvironment
 from holdfast.imports.task_tools import NAMES
-from holdfast.imports.verify_task import moved
+from holdfast.imports.verify_task import rewrite_paths
 from holdfast.reading.file import can_be_workdir
 from holdfast.world.supervisors.conventions import WORKSPACE
 
@@ -44,50 +44,50 @@ class TaskFiles(Struct, frozen=True):
     executable: frozenset[str] = frozenset()
 
 
-def task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, solution: bool) -> TaskFiles:
+def build_task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, solution: bool) -> TaskFiles:
     """The files by name; with `solution` the reference solution is the agent."""
     paths = {place.workdir: WORKSPACE} if place.workdir != "/" else {}
     made = {f"{_FILES}/{name}": path.read_bytes() for name, path in place.files.items()}
-    made[_SCRIPT] = _script(task, place)
+    made[_SCRIPT] = _build_script(task, place)
     if solution:
         inside = {**paths, "/solution": "/agent"}
-        made |= {f"{_SOLUTION}/{name}": _rewritten(data, inside) for name, data in task.solution.items()}
-    named = [name for name, path in place.files.items() if _rewritten(data := path.read_bytes(), paths) != data]
-    left_out = (*task.left_out, *place.left_out, *_unmoved(place, named))
-    spec = _spec(task, place, paths, agent, solution)
+        made |= {f"{_SOLUTION}/{name}": _rewrite_file(data, inside) for name, data in task.solution.items()}
+    named = [name for name, path in place.files.items() if _rewrite_file(data := path.read_bytes(), paths) != data]
+    left_out = (*task.left_out, *place.left_out, *_list_unmoved(place, named))
+    spec = _build_spec(task, place, paths, agent, solution)
     _refuse_references(task, spec)
-    text = _header(task, place, left_out) + _yaml(spec)
+    text = _format_header(task, place, left_out) + _dump_yaml(spec)
     run = frozenset(f"{_FILES}/{name}" for name, path in place.files.items() if os.access(path, os.X_OK))
     return TaskFiles(task.folder, {SPEC: text.encode(), **made}, left_out, run)
 
 
-def _spec(
+def _build_spec(
     task: ForeignTask, place: TaskEnvironment, paths: dict[str, str], agent: str | None, solution: bool
 ) -> dict[str, Any]:
     setup = {
         "packages": place.packages,
-        "commands": [moved(command, paths) for command in place.commands],
-        "env": {name: moved(value, paths) for name, value in place.env.items()},
+        "commands": [rewrite_paths(command, paths) for command in place.commands],
+        "env": {name: rewrite_paths(value, paths) for name, value in place.env.items()},
         "workdir": place.workdir if can_be_workdir(place.workdir) else None,
     }
     tests: dict[str, Any] = {
         "type": "custom",
         "script": _SCRIPT,
         "runs_in": "sandbox",
-        "timeout": _time(task.tests.timeout_s + _GRACE_S),
+        "timeout": _format_time(task.tests.timeout_s + _GRACE_S),
     }
     if task.solution and not solution:
-        tests["reference_timeout"] = _time(_solution_s(task))
+        tests["reference_timeout"] = _format_time(_get_solution_s(task))
     spec: dict[str, Any] = {
         "version": 1,
         "id": task.id,
         "description": task.description or f"{task.name}, imported from {task.origin}",
-        "task": {"prompt": moved(task.prompt, paths)},
-        "agent": _agent(task, agent, solution),
+        "task": {"prompt": rewrite_paths(task.prompt, paths)},
+        "agent": _build_agent(task, agent, solution),
         "base": place.image,
         "setup": {key: value for key, value in setup.items() if value},
         "fixtures": [{"type": "directory", "source": _FILES, "path": "."}] if place.files else [],
-        "network": _network(task.egress),
+        "network": _build_network(task.egress),
         "resources": task.resources,
         "invariants": {
             "tests_pass": {"description": "The task's own tests pass", "gate": True, "check": tests},
@@ -96,14 +96,14 @@ def _spec(
     return {key: value for key, value in spec.items() if value}
 
 
-def _agent(task: ForeignTask, agent: str | None, solution: bool) -> dict[str, Any]:
+def _build_agent(task: ForeignTask, agent: str | None, solution: bool) -> dict[str, Any]:
     started = {"type": "command", "command": agent or NO_AGENT}
     if solution:
         started = {"type": "command", "command": "bash /agent/solve.sh", "dir": f"./{_SOLUTION}"}
-    return started | ({"timeout": _time(task.agent_timeout_s)} if task.agent_timeout_s is not None else {})
+    return started | ({"timeout": _format_time(task.agent_timeout_s)} if task.agent_timeout_s is not None else {})
 
 
-def _network(egress: TaskEgress | None) -> dict[str, Any]:
+def _build_network(egress: TaskEgress | None) -> dict[str, Any]:
     if egress is None:
         return {}
     hosts = {"allow": list(egress.allow)} if egress.default == "deny" else {}
@@ -120,18 +120,18 @@ def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
     section = next((name for name, value in read.items() if "${" in str(value)), None)
     if section is not None:
         hint = "write the value itself into the task"
-        raise bad_task(
+        raise make_invalid_error(
             f"{task.name}: its {section} would be read from your environment: it has ${{",
             hint=hint,
         )
 
 
-def _script(task: ForeignTask, place: TaskEnvironment) -> bytes:
+def _build_script(task: ForeignTask, place: TaskEnvironment) -> bytes:
     """The script with the tests in it: the sandbox sees it only after the agent has ended."""
     tests = task.tests
     settings = {
         "workdir": place.workdir, "script": tests.script, "result": tests.result, "timeout_s": tests.timeout_s,
-        "env": tests.env, "solution_timeout_s": _solution_s(task), "tools": NAMES,
+        "env": tests.env, "solution_timeout_s": _get_solution_s(task), "tools": NAMES,
     }  # fmt: skip
     source, tools = (
         packaged("holdfast.imports").joinpath(name).read_text(encoding="utf-8")
@@ -143,7 +143,7 @@ def _script(task: ForeignTask, place: TaskEnvironment) -> bytes:
     return source.encode()
 
 
-def _solution_s(task: ForeignTask) -> float:
+def _get_solution_s(task: ForeignTask) -> float:
     return task.agent_timeout_s or _SOLUTION_S
 
 
@@ -156,14 +156,14 @@ def _archive(files: Mapping[str, bytes]) -> str:
     return base64.b64encode(data.getvalue()).decode()
 
 
-def _rewritten(data: bytes, paths: dict[str, str]) -> bytes:
+def _rewrite_file(data: bytes, paths: dict[str, str]) -> bytes:
     try:
-        return moved(data.decode("utf-8"), paths).encode()
+        return rewrite_paths(data.decode("utf-8"), paths).encode()
     except UnicodeDecodeError:
         return data
 
 
-def _unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
+def _list_unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
     """The task's files that name a path which is not the workspace here; they stay unchanged."""
     if not named or can_be_workdir(place.workdir):
         return []
@@ -171,22 +171,22 @@ def _unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
     return [f"{place.workdir} in {listed}: it is {WORKSPACE} here, so change it where it matters"]
 
 
-def _header(task: ForeignTask, place: TaskEnvironment, left_out: Iterable[str]) -> str:
+def _format_header(task: ForeignTask, place: TaskEnvironment, left_out: Iterable[str]) -> str:
     lines = [f"{task.name}, imported from {task.origin}. {place.workdir} of its container is {WORKSPACE} here."]
     lines += [f"Not carried over: {line}" for line in left_out]
     lines += [f"Without a meaning here: {line}" for line in place.aside]
-    return "".join(f"# {_flat(line)}\n" for line in lines)
+    return "".join(f"# {_flatten(line)}\n" for line in lines)
 
 
-def _flat(line: str) -> str:
+def _flatten(line: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in line)
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return f"{round(seconds * 1000)}ms" if seconds % 1 else f"{round(seconds)}s"
 
 
-def _yaml(spec: dict[str, Any]) -> str:
+def _dump_yaml(spec: dict[str, Any]) -> str:
     import yaml
 
     class Blocks(yaml.SafeDumper):

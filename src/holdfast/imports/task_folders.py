@@ -11,11 +11,11 @@ from pathlib import Path
 from holdfast.errors import UserError
 from holdfast.imports import harbor_task as harbor
 from holdfast.imports import terminal_bench_task as terminal_bench
-from holdfast.imports.foreign_task import ForeignTask, bad_task
-from holdfast.imports.task_environment import environment_of
-from holdfast.imports.task_files import SPEC, TaskFiles, task_files
+from holdfast.imports.foreign_task import ForeignTask, make_invalid_error
+from holdfast.imports.task_environment import build_environment
+from holdfast.imports.task_files import SPEC, TaskFiles, build_task_files
 
-_READERS = {harbor.MARK: harbor.harbor_task, terminal_bench.MARK: terminal_bench.terminal_bench_task}
+_READERS = {harbor.MARK: harbor.read_harbor_task, terminal_bench.MARK: terminal_bench.read_terminal_bench_task}
 
 
 def is_task_folder(path: Path) -> bool:
@@ -23,7 +23,7 @@ def is_task_folder(path: Path) -> bool:
     return any((path / mark).is_file() for mark in _READERS)
 
 
-def tasks_below(path: Path) -> Iterator[Path]:
+def find_tasks(path: Path) -> Iterator[Path]:
     """The folder if it is a task, otherwise the tasks directly below it; UserError if there is none."""
     if is_task_folder(path):
         yield path
@@ -31,7 +31,7 @@ def tasks_below(path: Path) -> Iterator[Path]:
     tasks = [one for one in sorted(path.iterdir()) if one.is_dir() and is_task_folder(one)]
     if not tasks:
         hint = "a Harbor task has a task.toml, one of terminal-bench a task.yaml"
-        raise bad_task(
+        raise make_invalid_error(
             f"{path}: neither a task of Harbor or terminal-bench nor a folder of such tasks",
             hint=hint,
         )
@@ -44,17 +44,17 @@ def read_task(folder: Path) -> ForeignTask:
     return _READERS[mark](folder)
 
 
-def converted(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
+def convert_task(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
     """The converted task; UserError says what is wrong with it."""
     task = read_task(folder)
     if not task.id:
-        raise bad_task(
+        raise make_invalid_error(
             f"{folder}: {task.name!r} has no letters or digits that an id can have",
             hint="rename the task",
         )
     if solution and not task.solution:
-        raise bad_task(f"{folder}: there is no solution that is a script", hint="leave out --solution")
-    return task_files(task, environment_of(task), agent=agent, solution=solution)
+        raise make_invalid_error(f"{folder}: there is no solution that is a script", hint="leave out --solution")
+    return build_task_files(task, build_environment(task), agent=agent, solution=solution)
 
 
 def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[Path]:
@@ -83,7 +83,7 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
         below.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=below, prefix=".holdfast-import-") as temporary:
             for one in made:
-                _write(one, Path(temporary) / one.name)
+                _write_task(one, Path(temporary) / one.name)
             for target in targets:
                 if target.exists():
                     shutil.rmtree(target)
@@ -95,19 +95,19 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
     return targets
 
 
-def _write(made: TaskFiles, folder: Path) -> None:
+def _write_task(made: TaskFiles, folder: Path) -> None:
     for name, data in made.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         path.chmod(0o755 if name in made.executable else 0o644)
-    _check(folder / SPEC)
+    _check_spec(folder / SPEC)
 
 
-def _check(path: Path) -> None:
+def _check_spec(path: Path) -> None:
     from holdfast.spec import check
 
     wrong = [problem for problem in check(path, environ=os.environ).problems if problem.severity == "error"]
     if wrong:
         first = wrong[0]
-        raise bad_task(f"the task does not become a spec: {first.path}: {first.message}", hint=first.hint)
+        raise make_invalid_error(f"the task does not become a spec: {first.path}: {first.message}", hint=first.hint)

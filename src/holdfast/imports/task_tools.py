@@ -38,47 +38,47 @@ START_PYTEST = "import sys; sys.path.pop(0); import pytest; sys.exit(pytest.main
 def main(name: str, args: list[str]) -> int:
     """What the replaced program of that name does with these arguments; its exit code, unless it becomes another."""
     if name == "uv":
-        return uv(args)
+        return run_uv(args)
     if name == "uvx":
-        return run(args, tool=True)
+        return run_command(args, tool=True)
     if name in ("apt", "apt-get"):
         return 0  # whatever is called later and is not here is reported then
     if name in ("curl", "wget") and any(UV_INSTALLER.search(word) for word in args):
         return 0
     if name in ("pip", "pip3"):
-        return install(args[1:]) if args[:1] == ["install"] else real(name, args)
+        return install(args[1:]) if args[:1] == ["install"] else run_real(name, args)
     if name == "pytest":
-        return pytest(args)
-    return python(name, args) if name in ("python", "python3") else real(name, args)
+        return run_pytest(args)
+    return run_python(name, args) if name in ("python", "python3") else run_real(name, args)
 
 
-def python(name: str, args: list[str]) -> int:
+def run_python(name: str, args: list[str]) -> int:
     """Python itself, but for its modules that install."""
     if args[:3] == ["-m", "pip", "install"]:
         return install(args[3:])
     if args[:2] == ["-m", "venv"]:
         return make_environment(args[2:])
     if args[:2] == ["-m", "pytest"]:
-        args = ["-m", "pytest", *pytest_arguments(args[2:])]
-    return real(name, args)
+        args = ["-m", "pytest", *build_pytest_arguments(args[2:])]
+    return run_real(name, args)
 
 
-def uv(args: list[str]) -> int:
+def run_uv(args: list[str]) -> int:
     """The verbs that make an environment do nothing: the one of this sandbox is used."""
-    _, words = options(args, until_word=True)
+    _, words = split_options(args, until_word=True)
     verb, rest = (words[0], words[1:]) if words else ("", [])
     if verb == "run" or (verb == "tool" and rest[:1] == ["run"]):
-        return run(rest if verb == "run" else rest[1:], tool=verb == "tool")
+        return run_command(rest if verb == "run" else rest[1:], tool=verb == "tool")
     if verb == "pip":
-        return install(rest[1:]) if rest[:1] == ["install"] else real("pip", rest)
+        return install(rest[1:]) if rest[:1] == ["install"] else run_real("pip", rest)
     if verb == "add":
         return install(rest)
     return make_environment(rest) if verb == "venv" else 0
 
 
-def run(args: list[str], *, tool: bool = False) -> int:
+def run_command(args: list[str], *, tool: bool = False) -> int:
     """`uv run` and `uvx`: the command, once what it is to have is here."""
-    chosen, words = options(args, until_word=True)
+    chosen, words = split_options(args, until_word=True)
     module = [value for option, value in chosen if option in ("-m", "--module")]
     wanted = [name for option, value in chosen if option in ADDS for name in value.split(",")]
     files = [value for option, value in chosen if option == "--with-requirements"]
@@ -90,23 +90,23 @@ def run(args: list[str], *, tool: bool = False) -> int:
         return 0
     name = words[0].partition("@")[0] if tool else words[0]
     if name.endswith(".py"):
-        return real("python3", words)
-    return main(name, words[1:]) if name in NAMES else real(name, words[1:])
+        return run_real("python3", words)
+    return main(name, words[1:]) if name in NAMES else run_real(name, words[1:])
 
 
 def install(args: list[str]) -> int:
     """Succeeds if every package is here: nothing is fetched while the tests run."""
-    chosen, names = options(args)
+    chosen, names = split_options(args)
     files = [value for option, value in chosen if option in ("-r", "--requirement")]
-    wanted = [*names, *(line for file in files for line in requirements(file))]
-    lacking = [one for one in wanted if not is_here(one)]
+    wanted = [*names, *(line for file in files for line in read_requirements(file))]
+    lacking = [one for one in wanted if not is_installed(one)]
     if lacking:
         report_missing(*lacking)
         print(f"not installed here: {', '.join(lacking)}", file=sys.stderr)
     return 1 if lacking else 0
 
 
-def options(args: list[str], *, until_word: bool = False) -> tuple[list[tuple[str, str]], list[str]]:
+def split_options(args: list[str], *, until_word: bool = False) -> tuple[list[tuple[str, str]], list[str]]:
     """The options with their values, and the other words; `until_word`: what follows the first word is not read."""
     wanted: list[tuple[str, str]] = []
     words: list[str] = []
@@ -129,7 +129,7 @@ def options(args: list[str], *, until_word: bool = False) -> tuple[list[tuple[st
     return wanted, words
 
 
-def requirements(file: str) -> list[str]:
+def read_requirements(file: str) -> list[str]:
     """The lines of a requirements file that name packages."""
     try:
         with open(file, encoding="utf-8", errors="replace") as text:
@@ -139,7 +139,7 @@ def requirements(file: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("-")]
 
 
-def is_here(requirement: str) -> bool:
+def is_installed(requirement: str) -> bool:
     """Whether a package is installed, in whatever version."""
     named = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
     name = named[0] if named and not re.search(r"[/\\]|^\.", requirement) else ""
@@ -152,14 +152,14 @@ def is_here(requirement: str) -> bool:
     return True
 
 
-def pytest(args: list[str]) -> int:
+def run_pytest(args: list[str]) -> int:
     """The pytest that is here: of this Python, else the first on PATH."""
     if importlib.util.find_spec("pytest") is None:
-        return real("pytest", pytest_arguments(args))
-    return become(sys.executable, ["-c", START_PYTEST, *pytest_arguments(args)])
+        return run_real("pytest", build_pytest_arguments(args))
+    return exec_program(sys.executable, ["-c", START_PYTEST, *build_pytest_arguments(args)])
 
 
-def pytest_arguments(args: list[str]) -> list[str]:
+def build_pytest_arguments(args: list[str]) -> list[str]:
     """Without Holdfast's own plug-in, and without `--ctrf FILE` unless the plug-in that reads it is here."""
     if importlib.util.find_spec("pytest_json_ctrf") is None:
         asks = [word.startswith("--ctrf") for word in args]
@@ -168,7 +168,7 @@ def pytest_arguments(args: list[str]) -> list[str]:
     return ["-p", "no:holdfast", *args]
 
 
-def real(name: str, args: list[str]) -> int:
+def run_real(name: str, args: list[str]) -> int:
     """Replaces this process with the real program of that name, the first on PATH that is not a stand-in."""
     own = os.path.dirname(os.path.abspath(__file__))
     path = os.pathsep.join(one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if one != own)
@@ -179,17 +179,17 @@ def real(name: str, args: list[str]) -> int:
         report_missing(name)
         print(f"{name}: command not found", file=sys.stderr)
         return 127
-    return become(program, args)
+    return exec_program(program, args)
 
 
-def become(program: str, args: list[str]) -> NoReturn:
+def exec_program(program: str, args: list[str]) -> NoReturn:
     """Ends here: the program takes over."""
     os.execv(program, [program, *args])  # noqa: S606
 
 
 def make_environment(args: list[str]) -> int:
     """An environment whose programs are those of this sandbox; nothing is left of one that the agent made there."""
-    _, named = options(args)
+    _, named = split_options(args)
     folder = named[0] if named else ".venv"
     if os.path.islink(folder):
         os.unlink(folder)

@@ -9,12 +9,12 @@ from holdfast.imports.foreign_task import (
     LARGEST_TESTS,
     ForeignTask,
     TaskTests,
-    bad_task,
-    seconds_of,
-    text_of,
-    tree,
-    unsupported_task,
-    without_canary,
+    make_invalid_error,
+    make_unsupported_error,
+    read_seconds,
+    read_text,
+    read_tree,
+    strip_canary,
 )
 
 MARK = "task.yaml"
@@ -31,41 +31,41 @@ _ABOUT = {
 _CARRIED = _ABOUT | {"instruction", "parser_name", "max_agent_timeout_sec", "max_test_timeout_sec"}
 
 
-def terminal_bench_task(folder: Path) -> ForeignTask:
+def read_terminal_bench_task(folder: Path) -> ForeignTask:
     """The task; UserError if the folder is incomplete or its kind cannot be a spec."""
-    settings = _yaml(folder / MARK)
+    settings = _read_map(folder / MARK)
     prompt = settings.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise bad_task(
+        raise make_invalid_error(
             f"{folder / MARK}: the task has no instruction",
             hint="write it as instruction:",
         )
     parser = settings.get("parser_name", "pytest")
     if parser != "pytest":
         hint = "let run-tests.sh run pytest with -rA, and leave out parser_name"
-        raise unsupported_task(
+        raise make_unsupported_error(
             f"{folder / MARK}: results are read by {parser}, and only pytest's are known here",
             hint=hint,
         )
     dockerfile = folder / "Dockerfile"
-    left_out = sorted(set(settings) - _CARRIED) + _compose(folder / "docker-compose.yaml")
+    left_out = sorted(set(settings) - _CARRIED) + _list_other_services(folder / "docker-compose.yaml")
     return ForeignTask(
         name=folder.resolve().name,
         origin=ORIGIN,
-        prompt=without_canary(prompt),
-        tests=_tests(folder, seconds_of(settings, "max_test_timeout_sec", _TESTS_S, folder / MARK)),
+        prompt=strip_canary(prompt),
+        tests=_read_tests(folder, read_seconds(settings, "max_test_timeout_sec", _TESTS_S, folder / MARK)),
         dockerfile=dockerfile if dockerfile.is_file() else None,
         context=folder,
         hidden=frozenset(
             {"Dockerfile", "docker-compose.yaml", MARK, "run-tests.sh", "tests", "solution.sh", "solution.yaml"}
         ),
-        agent_timeout_s=seconds_of(settings, "max_agent_timeout_sec", _AGENT_S, folder / MARK),
-        solution=_solution(folder, left_out),
+        agent_timeout_s=read_seconds(settings, "max_agent_timeout_sec", _AGENT_S, folder / MARK),
+        solution=_read_solution(folder, left_out),
         left_out=tuple(left_out),
     )
 
 
-def _solution(folder: Path, left_out: list[str]) -> dict[str, bytes]:
+def _read_solution(folder: Path, left_out: list[str]) -> dict[str, bytes]:
     """The reference solution as one script: solution.sh, or the lines that solution.yaml types."""
     script, typed = folder / "solution.sh", folder / "solution.yaml"
     if script.is_file():
@@ -82,27 +82,27 @@ def _is_line(step: dict[str, Any]) -> bool:
     return isinstance(step.get("command"), str) and step.get("append_enter", True) is True
 
 
-def _tests(folder: Path, timeout_s: float) -> TaskTests:
+def _read_tests(folder: Path, timeout_s: float) -> TaskTests:
     script = folder / "run-tests.sh"
     if not script.is_file():
-        raise bad_task(f"{folder}: there is no run-tests.sh", hint="a terminal-bench task is judged by it")
-    files = tree(folder / "tests", LARGEST_TESTS, "the tests") if (folder / "tests").is_dir() else {}
+        raise make_invalid_error(f"{folder}: there is no run-tests.sh", hint="a terminal-bench task is judged by it")
+    files = read_tree(folder / "tests", LARGEST_TESTS, "the tests") if (folder / "tests").is_dir() else {}
     return TaskTests({**files, "run-tests.sh": script.read_bytes()}, "run-tests.sh", "pytest", timeout_s)
 
 
-def _compose(path: Path) -> list[str]:
+def _list_other_services(path: Path) -> list[str]:
     """Report services other than the agent's own: they cannot be converted."""
     if not path.is_file():
         return []
-    services = _yaml(path).get("services")
+    services = _read_map(path).get("services")
     others = [name for name in (services if isinstance(services, dict) else {}) if name != _CLIENT]
     return [f"docker-compose.yaml: the service {name}: write it under services:" for name in others]
 
 
-def _yaml(path: Path) -> dict[str, Any]:
+def _read_map(path: Path) -> dict[str, Any]:
     parsed = _read_yaml(path)
     if not isinstance(parsed, dict):
-        raise bad_task(f"{path}: not a map of keys")
+        raise make_invalid_error(f"{path}: not a map of keys")
     return parsed
 
 
@@ -110,6 +110,6 @@ def _read_yaml(path: Path) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text_of(path))
+        return yaml.safe_load(read_text(path))
     except yaml.YAMLError as broken:
-        raise bad_task(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken
+        raise make_invalid_error(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken

@@ -54,18 +54,18 @@ def main() -> dict[str, Any]:
         paths[SETTINGS["workdir"]] = workspace
     for name in ("tests", "logs/verifier", "logs/agent", "logs/artifacts", "bin", "solution"):
         os.makedirs(os.path.join(place, name))
-    env = environment(place, paths)
+    env = build_environment(place, paths)
     if context.get("reference"):
         unpack(SOLUTION, f"{place}/solution", paths)
-        if run(f"{place}/solution/solve.sh", workspace, env, SETTINGS["solution_timeout_s"]) is None:
+        if run_script(f"{place}/solution/solve.sh", workspace, env, SETTINGS["solution_timeout_s"]) is None:
             limit = SETTINGS["solution_timeout_s"]
             return {"passed": False, "reason": f"the reference solution did not end within {limit:g} s"}
     unpack(TESTS, f"{place}/tests", paths)
-    ran = run(os.path.join(place, "tests", SETTINGS["script"]), workspace, env, SETTINGS["timeout_s"])
+    ran = run_script(os.path.join(place, "tests", SETTINGS["script"]), workspace, env, SETTINGS["timeout_s"])
     if ran is None:
         return {"passed": False, "reason": f"the tests did not end within {SETTINGS['timeout_s']:g} s"}
     code, output = ran
-    result = by_reward(place, output) if SETTINGS["result"] == "reward" else by_pytest(output)
+    result = read_reward(place, output) if SETTINGS["result"] == "reward" else read_pytest_summary(output)
     if result is None or not result["passed"]:
         refuse_missing(place, output)
     if result is None:
@@ -73,7 +73,7 @@ def main() -> dict[str, Any]:
     return dict(result, details={"output": output[-OUTPUT_SHOWN:], "exit_code": code})
 
 
-def environment(place: str, paths: dict[str, str]) -> dict[str, str]:
+def build_environment(place: str, paths: dict[str, str]) -> dict[str, str]:
     """The variables of the task's scripts. Programs that install things are replaced: they use what is here."""
     tools = f"{place}/bin/tools.py"
     with open(tools, "w") as file:
@@ -102,7 +102,7 @@ def environment(place: str, paths: dict[str, str]) -> dict[str, str]:
     }
 
 
-def run(script: str, workspace: str, env: dict[str, str], timeout_s: float) -> tuple[int, str] | None:
+def run_script(script: str, workspace: str, env: dict[str, str], timeout_s: float) -> tuple[int, str] | None:
     """A script's exit code and what it printed; None if it took too long."""
     with tempfile.TemporaryFile() as output:  # no pipe: a server that the tests leave running would hold it open
         try:
@@ -132,13 +132,13 @@ def unpack(archived: str, folder: str, paths: dict[str, str]) -> None:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             data = archive.read(info)
             with contextlib.suppress(UnicodeDecodeError):  # not text
-                data = moved(data.decode("utf-8"), paths).encode("utf-8")
+                data = rewrite_paths(data.decode("utf-8"), paths).encode("utf-8")
             with open(target, "wb") as file:
                 file.write(data)
             os.chmod(target, 0o755)  # noqa: S103  # as in an archive of the task
 
 
-def moved(text: str, paths: dict[str, str]) -> str:
+def rewrite_paths(text: str, paths: dict[str, str]) -> str:
     """The text with each path replaced that is another one here than in the task's own container."""
     if not paths:
         return text
@@ -161,13 +161,13 @@ def fail(why: str, output: str) -> NoReturn:
     sys.exit(f"{output[-OUTPUT_SHOWN:]}\n{why}")
 
 
-def by_reward(place: str, output: str) -> dict[str, Any] | None:
+def read_reward(place: str, output: str) -> dict[str, Any] | None:
     """The reward that the tests wrote, as Harbor reads it; None if they wrote none."""
     for name in ("reward.txt", "reward.json"):
         path = os.path.join(place, "logs", "verifier", name)
         if os.path.exists(path):
             with open(path) as file:
-                numbers = numbers_of(file.read(), in_json=name.endswith("json"))
+                numbers = parse_numbers(file.read(), in_json=name.endswith("json"))
             if not numbers or not all(math.isfinite(value) for value in numbers):
                 fail("the tests wrote no number as their reward", output)
             score = min(1.0, max(0.0, sum(numbers) / len(numbers)))
@@ -177,7 +177,7 @@ def by_reward(place: str, output: str) -> dict[str, Any] | None:
     return None
 
 
-def numbers_of(text: str, *, in_json: bool) -> list[float]:
+def parse_numbers(text: str, *, in_json: bool) -> list[float]:
     """The rewards that a file holds: one, or one for each of several measures; none if they are not numbers."""
     try:
         written = json.loads(text) if in_json else text
@@ -188,7 +188,7 @@ def numbers_of(text: str, *, in_json: bool) -> list[float]:
         return []
 
 
-def by_pytest(output: str) -> dict[str, Any] | None:
+def read_pytest_summary(output: str) -> dict[str, Any] | None:
     """The summary that pytest prints with -rA, as terminal-bench reads it: every test has to pass. None without one."""
     parts = SUMMARY.split(output, maxsplit=1)
     lines = [line.split(None, 1) for line in parts[1].splitlines()] if len(parts) == 2 else []

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from holdfast.http1.server import ClientConnection, Exchange, serve
 from holdfast.planes.trial_address import LoopbackAddress, OpenTrial, TrialServer, Variables, report, serve_request
-from holdfast.processes.peers import owner
+from holdfast.processes.peers import find_owner
 from holdfast.protocols.trial import TrialContext
 
 WAIT_S = 0.5
@@ -74,7 +74,7 @@ class SharedAddress(LoopbackAddress):
         if known is not None:
             return known[1] if self._served.get(known[0]) is known[1] else None
         for _ in range(10):
-            pid = owner(connection.peer, self.port, list(self._served))
+            pid = find_owner(connection.peer, self.port, list(self._served))
             if pid is not None:
                 self._forget_closed()
                 self._of[connection] = (pid, self._served[pid])

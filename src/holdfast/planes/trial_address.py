@@ -20,7 +20,7 @@ from holdfast.http1.heads import RawFields, drop_hop_by_hop
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import said
 from holdfast.processes.peers import ProcessTree
-from holdfast.processes.program import all_ended
+from holdfast.processes.program import await_all
 from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class TrialAddress(LoopbackAddress):
         self._host_listeners.append(listener)
 
     async def close(self) -> None:
-        await all_ended(listener.close() for listener in (self.listener, *self._host_listeners))
+        await await_all(listener.close() for listener in (self.listener, *self._host_listeners))
 
     async def answer(self, exchange: Exchange) -> None:
         """Serves one request: checks the token, the trial and the plane."""
@@ -204,7 +204,7 @@ class TrialAddress(LoopbackAddress):
     async def _excluded(self, exchange: Exchange) -> bool:
         """Whether the connecting process is rejected because it read the token in another's environment; checked
         once per connection."""
-        if not await self.process_tree.excludes(exchange.connection.peer, self.port):
+        if not await self.process_tree.is_foreign(exchange.connection.peer, self.port):
             self._known.add(exchange.connection)
             return False
         if self._served is not None:

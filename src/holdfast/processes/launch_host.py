@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from holdfast.processes.leftovers import any_children, end_orphans, keep_orphans, kill_group
+from holdfast.processes.leftovers import end_orphans, has_children, keep_orphans, kill_group
 from holdfast.processes.spares import SpareChild
 
 TICKET = 8
@@ -38,7 +38,7 @@ class LaunchRequest:
     def spawn(self) -> int:
         """Starts the program in a new session; raises OSError if it cannot be executed."""
         written, stdin, stdout, stderr = self._fds
-        argv, env, cwd = unpacked(os.pread(written, os.fstat(written).st_size, 0))
+        argv, env, cwd = unpack_program(os.pread(written, os.fstat(written).st_size, 0))
         os.chdir(cwd)
         os.environb[b"PATH"] = env.get(b"PATH", os.fsencode(os.defpath))  # where posix_spawnp searches
         return os.posix_spawnp(
@@ -55,7 +55,7 @@ class LaunchRequest:
             os.close(fd)
 
 
-def packed(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> bytes:
+def pack_program(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> bytes:
     """The program to run as bytes; raises ValueError for a NUL, which no argument can contain."""
     parts = [cwd, str(len(argv)), *argv, *[f"{name}={value}" for name, value in env.items()]]
     data = "\0".join(parts)
@@ -64,14 +64,14 @@ def packed(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> bytes:
     return os.fsencode(data)
 
 
-def unpacked(data: bytes) -> tuple[list[bytes], dict[bytes, bytes], bytes]:
+def unpack_program(data: bytes) -> tuple[list[bytes], dict[bytes, bytes], bytes]:
     cwd, count, *rest = data.split(b"\0")
     argv, variables = rest[: int(count)], rest[int(count) :]
     pairs = [variable.partition(b"=") for variable in variables]
     return argv, {name: value for name, _, value in pairs}, cwd
 
 
-def next_order(control: socket.socket) -> tuple[int, LaunchRequest] | None:
+def receive_order(control: socket.socket) -> tuple[int, LaunchRequest] | None:
     """Waits for the next order; None when the socket is closed."""
     try:
         ticket, fds, _, _ = socket.recv_fds(control, TICKET, 4)
@@ -104,7 +104,7 @@ class LaunchHost(SpareChild):
     """Runs keepers as child processes, each for one program at a time."""
 
     pause_ms = 4
-    told_bytes = TAKEN.size
+    report_bytes = TAKEN.size
 
     def __init__(self, control: socket.socket) -> None:
         super().__init__(control)
@@ -113,14 +113,14 @@ class LaunchHost(SpareChild):
         self._free: set[int] = set()
         """Keepers that are free for another order."""
 
-    def born(self, pid: int) -> None:
+    def on_child_started(self, pid: int) -> None:
         self._keepers[pid] = 0
 
     @property
     def ready(self) -> bool:
         return bool(self.spare or self._free)
 
-    def took(self, report: bytes) -> None:
+    def on_order_taken(self, report: bytes) -> None:
         pid, ticket = TAKEN.unpack(report)
         self._keepers[pid] = ticket
         if pid == self.spare:
@@ -130,7 +130,7 @@ class LaunchHost(SpareChild):
         else:
             self._free.add(pid)
 
-    def ended(self, pid: int, status: int, *, spare: bool) -> None:
+    def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
         """Removes the keeper; if it was killed, kills its program here."""
         ticket = self._keepers.pop(pid, 0)
         spare = spare or pid in self._free
@@ -139,33 +139,33 @@ class LaunchHost(SpareChild):
             self.over = True
         if ticket and status != 0:
             left = end_orphans(set(self._keepers))
-            self._tell(LOST, ticket, left=len(left))
+            self._report(LOST, ticket, left=len(left))
 
-    def crowded(self) -> None:
+    def on_fork_refused(self) -> None:
         """Takes the next order, if one arrives soon, and reports that it cannot be executed."""
         if not select.select([self.control], [], [], 0.05)[0]:
             return
-        received = next_order(self.control)
+        received = receive_order(self.control)
         if received is None:
             self.over = True
             return
         ticket, order = received
         order.close()
-        self._tell(REFUSED, ticket, errno.EAGAIN)
+        self._report(REFUSED, ticket, errno.EAGAIN)
 
     def prepare(self) -> None:
         rehearse()
 
     def serve(self) -> int:
         """Runs one program after the other, until a program leaves something behind, or changes this process."""
-        me, state = os.getpid(), inherited()
-        while (received := next_order(self.control)) is not None:
+        me, state = os.getpid(), read_inherited_state()
+        while (received := receive_order(self.control)) is not None:
             ticket, order = received
             self.report_taken(TAKEN.pack(me, ticket))
             self._keep(ticket, order)
             # A keeper is reused only if the next program would find it exactly as the last one did: no leftover
             # processes, and no changed limits, priority or cores.
-            if any_children() or inherited() != state:
+            if has_children() or read_inherited_state() != state:
                 return 0
             self.report_taken(TAKEN.pack(me, 0))
         return OVER
@@ -176,11 +176,11 @@ class LaunchHost(SpareChild):
         try:
             pid = order.spawn()
         except OSError as refused:
-            self._tell(REFUSED, ticket, refused.errno or 0)
+            self._report(REFUSED, ticket, refused.errno or 0)
             return
         finally:
             order.close()
-        self._tell(STARTED, ticket, pid, left=os.getpid())
+        self._report(STARTED, ticket, pid, left=os.getpid())
         # Daemons of the program become children of this process when their parent ends, so `wait` may report other
         # processes.
         ended, status = os.wait()
@@ -193,23 +193,23 @@ class LaunchHost(SpareChild):
         # First the group, then the daemons that left it: those have become children of this process.
         kill_group(pid, signal.SIGKILL)
         left = end_orphans(set())
-        self._tell(EXITED, ticket, status, took, len(left))
+        self._report(EXITED, ticket, status, took, len(left))
 
-    def _tell(self, what: int, ticket: int, value: int = 0, took_ns: int = 0, left: int = 0) -> None:
+    def _report(self, what: int, ticket: int, value: int = 0, took_ns: int = 0, left: int = 0) -> None:
         try:
             os.write(self.control.fileno(), NOTICE.pack(what, ticket, value, took_ns, left))
         except OSError:
             return  # nobody listens any more: the closed socket ends everything
 
 
-def inherited() -> tuple[object, ...]:
+def read_inherited_state() -> tuple[object, ...]:
     """The state that a program inherits from this process and that another program could have changed: limits,
     priority, cores."""
     limits = [resource.getrlimit(number) for number in _LIMITS]
-    return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_on_linux())
+    return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_read_linux_state())
 
 
-def _on_linux() -> tuple[object, ...]:
+def _read_linux_state() -> tuple[object, ...]:
     if sys.platform != "linux":
         return ()
     try:
@@ -225,7 +225,7 @@ def rehearse() -> None:
     if sys.platform != "linux":
         return
     written = os.memfd_create("rehearsal")
-    os.write(written, packed(["/dev/null/none"], os.environ, "."))
+    os.write(written, pack_program(["/dev/null/none"], os.environ, "."))
     order = LaunchRequest([written, *(os.dup(written) for _ in range(3))])
     try:
         order.spawn()

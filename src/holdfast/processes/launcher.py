@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from holdfast.errors import AgentLost
-from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED, TICKET, packed
+from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED, TICKET, pack_program
 from holdfast.processes.leftovers import end_marked, kill_group
 from holdfast.processes.pipes import read_now
 from holdfast.processes.program import KILL_S, MemoryEnd, Program
@@ -57,14 +57,14 @@ class Launcher:
         """Executes a program, found on the PATH of `env` unless it is a path; raises OSError if the system cannot."""
         if self._control is None:
             self._open()
-        order = packed(argv, {**env, **self._mark}, str(cwd))
+        order = pack_program(argv, {**env, **self._mark}, str(cwd))
         program, begun = Program(None, self.listen, memory_end), self._loop.create_future()
         self._tickets += 1
         ticket = self._tickets
         self._programs[ticket], self._starting[ticket] = program, begun
         try:
-            with _as_file(order) as written:
-                await self._hand_over(ticket, (written.fileno(), *stdio))
+            with _write_to_file(order) as written:
+                await self._send_order(ticket, (written.fileno(), *stdio))
             async with asyncio.timeout(KILL_S):
                 refused = await begun
         except BaseException as interrupted:
@@ -106,7 +106,7 @@ class Launcher:
         notices = bytes(self._messages[:whole])
         del self._messages[:whole]
         for what, ticket, value, took_ns, left in NOTICE.iter_unpack(notices):
-            self._notice(what, ticket, value, took_ns / 1e6, left)
+            self._handle_notice(what, ticket, value, took_ns / 1e6, left)
 
     def _open(self) -> None:
         ours, theirs = socket.socketpair()
@@ -122,7 +122,7 @@ class Launcher:
         self._gone.clear()
         self._loop.add_reader(ours.fileno(), self.listen)
 
-    async def _hand_over(self, ticket: int, fds: Sequence[int]) -> None:
+    async def _send_order(self, ticket: int, fds: Sequence[int]) -> None:
         while self._control is not None:
             try:
                 socket.send_fds(self._control, [ticket.to_bytes(TICKET, "big")], fds)
@@ -134,20 +134,20 @@ class Launcher:
                 return
         raise AgentLost("the launch host is gone")
 
-    def _notice(self, what: int, ticket: int, value: int, took_ms: float, left: int) -> None:
+    def _handle_notice(self, what: int, ticket: int, value: int, took_ms: float, left: int) -> None:
         program = self._programs.get(ticket)
         if what == STARTED and program is None:
             kill_group(value, signal.SIGKILL)  # the caller was interrupted
         elif what == STARTED and program is not None:
             program.pid, program.keeper = value, left
-            _settle(self._starting.get(ticket), 0)
+            _set_started(self._starting.get(ticket), 0)
         elif what == REFUSED:
-            _settle(self._starting.get(ticket), value)
+            _set_started(self._starting.get(ticket), value)
         elif what in (EXITED, LOST) and program is not None:
             begun = self._starting.get(ticket)
             if what == LOST and not left and begun is not None and not begun.done():
                 begun.set_exception(AgentLost("the launch host died before it started the program"))
-            _settle(begun, 0)  # otherwise its keeper was killed before it could report the start
+            _set_started(begun, 0)  # otherwise its keeper was killed before it could report the start
             self._programs.pop(ticket)
             program.finish(value if what == EXITED else None, took_ms, left)
 
@@ -191,7 +191,7 @@ def _spawn(control: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _as_file(data: bytes) -> IO[bytes]:
+def _write_to_file(data: bytes) -> IO[bytes]:
     """The data as a file, in memory if possible: an order of any size fits into one message."""
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("holdfast-order"), "w+b")
@@ -202,6 +202,6 @@ def _as_file(data: bytes) -> IO[bytes]:
     return file
 
 
-def _settle(begun: asyncio.Future[int] | None, errno: int) -> None:
+def _set_started(begun: asyncio.Future[int] | None, errno: int) -> None:
     if begun is not None and not begun.done():
         begun.set_result(errno)

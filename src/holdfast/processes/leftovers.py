@@ -16,7 +16,7 @@ ROUNDS = 50
 """Maximum number of rounds: each may uncover a new generation of daemons, and a chain is rarely three long."""
 
 
-def children_of_this() -> set[int]:
+def list_children() -> set[int]:
     """The direct children of this process; orphans below a subreaper become its children."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as listed:
@@ -25,7 +25,7 @@ def children_of_this() -> set[int]:
         return set()
 
 
-def any_children() -> bool:
+def has_children() -> bool:
     """Whether this process has children, alive or not yet reaped."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -34,7 +34,7 @@ def any_children() -> bool:
     return True
 
 
-def ended_children() -> Iterator[tuple[int, int]]:
+def reap_children() -> Iterator[tuple[int, int]]:
     """Reaps every child that has ended: its process id and waitpid status."""
     while True:
         try:
@@ -50,7 +50,7 @@ def end_orphans(spared: set[int]) -> set[int]:
     """Kills and reaps every child of this process except `spared`, and their descendants; returns the survivors."""
     # This process is a subreaper: when a process is killed, its children become its own. One round may thus bring up
     # the next generation of daemons, so it repeats until a round finds nobody.
-    orphans = children_of_this() - spared
+    orphans = list_children() - spared
     for _ in range(ROUNDS):
         if not orphans:
             break
@@ -60,7 +60,7 @@ def end_orphans(spared: set[int]) -> set[int]:
                 os.waitpid(pid, 0)
             except ChildProcessError:
                 continue
-        orphans = children_of_this() - spared
+        orphans = list_children() - spared
     return orphans
 
 
@@ -69,7 +69,7 @@ def end_marked(name: str, value: str) -> set[int]:
     mark = f"{name}={value}".encode()
     killed: set[int] = set()
     for _ in range(ROUNDS):
-        killed = {pid for pid in _processes() if _is_marked(pid, mark)}
+        killed = {pid for pid in _list_processes() if _is_marked(pid, mark)}
         if not killed:
             break
         for pid in killed:
@@ -77,12 +77,12 @@ def end_marked(name: str, value: str) -> set[int]:
     return killed
 
 
-def survived(count: int) -> tuple[str, ...]:
+def describe_survivors(count: int) -> tuple[str, ...]:
     """The note about processes that could not be killed; empty if there are none."""
     return (f"{count} of the processes that it left behind could not be ended",) if count else ()
 
 
-def _processes() -> Iterator[int]:
+def _list_processes() -> Iterator[int]:
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -118,7 +118,7 @@ def kill_group(pid: int, number: int) -> None:
 
 
 @cache
-def _prctl() -> Callable[..., Any] | None:
+def _load_prctl() -> Callable[..., Any] | None:
     """Loads prctl once, before any child: loading it takes longer than a fork."""
     if sys.platform != "linux":
         return None
@@ -129,13 +129,13 @@ def _prctl() -> Callable[..., Any] | None:
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
     """Makes the kernel signal this process when its parent ends; 0 turns that off."""
-    prctl = _prctl()
+    prctl = _load_prctl()
     if prctl is not None:
         prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def keep_orphans() -> None:
     """Makes this process adopt its orphaned descendants."""
-    prctl = _prctl()
+    prctl = _load_prctl()
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -12,7 +12,7 @@ OWN_COMMAND = "HOLDFAST_OWN_COMMAND"
 """A variable in the environment of Holdfast's own commands, to distinguish their file accesses from the agent's."""
 
 
-def output_notes(printed: int) -> tuple[str, ...]:
+def make_output_notes(printed: int) -> tuple[str, ...]:
     """A note for output of this many bytes, if some of it was discarded."""
     if printed > OUTPUT_LIMIT:
         return (f"more than {OUTPUT_LIMIT} bytes were printed; only the first ones were read",)

@@ -26,28 +26,28 @@ _ATTRIBUTE, _SHUTDOWN = struct.Struct("=HH"), 8
 _NO_READING = 1
 
 
-def owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int | None:
+def find_owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int | None:
     """The one of these processes that holds the connection, itself or through a descendant."""
-    inode = client_inode(peer, server_port)
+    inode = find_client_inode(peer, server_port)
     if inode is None:
         return None
-    return next((pid for pid in pids if any(inode in sockets(one) for one in family(pid))), None)
+    return next((pid for pid in pids if any(inode in list_sockets(one) for one in list_family(pid))), None)
 
 
-def client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
+def find_client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
     """The client's end of its connection to Holdfast; None if it is already closed or unknown."""
-    answer = _client_end(peer, (server_host, server_port))
+    answer = _query_client_end(peer, (server_host, server_port))
     return int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder) or None
 
 
-def reads_on(peer: PeerAddress, server: PeerAddress) -> bool:
+def can_still_read(peer: PeerAddress, server: PeerAddress) -> bool:
     """Whether a client still holds its end and may read from it; False if unknown."""
-    answer = _client_end(peer, server)
+    answer = _query_client_end(peer, server)
     has_inode = any(answer[_INODE_AT : _INODE_AT + 4])
-    return has_inode and not _shut_directions(answer) & _NO_READING
+    return has_inode and not _read_shut_directions(answer) & _NO_READING
 
 
-def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
+def _query_client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
     """The kernel's record of the client's end of a connection; empty if there is none."""
     if sys.platform != "linux":
         return b""
@@ -55,14 +55,14 @@ def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as line:
             # A netlink query for one socket takes microseconds; reading /proc/net/tcp takes longer the more connections
             # there are.
-            line.send(_question(peer, server))
+            line.send(_build_query(peer, server))
             answer = line.recv(4096)
     except OSError:
         return b""
     return answer if int.from_bytes(answer[4:6], sys.byteorder) == _BY_FAMILY else b""
 
 
-def _shut_directions(answer: bytes) -> int:
+def _read_shut_directions(answer: bytes) -> int:
     """The directions that its own process has shut; if the kernel does not say, it reads no more."""
     at = _INODE_AT + 4
     while at + _ATTRIBUTE.size < len(answer):
@@ -73,15 +73,15 @@ def _shut_directions(answer: bytes) -> int:
     return _NO_READING
 
 
-def family(pid: int) -> Iterator[int]:
+def list_family(pid: int) -> Iterator[int]:
     """A process and its descendants, nearest first."""
     waiting = deque([pid])
     while waiting:
         yield waiting[0]
-        waiting += _children(waiting.popleft())
+        waiting += _list_children(waiting.popleft())
 
 
-def _children(pid: int) -> Iterator[int]:
+def _list_children(pid: int) -> Iterator[int]:
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -94,7 +94,7 @@ def _children(pid: int) -> Iterator[int]:
             continue
 
 
-def descends(pid: int, from_pid: int) -> bool:
+def is_descendant(pid: int, from_pid: int) -> bool:
     """Whether a process is the other one or its descendant."""
     while pid > 1 and pid != from_pid:
         try:
@@ -105,7 +105,7 @@ def descends(pid: int, from_pid: int) -> bool:
     return pid == from_pid
 
 
-def sockets(pid: int) -> Iterator[int]:
+def list_sockets(pid: int) -> Iterator[int]:
     """The inodes of the sockets that a process holds, usually newest first; none if access is denied."""
     try:
         folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -123,13 +123,13 @@ def sockets(pid: int) -> Iterator[int]:
         os.close(folder)
 
 
-def holder(inode: int) -> int | None:
+def find_holder(inode: int) -> int | None:
     """Any accessible process on this machine that holds the socket."""
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    return next((pid for pid in pids if inode in sockets(pid)), None)
+    return next((pid for pid in pids if inode in list_sockets(pid)), None)
 
 
-def _question(peer: PeerAddress, server: PeerAddress) -> bytes:
+def _build_query(peer: PeerAddress, server: PeerAddress) -> bytes:
     """A query for the socket from the client's address to Holdfast's: one lookup, however many there are."""
     head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
     ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
@@ -155,26 +155,26 @@ class ProcessTree:
         self._sockets: set[int] = set()
         """The sockets of the processes at the last check: many connections opened together need one check."""
 
-    async def excludes(self, peer: PeerAddress, server_port: int) -> bool:
+    async def is_foreign(self, peer: PeerAddress, server_port: int) -> bool:
         """Whether the client is a foreign process. One that cannot be found is not excluded."""
         for _ in range(TRIES):
-            inode = client_inode(peer, server_port) if self.first else None
-            if inode is None or self._holds(inode):
+            inode = find_client_inode(peer, server_port) if self.first else None
+            if inode is None or self._has_socket(inode):
                 return False
             # The socket may belong to a process that started after the last look, or be handed to one: search all
             # processes for it, and repeat, because the report of a new process may still be under way.
-            other = await asyncio.to_thread(holder, inode)
-            if other is None or descends(other, self.first):
+            other = await asyncio.to_thread(find_holder, inode)
+            if other is None or is_descendant(other, self.first):
                 return False
             await asyncio.sleep(WAIT_S / TRIES)
         return True
 
-    def _holds(self, inode: int) -> bool:
+    def _has_socket(self, inode: int) -> bool:
         if inode in self._sockets:
             return True
         self._sockets = set()
-        for pid in islice(family(self.first), NEAR):
-            for one in sockets(pid):
+        for pid in islice(list_family(self.first), NEAR):
+            for one in list_sockets(pid):
                 self._sockets.add(one)
                 if one == inode:
                     return True

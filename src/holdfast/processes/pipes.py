@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
+from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, make_output_notes
 
 DRAINS = 512
 """Number of reads after the end: bounded, because a leftover process could write forever."""
@@ -79,7 +79,7 @@ class Tail:
         """
         lines = [line for line in reversed(_unbox(self.text)) if line.strip()]
         if lines and _GROUP_END.match(lines[0]):
-            return _innermost_error(lines[1:]) or lines[0].strip()
+            return _find_innermost_error(lines[1:]) or lines[0].strip()
         return lines[0].strip() if lines else ""
 
     @property
@@ -94,7 +94,7 @@ class Tail:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes about the output for the reader."""
-        return output_notes(self._read)
+        return make_output_notes(self._read)
 
 
 def _unbox(text: str) -> list[str]:
@@ -109,17 +109,17 @@ def _unbox(text: str) -> list[str]:
         elif box is None:
             lines.append(line)
         else:
-            lines += [_box_text(box), *([line] if line.strip(_BOX_LINES) else [])]
+            lines += [_join_box(box), *([line] if line.strip(_BOX_LINES) else [])]
             box = None
-    return lines if box is None else [*lines, _box_text(box)]
+    return lines if box is None else [*lines, _join_box(box)]
 
 
-def _box_text(rows: list[str]) -> str:
+def _join_box(rows: list[str]) -> str:
     title, *inside = rows
     return "" if title.startswith("Traceback") else ": ".join(filter(None, (title, " ".join(filter(None, inside)))))
 
 
-def _innermost_error(lines: list[str]) -> str:
+def _find_innermost_error(lines: list[str]) -> str:
     """The last exception of a group, from its lines in reverse: the first line of its message, after its frames."""
     message = ""
     for line in lines:
@@ -161,23 +161,23 @@ class Outlet:
     def __init__(self, sink: Sink) -> None:
         self._loop = asyncio.get_running_loop()
         self._sink = sink
-        self._ours, self.theirs = os.pipe()
+        self._ours, self.child_end = os.pipe()
         os.set_blocking(self._ours, False)
         self._loop.add_reader(self._ours, self._read)
         self._is_given = False
 
-    def give(self) -> None:
+    def close_child_end(self) -> None:
         """Closes Holdfast's copy of the end that the program now has."""
         if not self._is_given:
             self._is_given = True
-            os.close(self.theirs)
+            os.close(self.child_end)
 
     def drain(self) -> None:
         """Reads what has arrived and was not read yet."""
         drain(self._ours, self._sink.add)
 
     def close(self) -> None:
-        self.give()
+        self.close_child_end()
         self._loop.remove_reader(self._ours)
         os.close(self._ours)
 
@@ -195,20 +195,20 @@ class Inlet:
     def __init__(self, data: bytes) -> None:
         self._loop = asyncio.get_running_loop()
         self._left = memoryview(data)
-        self.theirs, self._ours = os.pipe()
+        self.child_end, self._ours = os.pipe()
         self._is_given = self._closed = False
         os.set_blocking(self._ours, False)
         self._write()
         if not self._closed:
             self._loop.add_writer(self._ours, self._write)
 
-    def give(self) -> None:
+    def close_child_end(self) -> None:
         if not self._is_given:
             self._is_given = True
-            os.close(self.theirs)
+            os.close(self.child_end)
 
     def close(self) -> None:
-        self.give()
+        self.close_child_end()
         if not self._closed:
             self._closed = True
             self._loop.remove_writer(self._ours)
@@ -242,17 +242,17 @@ class Pipes:
 
     @property
     def stdio(self) -> tuple[int, int, int]:
-        return self._inlet.theirs, self._outlets[0].theirs, self._outlets[-1].theirs
+        return self._inlet.child_end, self._outlets[0].child_end, self._outlets[-1].child_end
 
-    def started(self, argv: Sequence[str]) -> list[str]:
+    def wrap_command(self, argv: Sequence[str]) -> list[str]:
         """The command to execute for a program with these pipes."""
         return [*argv]
 
-    def give(self) -> None:
+    def close_child_ends(self) -> None:
         """Closes Holdfast's copies of the ends that the program now has."""
-        self._inlet.give()
+        self._inlet.close_child_end()
         for outlet in self._outlets:
-            outlet.give()
+            outlet.close_child_end()
 
     def drain(self) -> None:
         for outlet in self._outlets:

@@ -15,7 +15,7 @@ from math import inf
 from typing import TypeVar
 
 from holdfast.errors import HarnessError, SandboxFailed
-from holdfast.processes.leftovers import kill_group, survived
+from holdfast.processes.leftovers import describe_survivors, kill_group
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.protocols.sandbox import Ran, Started, Stdio
@@ -102,12 +102,12 @@ class Program:
         if not self._ended.done():
             self.status, self.took_ms, self.lost = status, took_ms, lost
             self.out_of_memory = "" if lost else self._memory_end(status, self.killed)
-            self.notes = (*self.notes, *survived(left), *([note] if note else []))
+            self.notes = (*self.notes, *describe_survivors(left), *([note] if note else []))
             self._ended.set_result(None)
 
 
 @asynccontextmanager
-async def ended_after(program: Started) -> AsyncIterator[None]:
+async def end_on_exit(program: Started) -> AsyncIterator[None]:
     """Ends the program afterwards, whatever happens; immediately on a cancellation."""
     try:
         yield
@@ -120,7 +120,7 @@ async def ended_after(program: Started) -> AsyncIterator[None]:
     await program.end()
 
 
-def how_it_ended(status: int | None) -> str:
+def describe_end(status: int | None) -> str:
     """The end as text, to follow `it`."""
     if status is None:
         return "was ended from outside"
@@ -134,7 +134,7 @@ def how_it_ended(status: int | None) -> str:
 T = TypeVar("T")
 
 
-async def all_ended(ending: Iterable[Awaitable[T]]) -> list[T]:
+async def await_all(ending: Iterable[Awaitable[T]]) -> list[T]:
     """Awaits all concurrently, each to its end; then raises the first failure, if there was one."""
     ended = await asyncio.gather(*ending, return_exceptions=True)
     for one in ended:
@@ -143,7 +143,7 @@ async def all_ended(ending: Iterable[Awaitable[T]]) -> list[T]:
     return [one for one in ended if not isinstance(one, BaseException)]
 
 
-async def stopped(task: asyncio.Task[T]) -> None:
+async def cancel_and_wait(task: asyncio.Task[T]) -> None:
     """Cancels a task and waits for its end.
 
     Re-raises its earlier exception, and keeps the caller's own cancellation.
@@ -166,7 +166,7 @@ async def run_to_end(
     began = time.monotonic()
     try:
         program = await begin(argv, env, Stdio(*pipes.stdio))
-        pipes.give()
+        pipes.close_child_ends()
         try:
             in_time = await program.within(timeout_s)
         finally:
@@ -179,11 +179,11 @@ async def run_to_end(
     took_ms = program.took_ms or (time.monotonic() - began) * 1e3
     if not in_time:
         return Ran(None, out.data, err.data, timed_out=True, duration_ms=took_ms)
-    code, number = code_and_signal(program.status)
+    code, number = split_status(program.status)
     return Ran(code, out.data, err.data, signal=number, duration_ms=took_ms)
 
 
-def code_and_signal(status: int | None) -> tuple[int | None, int]:
+def split_status(status: int | None) -> tuple[int | None, int]:
     """Exit code and signal of a waitpid status."""
     if status is None:
         return None, 0
@@ -192,7 +192,7 @@ def code_and_signal(status: int | None) -> tuple[int | None, int]:
     return os.WEXITSTATUS(status), 0
 
 
-def killed_by(status: int | None, number: int) -> bool:
+def is_killed_by(status: int | None, number: int) -> bool:
     """Whether a signal ended it, even if a shell or bubblewrap in between passed that on."""
-    code, signalled = code_and_signal(status)
+    code, signalled = split_status(status)
     return signalled == number or code == 128 + number

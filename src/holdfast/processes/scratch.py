@@ -39,14 +39,14 @@ def make(kind: str, *, in_memory: bool = False) -> Path:
 
 def remove(path: Path) -> None:
     """Removes a folder and its contents."""
-    _rmtree(path)
+    _remove_tree(path)
     fd = _held.pop(path, None)
     if fd is not None:
         os.close(fd)
 
 
 @contextmanager
-def folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
+def open_folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
     """A folder for the duration of a context."""
     path = make(kind, in_memory=in_memory)
     try:
@@ -57,15 +57,15 @@ def folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
 
 def sweep() -> list[Path]:
     """Removes the folders of dead processes of this user; returns their paths."""
-    dead = [Path(entry.path) for entry in _entries() if _is_dead(entry)]
+    dead = [Path(entry.path) for entry in _list_entries() if _is_dead(entry)]
     for path in dead:
-        _rmtree(path)
+        _remove_tree(path)
     return sorted(path for path in dead if not path.exists())
 
 
-def _entries() -> list[os.DirEntry[str]]:
+def _list_entries() -> list[os.DirEntry[str]]:
     ours = []
-    for place in _places():
+    for place in _list_places():
         try:
             with os.scandir(place) as entries:
                 ours += [entry for entry in entries if entry.name.startswith("holdfast-")]
@@ -74,7 +74,7 @@ def _entries() -> list[os.DirEntry[str]]:
     return ours
 
 
-def _places() -> set[str]:
+def _list_places() -> set[str]:
     """The places where `make` may have put folders. The tempfile module, which knows them best, is slow to import."""
     known = sys.modules.get("tempfile")
     if known is not None:
@@ -82,7 +82,7 @@ def _places() -> set[str]:
     return {*filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp", _MEMORY}  # noqa: S108
 
 
-def _rmtree(path: Path) -> None:
+def _remove_tree(path: Path) -> None:
     from shutil import rmtree
 
     rmtree(path, ignore_errors=True)
@@ -96,12 +96,12 @@ def _is_dead(entry: os.DirEntry[str]) -> bool:
         return False
     match = re.fullmatch(_NAME, entry.name)
     own = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
-    if match is None or not own or _lives(int(match[1])):
+    if match is None or not own or _is_alive(int(match[1])):
         return False
     return _is_unlocked(Path(entry.path) / LOCK, time.time() - about.st_mtime)
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

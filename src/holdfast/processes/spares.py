@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import NoReturn
 
-from holdfast.processes.leftovers import die_with_parent, end_orphans, ended_children, keep_orphans
+from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, reap_children
 
 
 class SpareChild:
@@ -25,7 +25,7 @@ class SpareChild:
 
     pause_ms = 3
     """Milliseconds before the next child is made, unless an order waits: making it slows down the one at work."""
-    told_bytes = 1
+    report_bytes = 1
     """Size of a child's report when it takes an order."""
 
     def __init__(self, control: socket.socket) -> None:
@@ -45,7 +45,7 @@ class SpareChild:
         """In a child: takes an order, reports it and carries it out; returns its exit code."""
         raise NotImplementedError
 
-    def born(self, pid: int) -> None:
+    def on_child_started(self, pid: int) -> None:
         """Called when a child was made."""
 
     @property
@@ -53,14 +53,14 @@ class SpareChild:
         """Whether a child waits for an order."""
         return bool(self.spare)
 
-    def took(self, report: bytes) -> None:
+    def on_order_taken(self, report: bytes) -> None:
         """Called when a child has taken an order."""
         self.spare = 0
 
-    def ended(self, pid: int, status: int, *, spare: bool) -> None:
+    def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
         """Called when a child has ended; `spare` means that it had no order."""
 
-    def crowded(self) -> None:
+    def on_fork_refused(self) -> None:
         """Called when the machine refuses a new child; it is tried again soon."""
         raise NotImplementedError
 
@@ -101,27 +101,27 @@ class SpareChild:
         if events.get(self.control.fileno(), 0) & (select.POLLHUP | select.POLLERR):
             self.over = True
         if self._taken[0] in events:
-            self.took(os.read(self._taken[0], self.told_bytes))
+            self.on_order_taken(os.read(self._taken[0], self.report_bytes))
         if self._died[0] in events:
             os.read(self._died[0], 4096)
             self._reap()
 
     def _reap(self) -> None:
-        for pid, status in ended_children():
+        for pid, status in reap_children():
             spare = pid == self.spare
             if spare:
                 self.spare = 0
-            self.ended(pid, status, spare=spare)
+            self.on_child_ended(pid, status, spare=spare)
 
     def _fork_spare(self) -> None:
         try:
             pid = os.fork()
         except OSError:
-            self.crowded()
+            self.on_fork_refused()
             return
         if pid == 0:
             self._run_child()
-        self.born(pid)
+        self.on_child_started(pid)
         self.spare = pid
 
     def _run_child(self) -> NoReturn:

@@ -53,7 +53,7 @@ _MISSING = re.compile(r"([^\s:]+): (?:command )?not found$")
 _OURS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
-def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[str]:
+def build_argv(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[str]:
     """The program and its arguments as written; raises AgentUnavailable (config) if there is no such program."""
     if agent.command is not None:
         return [SHELL, "-c", agent.command]
@@ -63,7 +63,7 @@ def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[st
     path = on_path or (str(local_path) if local_path.is_file() else "")
     if not path:
         where = "no such file" if os.sep in name else "not on PATH, and no such file next to the spec"
-        hint = f"{install_hint(name)}a path is relative to the spec's folder; a shell command is agent.command"
+        hint = f"{make_install_hint(name)}a path is relative to the spec's folder; a shell command is agent.command"
         raise AgentUnavailable(
             f"cannot start agent.binary {name!r}: {where}",
             code="agent-not-started",
@@ -88,13 +88,13 @@ async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd
         raise AgentUnavailable(message, code="agent-not-started", hint=hint, config=True) from refused
 
 
-def not_run(agent: AgentSpec, output: str, sees: str) -> AgentUnavailable:
+def make_not_run_error(agent: AgentSpec, output: str, sees: str) -> AgentUnavailable:
     """The error of a shell that could not run the command; `sees` says where it searched for programs."""
     missing, key = _MISSING.search(output), "agent.command" if agent.command is not None else "agent.binary"
     return AgentUnavailable(
         f"{key} cannot be run: {output or 'the shell found no such program'}",
         code="agent-not-started",
-        hint=(install_hint(missing[1]) if missing else "") + sees,
+        hint=(make_install_hint(missing[1]) if missing else "") + sees,
         body=agent.command or "",
         config=True,
         key=key,
@@ -109,7 +109,7 @@ _HINTS = {
 }
 
 
-def install_line(program: str) -> str:
+def get_install_command(program: str) -> str:
     """The install command of a known program; empty for others."""
     name = os.path.basename(program)
     if name in _NPM:
@@ -117,16 +117,16 @@ def install_line(program: str) -> str:
     return f"pip install {_PIP[name]}" if name in _PIP else _OTHERS.get(name, "")
 
 
-def install_hint(program: str) -> str:
+def make_install_hint(program: str) -> str:
     """The install command as the beginning of a hint."""
-    line = install_line(program)
+    line = get_install_command(program)
     return f"to install {os.path.basename(program)}: {line}; " if line else ""
 
 
 TRIAL = "HOLDFAST_TRIAL"
 
 
-def variables(trial: Trial) -> dict[str, str]:
+def build_trial_variables(trial: Trial) -> dict[str, str]:
     """The variables that describe the trial to the agent."""
     wanted = {TRIAL: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
     for name, value in trial.params.items():

@@ -72,7 +72,7 @@ class Terminal:
     def stdio(self) -> tuple[int, int, int]:
         return self._theirs, self._theirs, self._theirs
 
-    def started(self, argv: Sequence[str]) -> list[str]:
+    def wrap_command(self, argv: Sequence[str]) -> list[str]:
         """The command to execute so that this is the program's own terminal."""
         return [*_OWN, *argv]
 
@@ -86,7 +86,7 @@ class Terminal:
         """The last lines on the screen, joined into one."""
         return " | ".join([line.strip() for line in self._unread.splitlines() if line.strip()][-_SHOWN:])
 
-    def give(self) -> None:
+    def close_child_ends(self) -> None:
         """Closes Holdfast's copy of the end that the program now has."""
         if not self._is_given:
             self._is_given = True
@@ -94,11 +94,11 @@ class Terminal:
 
     def drain(self) -> None:
         """Reads what has arrived and was not read yet."""
-        drain(self._ours, self._take)
-        self._show(self._screen.rest())
+        drain(self._ours, self._receive)
+        self._show(self._screen.flush())
 
     def close(self) -> None:
-        self.give()
+        self.close_child_ends()
         self._loop.remove_reader(self._ours)
         self._loop.remove_writer(self._ours)
         os.close(self._ours)
@@ -106,12 +106,12 @@ class Terminal:
     def _read(self) -> None:
         data = read_now(self._ours)
         if data:
-            self._take(data)
+            self._receive(data)
         elif data is not None:  # nobody has it open any more
             self._loop.remove_reader(self._ours)
 
-    def _take(self, data: bytes) -> None:
-        self._show(self._screen.plain(data))
+    def _receive(self, data: bytes) -> None:
+        self._show(self._screen.strip_codes(data))
 
     def _show(self, plain: bytes) -> None:
         if not plain:
@@ -146,7 +146,7 @@ class PlainScreen:
     def __init__(self) -> None:
         self._pending = b""
 
-    def plain(self, data: bytes) -> bytes:
+    def strip_codes(self, data: bytes) -> bytes:
         """The text of these bytes and of what was held back."""
         data = self._pending + data
         broken = _BROKEN.search(data)
@@ -154,7 +154,7 @@ class PlainScreen:
         self._pending = data[cut:]
         return _clean(data[:cut])
 
-    def rest(self) -> bytes:
+    def flush(self) -> bytes:
         """The rest, when nothing more arrives."""
         rest, self._pending = self._pending, b""
         return b"\n" if rest.startswith(b"\r") else b""

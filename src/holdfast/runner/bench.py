@@ -69,4 +69,4 @@ class Bench:
         if stored:
             judge = self._stored = self._stored or Judge(self._spec, stored=True)
         verdicts = [judge.judge(rule, trial, observation, compared) for rule in self.select_rules(trial).rules]
-        return [self._masker.struct(verdict) for verdict in verdicts] if self._masker else verdicts
+        return [self._masker.mask_struct(verdict) for verdict in verdicts] if self._masker else verdicts

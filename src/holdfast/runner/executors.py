@@ -25,10 +25,10 @@ async def open_executor(
 ) -> AsyncIterator[Executor]:
     """Open the executor that the job asks for, and close it with everything it opened."""
     if job.options.on:
-        async with _on_cluster(job, log, intake.masker.text) as executor:
+        async with _on_cluster(job, log, intake.masker.mask_text) as executor:
             yield executor
         return
-    keep = intake.kept.open_keeper(intake.masker.text, intake.has_failed)
+    keep = intake.kept.open_keeper(intake.masker.mask_text, intake.has_failed)
     world = WorldOptions(job.options.backend, job.secrets, job.options.strict_world, keep, log.warn_trial)
     site = await open_site(
         job.spec, environ=job.environ, concurrency=job.options.concurrency, models=models, world=world
@@ -39,7 +39,7 @@ async def open_executor(
             from holdfast.runner.conversations import Conversations
 
             users = Conversations(job.spec, job.environ, run)
-            site.users = users.open(intake.masker.text)
+            site.users = users.open(intake.masker.mask_text)
         site.notes = (*site.notes, *_note_labels(job))
         yield LocalExecutor(site)
         for program in site.list_changed_programs():

@@ -156,7 +156,7 @@ class Intake:
         masked, control = self.masker.observation(observation), self._bench.get_control(trial)
         calm = None if control is None else self.masker.observation(control)
         heard = await self._consultations.ask_models(rules, trial, masked, calm)
-        answers = {id: self.masker.struct(one) for id, one in heard.items()}
+        answers = {id: self.masker.mask_struct(one) for id, one in heard.items()}
         for id, evidence in answers.items():
             if not evidence.error:  # rejudging the run repeats a failed call
                 self.record.write_answer(StoredAnswer(trial.id, id, evidence))
@@ -215,11 +215,11 @@ class Intake:
 
     def report_fault(self, trial: Trial, fault: FaultMet) -> None:
         if self._listen is not None:
-            self._listen(events.FaultFired(trial, self.masker.struct(carried(fault))))
+            self._listen(events.FaultFired(trial, self.masker.mask_struct(carried(fault))))
 
     def record_event(self, trial: Trial, event: TraceEvent) -> None:
         """Store a call of a running trial as it happens."""
-        masked = self.masker.struct(event)
+        masked = self.masker.mask_struct(event)
         try:
             self.record.write_event(trial.id, masked)
         except UnicodeEncodeError:
@@ -243,7 +243,7 @@ class Intake:
         if self.judged is not None:
             from holdfast.hunt.sites import judged_trial  # only planners that ask for it need it
 
-            self.judged[trial.id] = judged_trial(self.masker.observation(observation), verdicts)
+            self.judged[trial.id] = judged_trial(self.masker.mask_observation(observation), verdicts)
         decided = self.tally.add_trial(trial, observation, verdicts)
         if self.kept.wanted:
             self.kept.decide(observation, verdicts)

@@ -108,7 +108,7 @@ class RunInProgress:
         job, intake, options = self.job, self.intake, self.job.options
         intake.open()
         await intake.take_up(stored)
-        models = ModelOptions(options.record, options.replay, intake.masker.text)
+        models = ModelOptions(options.record, options.replay, intake.masker.mask_text)
         async with open_executor(job, intake, self.run, self.log, models) as executor:
             self.log.notes, self.log.background = (), executor.notes
             if self.log.stateful:
@@ -155,7 +155,7 @@ class RunInProgress:
             judged = Judged(done, intake.violated, intake.take_judged(batch))
         self._describe_end(stored, budget, done, planned)
         if calm is not None and calm.warning:
-            self.log.warn("answers-differ", intake.masker.text(calm.warning))
+            self.log.warn("answers-differ", intake.masker.mask_text(calm.warning))
         # The tools called in stored trials are unknown here, and an interrupted run says nothing about the rest.
         for warning in called.build_warnings() if done and done == len(stored.left) and not stored.done else ():
             self.log.warn(warning.code, intake.masker.text(warning.text))
@@ -271,7 +271,7 @@ def run(
         with asyncio.Runner(loop_factory=factory) as runner:
             runner.run(_go(running, beat))
     except AgentUnavailable as gone:
-        raise running.intake.masker.unavailable(gone) from None
+        raise running.intake.masker.mask_error(gone) from None
     except KeyboardInterrupt:
         if rundir.read_end() is None:
             raise  # there was nothing to store yet

@@ -51,12 +51,12 @@ class CannotMask(HoldfastError):
     default_code = "secret-not-masked"
 
 
-class Hidden:
+class HiddenValues:
     """Values that must not be visible. `mask` recognises further forms of them in a text."""
 
     def __init__(self, values: Collection[str], mask: Callable[[str], str]) -> None:
         self._texts = {value for value in values if value}
-        self.values = sorted((value.encode("utf-8", "surrogateescape") for value in self._texts), key=_longest)
+        self.values = sorted((value.encode("utf-8", "surrogateescape") for value in self._texts), key=_sort_key)
         """Longest first, because one may begin with another."""
         self._mask = mask
 
@@ -65,14 +65,14 @@ class Hidden:
         """Overlap of two windows in bytes, to keep any form from falling between them."""
         return _LONGEST * max(map(len, self.values), default=0) + len(MASK)
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """A text without the secrets."""
         data = text.encode("utf-8", "surrogateescape")
-        for form in secret_forms(self._texts, text=True):
+        for form in list_secret_forms(self._texts, text=True):
             data = data.replace(form.data, MASK)
         return self._mask(data.decode("utf-8", "surrogateescape"))
 
-    def plain(self, data: bytes) -> bytes:
+    def mask_values(self, data: bytes) -> bytes:
         """Bytes without the literal values."""
         for value in self.values:
             data = data.replace(value, MASK)
@@ -82,7 +82,7 @@ class Hidden:
         """Replaces all forms that a server writes with masks of the same length."""
         # Windows overlap by the longest possible form, so no form is split between two. A window masks only what begins
         # in its first part: the rest is the beginning of the next window, which sees longer forms there first.
-        forms = secret_forms(self._texts, text=text)
+        forms = list_secret_forms(self._texts, text=text)
         for start in range(0, len(data), WINDOW):
             window = data[start : start + WINDOW + self._lap]
             for form in forms:
@@ -90,7 +90,7 @@ class Hidden:
                     _overwrite(data, form, start)
                     window = data[start : start + WINDOW + self._lap]
 
-    def spelled_in(self, data: mmap) -> bool:
+    def has_secret(self, data: mmap) -> bool:
         """Whether a value, or a form that `mask` recognises, occurs."""
         for start in range(0, len(data), WINDOW):
             window = data[start : start + WINDOW + self._lap]
@@ -99,20 +99,20 @@ class Hidden:
                 return True
         return False
 
-    def masked(self, file: IO[bytes]) -> Iterator[bytes]:
+    def mask_stream(self, file: IO[bytes]) -> Iterator[bytes]:
         """A text, window by window, without the forms that `mask` recognises; raises CannotMask if one does not end."""
         # A window can be masked by itself only if no secret crosses its border. So the border is moved to a place where
         # masking both sides separately gives the same text, and _NO_END keeps `mask` from treating the border as a cut.
         rest, start = b"", ""
         while block := file.read(max(WINDOW, 4 * self._lap)):
             if rest:
-                cut = self._cut(rest, block)
+                cut = self._find_cut(rest, block)
                 yield self._remove(rest[:cut], start, _NO_END)
                 rest, start = rest[cut:], _NO_END
             rest += block
         yield self._remove(rest, start, "")
 
-    def _cut(self, data: bytes, following: bytes) -> int:
+    def _find_cut(self, data: bytes, following: bytes) -> int:
         """A safe place to cut: masking both sides separately gives the same result as masking them together."""
         lap = self._lap
         end = len(data)
@@ -141,7 +141,7 @@ def _overwrite(data: mmap, form: SecretForm, start: int) -> None:
         at = data.find(form.data, at + size, start + WINDOW + size - 1)
 
 
-def _longest(value: bytes) -> tuple[int, bytes]:
+def _sort_key(value: bytes) -> tuple[int, bytes]:
     return -len(value), value
 
 
@@ -152,13 +152,17 @@ class SecretForm(NamedTuple):
     mask: bytes
 
 
-def secret_forms(secrets: Iterable[str], *, text: bool) -> list[SecretForm]:
+def list_secret_forms(secrets: Iterable[str], *, text: bool) -> list[SecretForm]:
     """Every form to search for, longest first, because a secret may begin with another."""
-    forms = {form for secret in secrets for form in (*_written_forms(secret), *(() if text else _number_forms(secret)))}
+    forms = {
+        form
+        for secret in secrets
+        for form in (*_list_written_forms(secret), *(() if text else _list_number_forms(secret)))
+    }
     return sorted(forms, key=lambda form: (-len(form.data), form))
 
 
-def _mask_like(secret: str) -> str:
+def _make_mask(secret: str) -> str:
     """A mask with as many characters and bytes.
 
     A number stays a number, because a column or a JSON value may require one.
@@ -166,29 +170,29 @@ def _mask_like(secret: str) -> str:
     if _NUMBER.fullmatch(secret):
         return re.sub("[0-9]", "1", secret)
     plain = MASK.decode().ljust(len(secret), "*")
-    return "".join(_WIDE.get(len(_bytes(char)), mask) for char, mask in zip(secret, plain, strict=False))
+    return "".join(_WIDE.get(len(_encode(char)), mask) for char, mask in zip(secret, plain, strict=False))
 
 
-def _written_forms(secret: str) -> Iterator[SecretForm]:
-    masked = _mask_like(secret)
+def _list_written_forms(secret: str) -> Iterator[SecretForm]:
+    masked = _make_mask(secret)
     # An escape doubles characters of the secret and of its mask alike, so both keep the same length.
     for table in _ESCAPES:
         pairs = [(table.get(char, char), table.get(char, mask)) for char, mask in zip(secret, masked, strict=True)]
-        yield SecretForm(*(_bytes("".join(side)) for side in zip(*pairs, strict=True)))
-    in_hex = SecretForm(*(_bytes(one).hex().encode() for one in (secret, masked)))
+        yield SecretForm(*(_encode("".join(side)) for side in zip(*pairs, strict=True)))
+    in_hex = SecretForm(*(_encode(one).hex().encode() for one in (secret, masked)))
     yield in_hex
     yield SecretForm(in_hex.data.upper(), in_hex.mask.upper())
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _number_forms(secret: str) -> Iterator[SecretForm]:
+def _list_number_forms(secret: str) -> Iterator[SecretForm]:
     """The forms in which Redis stores numbers: in as few bytes as possible, with a marker for short ones."""
     if len(secret) > _DIGITS or not _NUMBER.fullmatch(secret):
         return
-    mask = _mask_like(secret)
+    mask = _make_mask(secret)
     yield SecretForm(struct.pack("<d", float(secret)), struct.pack("<d", float(mask)))
     if "." in secret or str(int(secret)) != secret:
         return  # Redis stores it as text
@@ -211,7 +215,7 @@ _WIDTHS = (
 """Bytes, prefix and suffix of a number in a string, a list pack and a zip list; then without a marker, as in a set."""
 
 
-def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:
+def mask_files(folder: Path, hidden: HiddenValues) -> Iterator[str]:
     """Removes secrets from every file and file name; a file that cannot be rewritten is deleted and reported."""
     for at, folders, names in os.walk(folder, topdown=False) if hidden.values else ():
         for path in (_rename(Path(at, name), hidden) for name in (*names, *folders)):
@@ -223,7 +227,7 @@ def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:
                 yield f"{path.relative_to(folder)} is left out: {why}"
 
 
-def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
+def mask_dump(path: Path, hidden: HiddenValues, *, text: bool) -> None:
     """Removes secrets from a server's files, which another server can still read.
 
     Raises CannotMask if one would remain. A mask is as long as its secret, because binary files store sizes before
@@ -235,7 +239,7 @@ def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
         hidden.overwrite(data, text=text)
         # Overwriting knows the forms that servers write. Any other form that `mask` still recognises can be replaced in
         # a script, where lengths do not matter, but not in a binary file.
-        if not hidden.spelled_in(data):
+        if not hidden.has_secret(data):
             return
     if not text:
         raise CannotMask("it contains a secret in a form that cannot be masked")
@@ -243,20 +247,20 @@ def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
     try:
         masked.touch(mode=0o600)
         with path.open("rb") as script, masked.open("wb") as to:
-            to.writelines(hidden.masked(script))
+            to.writelines(hidden.mask_stream(script))
         masked.replace(path)
     finally:
         masked.unlink(missing_ok=True)
 
 
-def _rewrite(path: Path, hidden: Hidden) -> str:
+def _rewrite(path: Path, hidden: HiddenValues) -> str:
     """Rewrites a file without secrets; returns the reason if that is impossible."""
     if path.stat().st_size > REWRITTEN:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-            return "it is large, and a secret is in it" if hidden.spelled_in(content) else ""
+            return "it is large, and a secret is in it" if hidden.has_secret(content) else ""
     before = path.read_bytes()
     try:
-        data = b"".join(hidden.masked(BytesIO(hidden.plain(before))))
+        data = b"".join(hidden.mask_stream(BytesIO(hidden.mask_values(before))))
     except CannotMask as refused:
         return str(refused)
     if data != before:
@@ -267,10 +271,10 @@ def _rewrite(path: Path, hidden: Hidden) -> str:
     return ""
 
 
-def _rename(path: Path, hidden: Hidden) -> Path:
+def _rename(path: Path, hidden: HiddenValues) -> Path:
     """The new path: a name with a secret is masked, and a link to such a name is deleted."""
     if path.is_symlink() and any(value in os.fsencode(os.readlink(path)) for value in hidden.values):
         path.unlink()
         return path
-    target = path.with_name(os.fsdecode(hidden.plain(os.fsencode(path.name))))
+    target = path.with_name(os.fsdecode(hidden.mask_values(os.fsencode(path.name))))
     return path if target == path else path.replace(target)

@@ -11,7 +11,7 @@ from msgspec.structs import astuple, replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import MASK, Observation
-from holdfast.secrets.spelling import SHORTEST_SECRET, forms, spellings
+from holdfast.secrets.spelling import SHORTEST_SECRET, list_plain_spellings, list_spellings
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -33,12 +33,12 @@ class Masker:
 
     def __init__(self, values: Iterable[str]) -> None:
         secrets = sorted({v for v in values if v}, key=len, reverse=True)  # the longest first
-        self._forms = [form for secret in secrets for form in forms(secret)]
+        self._forms = [form for secret in secrets for form in list_spellings(secret)]
         self._cores = [form.core.encode() for form in self._forms]
         self._pieces: dict[str, list[tuple[str, int, int]]] = {}
         """Every piece of every secret: its encoding, the position in it, and how much of it identifies the secret."""
         for secret in secrets:
-            for whole in spellings(secret):
+            for whole in list_plain_spellings(secret):
                 # An encoding is longer than the secret, so more of its characters are needed to identify the secret.
                 least = PIECE * len(whole) // len(secret)
                 for at in range(len(whole) - PIECE + 1):
@@ -47,7 +47,7 @@ class Masker:
     def __bool__(self) -> bool:
         return bool(self._forms)
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         for form in self._forms:
             # A substring test first: it is much faster than the pattern, and nearly always false.
             if form.core in text:
@@ -72,15 +72,15 @@ class Masker:
         # A cut leaves the end of a secret at the start of the next part and its beginning at the end of the previous
         # one.
         for start in (0, 1) if part[:1].isspace() else (0,):
-            if size := self._ending_length(part, start):
+            if size := self._measure_ending(part, start):
                 part = part[:start] + MASK + part[start + size :]
                 break
         for end in (len(part), len(part) - 1) if part[-1:].isspace() else (len(part),):
-            if size := self._beginning_length(part, end):
+            if size := self._measure_beginning(part, end):
                 return part[: end - size] + MASK + part[end:]
         return part
 
-    def _beginning_length(self, text: str, end: int) -> int:
+    def _measure_beginning(self, text: str, end: int) -> int:
         """How many characters before this position are the beginning of a secret."""
         pieces = self._pieces.get(text[max(0, end - PIECE) : end], ())
         sizes = [
@@ -90,7 +90,7 @@ class Masker:
         ]
         return max(sizes, default=0)
 
-    def _ending_length(self, text: str, start: int) -> int:
+    def _measure_ending(self, text: str, start: int) -> int:
         """How many characters from this position on are the end of a secret."""
         pieces = self._pieces.get(text[start : start + PIECE], ())
         sizes = [
@@ -100,7 +100,7 @@ class Masker:
         ]
         return max(sizes, default=0)
 
-    def struct(self, value: S) -> S:
+    def mask_struct(self, value: S) -> S:
         """The value with every text in it masked; Holdfast's own words stay, or it could not be read again."""
         if not self._forms:
             return value
@@ -111,17 +111,17 @@ class Masker:
         masked: S = self._mask_inside(value)
         return value if masked == value else masked
 
-    def observation(self, observation: Observation) -> Observation:
+    def mask_observation(self, observation: Observation) -> Observation:
         """Masks an observation and records whether the agent itself output a secret."""
-        masked = self.struct(observation)
+        masked = self.mask_struct(observation)
         if masked is observation:
             return observation
         agent_leaked = any(a.text != b.text for a, b in zip(observation.turns, masked.turns, strict=True))
         return replace(masked, masked=agent_leaked)
 
-    def unavailable(self, gone: AgentUnavailable) -> AgentUnavailable:
+    def mask_error(self, gone: AgentUnavailable) -> AgentUnavailable:
         """Masks an error: an agent's traceback or reply may quote a secret."""
-        text = self.text
+        text = self.mask_text
         return AgentUnavailable(
             text(str(gone)),
             code=gone.code,
@@ -149,7 +149,7 @@ class Masker:
 
     def _mask_inside(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self.text(value)
+            return self.mask_text(value)
         if isinstance(value, msgspec.Struct):
             fields = [name for name in value.__struct_fields__ if name not in _OURS]
             return replace(value, **{name: self._mask_inside(getattr(value, name)) for name in fields})

@@ -51,23 +51,23 @@ class SecretSpelling:
         return self.core in text and self.pattern.search(text) is not None
 
 
-def forms(secret: str) -> Iterator[SecretSpelling]:
+def list_spellings(secret: str) -> Iterator[SecretSpelling]:
     """Every encoding that is searched for."""
-    yield SecretSpelling(tuple(_char_patterns(secret)))
-    for coded in _base64_forms(secret):
-        yield SecretSpelling([_digit_pattern(digit) for digit in coded])
+    yield SecretSpelling(tuple(_list_char_patterns(secret)))
+    for coded in _list_base64_forms(secret):
+        yield SecretSpelling([_build_digit_pattern(digit) for digit in coded])
 
 
-def spellings(secret: str) -> set[str]:
+def list_plain_spellings(secret: str) -> set[str]:
     """The usual encodings as plain texts, to recognise what a cut has left of a secret."""
     escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
     in_url = {way(secret, safe, errors="surrogateescape") for way in (quote, quote_plus) for safe in ("", "/")}
     lower = {re.sub("%..", lambda match: match.group().lower(), text) for text in in_url}
-    coded = {text.translate(to) for text in _base64_forms(secret) for to in ({}, {ord("+"): "-", ord("/"): "_"})}
+    coded = {text.translate(to) for text in _list_base64_forms(secret) for to in ({}, {ord("+"): "-", ord("/"): "_"})}
     return {secret} | escaped | in_url | lower | coded
 
 
-def _base64_forms(secret: str) -> Iterator[str]:
+def _list_base64_forms(secret: str) -> Iterator[str]:
     """Its base64 for each of the three alignments, without the characters that it shares with its neighbours."""
     data = secret.encode("utf-8", "surrogateescape")
     for before, begun in enumerate(_BEGUN):
@@ -77,7 +77,7 @@ def _base64_forms(secret: str) -> Iterator[str]:
         yield text[begun : (before + len(data)) * 8 // 6]
 
 
-def _char_patterns(secret: str) -> Iterator[str]:
+def _list_char_patterns(secret: str) -> Iterator[str]:
     """A pattern for each character.
 
     A run of backslashes has one pattern, or the search would try every way to divide it.
@@ -87,15 +87,15 @@ def _char_patterns(secret: str) -> Iterator[str]:
         if char == "\\":
             yield f"{_BACKSLASH}{{{count},{16 * count}}}"
         else:
-            yield from [_char_pattern(char)] * count
+            yield from [_build_char_pattern(char)] * count
 
 
-def _char_pattern(char: str) -> str:
+def _build_char_pattern(char: str) -> str:
     if char in _LITERAL:
         return char
-    ways = [re.escape(char), _percent_pattern(char), _unicode_pattern(char)]
+    ways = [re.escape(char), _build_percent_pattern(char), _build_unicode_pattern(char)]
     if char in "\"'/":
-        ways.append(f"{_ESCAPES}(?:{char}|{_percent_pattern(char)})")
+        ways.append(f"{_ESCAPES}(?:{char}|{_build_percent_pattern(char)})")
     if char in _SHORT:
         ways.append(_ESCAPES + _SHORT[char])
     if char == " ":
@@ -103,25 +103,27 @@ def _char_pattern(char: str) -> str:
     return f"(?:{'|'.join(ways)})"
 
 
-def _digit_pattern(digit: str) -> str:
+def _build_digit_pattern(digit: str) -> str:
     """A base64 character in both alphabets, possibly escaped by a URL or JSON."""
     other = {"+": "-", "/": "_"}.get(digit)
-    return digit if other is None else f"(?:{_char_pattern(digit)}|{other})"
+    return digit if other is None else f"(?:{_build_char_pattern(digit)}|{other})"
 
 
-def _percent_pattern(char: str) -> str:
+def _build_percent_pattern(char: str) -> str:
     """The character in a URL, also in a URL within a URL."""
-    return "".join(f"%(?:25){{0,2}}{_hex_pattern(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogateescape"))
+    return "".join(
+        f"%(?:25){{0,2}}{_build_hex_pattern(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogateescape")
+    )
 
 
-def _unicode_pattern(char: str) -> str:
+def _build_unicode_pattern(char: str) -> str:
     r"""The character as `\u00e9`; Python also writes `\xe9` and `\U0001f600`."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
-    whole = "".join(f"{_ESCAPES}u{_hex_pattern(units[at : at + 4])}" for at in range(0, len(units), 4))
+    whole = "".join(f"{_ESCAPES}u{_build_hex_pattern(units[at : at + 4])}" for at in range(0, len(units), 4))
     if len(units) > 4:
-        return f"{whole}|{_ESCAPES}U{_hex_pattern(f'{ord(char):08x}')}"
-    return f"{whole}|{_ESCAPES}x{_hex_pattern(units[2:])}" if units.startswith("00") else whole
+        return f"{whole}|{_ESCAPES}U{_build_hex_pattern(f'{ord(char):08x}')}"
+    return f"{whole}|{_ESCAPES}x{_build_hex_pattern(units[2:])}" if units.startswith("00") else whole
 
 
-def _hex_pattern(digits: str) -> str:
+def _build_hex_pattern(digits: str) -> str:
     return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)

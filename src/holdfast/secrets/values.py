@@ -24,7 +24,7 @@ def resolve_secrets(
 
     `commands` allows its commands to run.
     """
-    values = {secret.name: _value(secret, environ, root, seed, commands) for secret in secrets}
+    values = {secret.name: _resolve_value(secret, environ, root, seed, commands) for secret in secrets}
     for name, value in values.items():
         if len(value) < SHORTEST_SECRET:
             message = f"the secret {name} {TOO_SHORT}"
@@ -34,16 +34,16 @@ def resolve_secrets(
     return values
 
 
-def _value(secret: Secret, environ: Mapping[str, str], root: Path, seed: int, commands: bool) -> str:
+def _resolve_value(secret: Secret, environ: Mapping[str, str], root: Path, seed: int, commands: bool) -> str:
     kind, _, rest = secret.source.partition(":")
     if secret.source == "generated":
         return "hf-" + digest(canonical([seed, "secret", secret.name]), 16)
     if secret.source.startswith("static://"):
         return secret.source.removeprefix("static://")
     if kind == "file":
-        return _from_file(secret.name, root / rest)
+        return _read_file(secret.name, root / rest)
     if kind == "command":
-        return _from_command(secret.name, rest, root, environ, commands)
+        return _run_command(secret.name, rest, root, environ, commands)
     variable = rest or secret.name
     if not environ.get(variable):
         raise UserError(
@@ -54,7 +54,7 @@ def _value(secret: Secret, environ: Mapping[str, str], root: Path, seed: int, co
     return environ[variable]
 
 
-def _from_file(name: str, path: Path) -> str:
+def _read_file(name: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").rstrip("\n")
     except (OSError, UnicodeDecodeError) as refused:
@@ -63,7 +63,7 @@ def _from_file(name: str, path: Path) -> str:
         ) from refused
 
 
-def _from_command(name: str, command: str, root: Path, environ: Mapping[str, str], allowed: bool) -> str:
+def _run_command(name: str, command: str, root: Path, environ: Mapping[str, str], allowed: bool) -> str:
     if not allowed:
         message = f"the secret {name} is given by a command, and this spec lies outside of your project folder"
         raise UserError(message, code="secret-unavailable", hint="if you trust the file, add --allow-commands")

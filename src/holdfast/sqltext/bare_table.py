@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, pairwise
 
-from holdfast.sqltext.lexer import Token, tokens
+from holdfast.sqltext.lexer import Token, tokenize
 
 _NAMES_FOLLOW = frozenset((".", "@", ":", "{"))
 """After these a word is never a keyword."""
@@ -38,32 +38,32 @@ _NAME = re.compile(r"`[^`]+`|(?!seq_)[^\W\d][\w$]*", re.IGNORECASE)
 """MariaDB creates a table for a name such as `seq_1_to_9`."""
 
 
-def bare_table(sql: str) -> str:
+def find_bare_table(sql: str) -> str:
     """The first table that certainly needs a selected database, before one may have been selected; empty if there is
     none.
     """
-    for statement in _statements(sql):
+    for statement in _split_statements(sql):
         if statement == ["begin"]:
             continue
         first = next((piece for piece in statement if piece != "("), "")
-        if (first not in _QUERIES and first not in _OTHERS) or _changes_meaning(first, statement):
+        if (first not in _QUERIES and first not in _OTHERS) or _is_meaning_changed(first, statement):
             return ""
-        table = _own(first, statement)
+        table = _find_target(first, statement)
         if not table and first in _QUERIES and "with" not in statement:
-            table = _read(statement)
+            table = _find_read_table(statement)
         if table:
             return table.strip("`")
     return ""
 
 
-def _statements(sql: str) -> Iterator[list[str]]:
+def _split_statements(sql: str) -> Iterator[list[str]]:
     """Each statement in pieces: keywords in lower case, certain names in backquotes, strings as an empty one.
 
     A comment that some servers execute is left out; if it may select a database, everything after it is, too.
     """
     statement: list[str] = []
     sometimes = False
-    for token in tokens(sql, "mysql"):
+    for token in tokenize(sql, "mysql"):
         if token.kind in ("open", "close"):
             sometimes = token.kind == "open"
         elif sometimes:
@@ -74,11 +74,11 @@ def _statements(sql: str) -> Iterator[list[str]]:
             yield from [statement] if statement else ()
             statement = []
         elif token.kind not in ("space", "comment"):
-            statement.append(_piece(token, statement[-1:]))
+            statement.append(_normalize_token(token, statement[-1:]))
     yield from [statement] if statement else ()
 
 
-def _piece(token: Token, before: Sequence[str]) -> str:
+def _normalize_token(token: Token, before: Sequence[str]) -> str:
     if token.kind == "word":
         if before and before[0] in _NAMES_FOLLOW:
             return f"`{token.text}`"
@@ -86,18 +86,18 @@ def _piece(token: Token, before: Sequence[str]) -> str:
     return "''" if token.kind == "string" else token.text
 
 
-def _changes_meaning(first: str, statement: Sequence[str]) -> bool:
+def _is_meaning_changed(first: str, statement: Sequence[str]) -> bool:
     """Whether the statement contains a program, or changes how later ones are parsed."""
     if first == "create":
         return not _PROGRAMS.isdisjoint(statement[:10])
     return first == "set" and any("sql_mode" in piece.lower() for piece in statement)
 
 
-def _own(first: str, statement: Sequence[str]) -> str:
+def _find_target(first: str, statement: Sequence[str]) -> str:
     """The table that the statement is about."""
     if first == "load":
         at = next((n for n, pair in enumerate(pairwise(statement)) if pair == ("into", "table")), None)
-        return "" if at is None else _name(statement[at + 2 : at + 4])
+        return "" if at is None else _read_name(statement[at + 2 : at + 4])
     if first not in _BEFORE or statement[0] != first or (first == "delete" and "using" in statement):
         return ""
     rest = list(dropwhile(_MODIFIERS.__contains__, statement[1:20]))
@@ -106,10 +106,10 @@ def _own(first: str, statement: Sequence[str]) -> str:
     rest = rest[len(_BEFORE[first]) :]
     for words in (["table"], ["if", "not", "exists"], ["if", "exists"]):  # a TRUNCATE may have a TABLE, too
         rest = rest[len(words) :] if rest[: len(words)] == words else rest
-    return _name(rest)
+    return _read_name(rest)
 
 
-def _read(statement: Sequence[str]) -> str:
+def _find_read_table(statement: Sequence[str]) -> str:
     """A table that a SELECT reads. In each pair of parentheses only the first FROM after it has one."""
     scopes = [""]
     for at, piece in enumerate(statement):
@@ -121,13 +121,13 @@ def _read(statement: Sequence[str]) -> str:
             scopes[-1] = "select"
         elif (piece == "from" and scopes[-1] == "select") or (piece == "join" and scopes[-1] == "from"):
             scopes[-1] = "from"
-            table = _name(statement[at + 1 : at + 3])
+            table = _read_name(statement[at + 1 : at + 3])
             if table and statement[at + 2 : at + 3] != ["("]:
                 return table
     return ""
 
 
-def _name(rest: Sequence[str]) -> str:
+def _read_name(rest: Sequence[str]) -> str:
     """The next name, if it is complete."""
     name = rest[0] if rest else ""
     if name in _KEYWORDS or not _NAME.fullmatch(name):

@@ -91,7 +91,7 @@ class SqlPiece(NamedTuple):
     end: int
 
 
-def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
+def read_piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
     """The piece that starts at `at`, which must be inside the text. A word never spans two pieces.
 
     `opened`: `at` is inside a comment that MySQL executes.
@@ -100,46 +100,46 @@ def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
     assert match is not None  # matches any text
     kind = match.lastgroup or ""
     if kind == "nested":
-        return SqlPiece("comment", _comment_end(sql, match.end()))
+        return SqlPiece("comment", _find_comment_end(sql, match.end()))
     if kind in _QUOTED:
-        return SqlPiece(_QUOTED[kind][0], _quoted_end(sql, match.end(), kind, continues=match[0] in ("e'", "E'")))
+        return SqlPiece(_QUOTED[kind][0], _find_quoted_end(sql, match.end(), kind, continues=match[0] in ("e'", "E'")))
     return SqlPiece(kind, match.end())
 
 
-def pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
+def split_pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
     """All pieces of the text in order, as kind, start and end."""
     at, size, opened = 0, len(sql), False
     while at < size:
-        kind, end = piece(sql, dialect, at, opened)
+        kind, end = read_piece(sql, dialect, at, opened)
         opened = kind == "open" or (opened and kind != "close")
         yield kind, at, end
         at = end
 
 
-def _quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
+def _find_quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
     """The end of a literal or name; `at` is after its opening quote. `continues`: it may resume after a line break."""
     _, content = _QUOTED[group]
     # Quotes are doubled or escaped inside, which the pattern of the content covers, so the next quote ends the literal.
     # An E'' string of PostgreSQL continues after white space with a line break and another quote.
     while True:
-        at = _run_end(content, sql, at)
+        at = _find_run_end(content, sql, at)
         if at == len(sql):
             return at
         at += 1  # the closing quote: nothing else ends the content
-        gap = _run_end(_GAP, sql, at) if continues else at
+        gap = _find_run_end(_GAP, sql, at) if continues else at
         if gap == at or not sql.startswith("'", gap) or not _LINE_BREAK.search(sql, at, gap):
             return at
         at = gap + 1
 
 
-def _run_end(pattern: re.Pattern[str], sql: str, at: int) -> int:
+def _find_run_end(pattern: re.Pattern[str], sql: str, at: int) -> int:
     """The position where a repeated pattern stops matching."""
     while (match := pattern.match(sql, at)) is not None and match.end() > at:
         at = match.end()
     return at
 
 
-def _comment_end(sql: str, at: int) -> int:
+def _find_comment_end(sql: str, at: int) -> int:
     """The end of a PostgreSQL comment, which may contain other comments."""
     depth = 1
     for mark in _COMMENT_MARK.finditer(sql, at):
@@ -149,10 +149,10 @@ def _comment_end(sql: str, at: int) -> int:
     return len(sql)
 
 
-def tokens(sql: str, dialect: Dialect) -> Iterator[Token]:
+def tokenize(sql: str, dialect: Dialect) -> Iterator[Token]:
     """All tokens of the text in order."""
     detail = _DETAIL[dialect]
-    for kind, at, end in pieces(sql, dialect):
+    for kind, at, end in split_pieces(sql, dialect):
         if kind == "code":
             for match in detail.finditer(sql, at, end):
                 yield Token(match.lastgroup, match[0], match.start())  # type: ignore[arg-type]  # a group is a kind

@@ -30,7 +30,7 @@ class ScriptStatement(Struct, frozen=True):
 
 def split(sql: str, dialect: Dialect) -> Iterator[ScriptStatement]:
     """Every statement in order; QueryFailed for a command that only an interactive client supports."""
-    yield from _Script(sql, dialect).statements()
+    yield from _Script(sql, dialect).split()
 
 
 class _Script:
@@ -41,19 +41,19 @@ class _Script:
         self._line = 1
         self._counted = 0
 
-    def statements(self) -> Iterator[ScriptStatement]:
+    def split(self) -> Iterator[ScriptStatement]:
         cursor = self._cursor
         while cursor.skip_blank():
-            if self._command():
+            if self._skip_command():
                 continue
             start = cursor.at
-            text = self._sql[start : cursor.end()].strip(SPACE)
+            text = self._sql[start : cursor.skip_statement()].strip(SPACE)
             if text:
-                line = self._line_at(start)
-                copies = self._dialect == "postgres" and _takes_rows(text)
-                yield ScriptStatement(text, line, self._rows() if copies else None)
+                line = self._count_line(start)
+                copies = self._dialect == "postgres" and _is_copy_from_stdin(text)
+                yield ScriptStatement(text, line, self._read_rows() if copies else None)
 
-    def _command(self) -> bool:
+    def _skip_command(self) -> bool:
         """Whether a client command is here; skips it."""
         cursor = self._cursor
         command = (_PSQL if self._dialect == "postgres" else _DELIMITER).match(self._sql, cursor.at)
@@ -62,14 +62,14 @@ class _Script:
         if self._dialect == "mysql":
             cursor.delimiter = command[1]
         elif command[1] not in _HARMLESS:
-            line = self._line_at(cursor.at)
+            line = self._count_line(cursor.at)
             raise QueryFailed(
                 f"line {line}: \\{command[1]} is a command of psql, not SQL; take it out", code="query-failed"
             )
         cursor.at = command.end()
         return True
 
-    def _rows(self) -> str:
+    def _read_rows(self) -> str:
         r"""The lines after COPY … FROM stdin, up to `\.`."""
         cursor = self._cursor
         newline = self._sql.find("\n", cursor.at)
@@ -78,14 +78,14 @@ class _Script:
         cursor.at = end.end() if end else len(self._sql)
         return self._sql[start : end.start() if end else len(self._sql)]
 
-    def _line_at(self, place: int) -> int:
+    def _count_line(self, place: int) -> int:
         """The line of a position; positions must come in order, so a long file is counted once."""
         self._line += self._sql.count("\n", self._counted, place)
         self._counted = place
         return self._line
 
 
-def _takes_rows(statement: str) -> bool:
+def _is_copy_from_stdin(statement: str) -> bool:
     """Whether it is COPY … FROM stdin."""
     words = TokenCursor(statement, "postgres")
-    return words.skip("copy") and ("from", "stdin") in pairwise(words.words())
+    return words.skip("copy") and ("from", "stdin") in pairwise(words.read_words())

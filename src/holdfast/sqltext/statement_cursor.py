@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.sqltext.lexer import SPACE, Dialect, piece
+from holdfast.sqltext.lexer import SPACE, Dialect, read_piece
 
 _SPACE = re.compile(rf"[{SPACE}]*")
 _PROGRAM = re.compile(r"create\s[^;]{0,300}?\b(?:function|procedure|trigger|event|package)\b", re.IGNORECASE)
@@ -39,48 +39,48 @@ class StatementCursor:
                 return False
             if self.at < self._code_end:
                 return True
-            here = piece(self.sql, self.dialect, self.at, self._opened)
+            here = read_piece(self.sql, self.dialect, self.at, self._opened)
             if here.kind != "comment":
                 return True
             self.at = here.end
 
-    def end(self) -> int:
+    def skip_statement(self) -> int:
         """The end of the statement that begins here; skips its delimiter."""
         program = self.delimiter == ";" and _PROGRAM.match(self.sql, self.at) is not None
         self._depth = 0
         while self.at < len(self.sql):
-            code, end = self._piece()
-            delimiter_end = self._delimiter(end, program) if code else -1
+            code, end = self._read_piece()
+            delimiter_end = self._find_delimiter(end, program) if code else -1
             if delimiter_end >= 0:
                 self.at = delimiter_end + len(self.delimiter)
                 return delimiter_end
             self.at = end
         return self.at
 
-    def _piece(self) -> tuple[bool, int]:
+    def _read_piece(self) -> tuple[bool, int]:
         """Whether code is here, and where it or the other piece ends."""
         if self.at >= self._code_end:
-            here = piece(self.sql, self.dialect, self.at, self._opened)
+            here = read_piece(self.sql, self.dialect, self.at, self._opened)
             if here.kind != "code":
                 self._opened = here.kind == "open" or (self._opened and here.kind != "close")
                 return False, here.end
             self._code_end = here.end
         return True, self._code_end
 
-    def _delimiter(self, end: int, program: bool) -> int:
+    def _find_delimiter(self, end: int, program: bool) -> int:
         """Where the statement ends in this code; -1 if it continues."""
         delimiter_at = self.sql.find(self.delimiter, self.at, end)
         if not program:
             return delimiter_at
         at = self.at
         while True:
-            self._count(at, end if delimiter_at < 0 else delimiter_at)
+            self._count_depth(at, end if delimiter_at < 0 else delimiter_at)
             if delimiter_at < 0 or not self._depth:
                 return delimiter_at
             at = delimiter_at + 1
             delimiter_at = self.sql.find(self.delimiter, at, end)
 
-    def _count(self, at: int, end: int) -> None:
+    def _count_depth(self, at: int, end: int) -> None:
         """Count BEGIN, CASE and END of a body."""
         for mark in _BODY_MARK.finditer(self.sql, at, end):
             word = mark[0].lower()
@@ -94,10 +94,10 @@ class StatementCursor:
                 self._depth -= of is None or self._end_case >= 0
 
 
-def statements(sql: str, dialect: Dialect) -> Iterator[str]:
+def split_statements(sql: str, dialect: Dialect) -> Iterator[str]:
     """The statements of one message to a server, without surrounding white space."""
     cursor = StatementCursor(sql, dialect)
     while cursor.skip_blank():
         start = cursor.at
-        if text := sql[start : cursor.end()].strip(SPACE):
+        if text := sql[start : cursor.skip_statement()].strip(SPACE):
             yield text

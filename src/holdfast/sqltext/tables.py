@@ -9,16 +9,16 @@ from fnmatch import fnmatchcase
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
-def named(*parts: str) -> str:
+def format_name(*parts: str) -> str:
     """A table as people write it, with its schema; a part that contains a dot is quoted."""
-    return ".".join(map(part, parts))
+    return ".".join(map(quote_part, parts))
 
 
-def part(name: str) -> str:
+def quote_part(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if "." in name else name
 
 
-def covers(allowed: Iterable[str], name: str, default: str) -> bool:
+def is_covered(allowed: Iterable[str], name: str, default: str) -> bool:
     """Whether one of the patterns matches the table. A pattern without a schema matches tables of the default one, or
     without any.
 
@@ -26,11 +26,13 @@ def covers(allowed: Iterable[str], name: str, default: str) -> bool:
     """
     bare = name.removeprefix(f"{default}.") if default else name
     patterns = [one.lower() for one in allowed]
-    if any(fnmatchcase(name.lower(), one) for one in patterns if 0 < depth(name) <= depth(one)):
+    if any(fnmatchcase(name.lower(), one) for one in patterns if 0 < count_qualifiers(name) <= count_qualifiers(one)):
         return True
-    return not depth(bare) and any(fnmatchcase(bare.lower(), one) for one in patterns if not depth(one))
+    return not count_qualifiers(bare) and any(
+        fnmatchcase(bare.lower(), one) for one in patterns if not count_qualifiers(one)
+    )
 
 
-def depth(name: str) -> int:
+def count_qualifiers(name: str) -> int:
     """The number of parts before the table: its schema, its database."""
     return _QUOTED.sub("", name).count(".")

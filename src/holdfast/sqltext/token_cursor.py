@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from holdfast.sqltext.lexer import Dialect, Token, tokens
+from holdfast.sqltext.lexer import Dialect, Token, tokenize
 
 _SILENT = frozenset(("space", "comment", "open", "close"))
 _END = Token("space", "", -1)
@@ -21,16 +21,16 @@ class TokenCursor:
     def __init__(self, sql: str, dialect: Dialect) -> None:
         self.sql = sql
         self.dialect = dialect
-        self._tokens: Iterator[Token] = tokens(sql, dialect)
+        self._tokens: Iterator[Token] = tokenize(sql, dialect)
         self.token = _END
         self.word = ""
-        self.step()
+        self.advance()
 
     @property
     def over(self) -> bool:
         return self.token is _END
 
-    def step(self) -> None:
+    def advance(self) -> None:
         """Go to the next token."""
         for token in self._tokens:
             kind = token.kind
@@ -40,11 +40,11 @@ class TokenCursor:
                 return
         self.token, self.word = _END, ""
 
-    def words(self) -> Iterator[str]:
+    def read_words(self) -> Iterator[str]:
         """The current word and those that follow; empty for literals, quoted names and numbers."""
         while not self.over:
             yield self.word
-            self.step()
+            self.advance()
 
     def skip(self, *words: str) -> bool:
         """Skip these words, as far as they are here; returns whether the first one was."""
@@ -52,38 +52,38 @@ class TokenCursor:
         for word in words:
             if self.word != word:
                 break
-            self.step()
+            self.advance()
         return is_here
 
     def skip_all(self, words: Collection[str]) -> None:
         """Skip any of these."""
         while self.word in words and not self.over:
-            self.step()
+            self.advance()
 
     def skip_to(self, word: str) -> bool:
         """Skip past the next such word; returns whether there is one."""
         while not self.over:
             if self.skip(word):
                 return True
-            self.step()
+            self.advance()
         return False
 
-    def name(self) -> tuple[str, ...]:
+    def read_name(self) -> tuple[str, ...]:
         """Read the name here, in up to three parts as written; empty if there is none."""
         parts: list[str] = []
-        while self._names() and (parts or self.word not in RESERVED):
+        while self._is_name() and (parts or self.word not in RESERVED):
             parts.append(self.token.text)
-            self.step()
+            self.advance()
             if len(parts) == 3 or not self.skip("."):
                 break
         return tuple(parts)
 
-    def _names(self) -> bool:
+    def _is_name(self) -> bool:
         kind, text = self.token.kind, self.token.text
         return kind in ("word", "name") or (kind == "string" and self.dialect == "mysql" and text[0] == '"')
 
 
-def spelled(part: str) -> str:
+def unquote_name(part: str) -> str:
     """A part of a name without its quotes."""
     quoted = part[2:] if part[:2] in ("U&", "u&") and part[2:3] == '"' else part
     if quoted[:1] not in ('"', "`"):
@@ -93,7 +93,7 @@ def spelled(part: str) -> str:
     return inner.replace(mark * 2, mark)
 
 
-def folded(part: str) -> str:
+def fold_name(part: str) -> str:
     """A part of a name for comparison: without quotes, or in lower case if it has none."""
-    bare = spelled(part)
+    bare = unquote_name(part)
     return bare.lower() if bare is part else bare

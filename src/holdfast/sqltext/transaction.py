@@ -6,10 +6,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from holdfast.sqltext.lexer import Dialect, pieces
-from holdfast.sqltext.statement_cursor import statements
+from holdfast.sqltext.lexer import Dialect, split_pieces
+from holdfast.sqltext.statement_cursor import split_statements
 from holdfast.sqltext.token_cursor import TokenCursor
-from holdfast.sqltext.writes import writes_of
+from holdfast.sqltext.writes import find_writes
 
 TransactionKind = Literal["begin", "commit", "rollback", "write", "read", "session"]
 
@@ -47,38 +47,38 @@ class TransactionStatement(NamedTuple):
     """The value to which it sets autocommit."""
 
 
-def transaction_statements(sql: str, dialect: Dialect) -> tuple[TransactionStatement, ...]:
+def parse_transaction(sql: str, dialect: Dialect) -> tuple[TransactionStatement, ...]:
     """The statements of one message, in order."""
-    return _remembered(sql, dialect) if len(sql) <= _REMEMBERED else _read(sql, dialect)
+    return _parse_cached(sql, dialect) if len(sql) <= _REMEMBERED else _parse(sql, dialect)
 
 
-def _read(sql: str, dialect: Dialect) -> tuple[TransactionStatement, ...]:
-    read = (_statement(text, dialect) for text in statements(sql, dialect))
+def _parse(sql: str, dialect: Dialect) -> tuple[TransactionStatement, ...]:
+    read = (_parse_statement(text, dialect) for text in split_statements(sql, dialect))
     return tuple(statement for statement in read if statement is not None)
 
 
-_remembered = lru_cache(512)(_read)
+_parse_cached = lru_cache(512)(_parse)
 
 
-def _statement(text: str, dialect: Dialect) -> TransactionStatement | None:
+def _parse_statement(text: str, dialect: Dialect) -> TransactionStatement | None:
     """The effect of one statement; None if it contains no word."""
     cursor = TokenCursor(text, dialect)
     while not cursor.over and cursor.token.kind != "word":
-        cursor.step()
+        cursor.advance()
     if cursor.over:
         return None
     verb = cursor.word.upper()
-    cursor.step()
-    more = [*islice(cursor.words(), 4)] if verb in _LOOKED_AT else []
-    autocommit = _autocommit(cursor) if dialect == "mysql" and verb == "SET" else None
-    writes = writes_of(text, dialect) if verb in _WRITES or verb in _READS else ()
-    kind = "write" if writes else _kind(verb, more, dialect)
+    cursor.advance()
+    more = [*islice(cursor.read_words(), 4)] if verb in _LOOKED_AT else []
+    autocommit = _read_autocommit(cursor) if dialect == "mysql" and verb == "SET" else None
+    writes = find_writes(text, dialect) if verb in _WRITES or verb in _READS else ()
+    kind = "write" if writes else _classify(verb, more, dialect)
     table = writes[0].written if writes else ""
     ends = dialect == "mysql" and verb in _DEFINING and "temporary" not in more
     return TransactionStatement(kind, verb, table, _shorten(text, dialect), ends, autocommit)
 
 
-def _kind(verb: str, more: list[str], dialect: Dialect) -> TransactionKind:
+def _classify(verb: str, more: list[str], dialect: Dialect) -> TransactionKind:
     if verb == "BEGIN" and dialect == "mysql" and more[:2] == ["not", "atomic"]:
         return "write"  # a program
     if verb == "BEGIN" or (verb == "START" and more[:1] == ["transaction"]):
@@ -93,12 +93,12 @@ def _kind(verb: str, more: list[str], dialect: Dialect) -> TransactionKind:
     return "read" if verb in _READS else "session"
 
 
-def _autocommit(cursor: TokenCursor) -> bool | None:
+def _read_autocommit(cursor: TokenCursor) -> bool | None:
     """The value to which a MySQL SET sets autocommit; a user variable may have the same name."""
     setting, before = None, ("", "")
     while not cursor.over:
         word = cursor.word
-        cursor.step()
+        cursor.advance()
         if word == "autocommit" and (before[1] != "@" or before[0] == "@"):
             cursor.skip(":")
             if cursor.skip("="):
@@ -111,7 +111,7 @@ def _shorten(text: str, dialect: Dialect) -> str:
     """The beginning of a statement, without comments and string contents."""
     parts: list[str] = []
     size = 0
-    for kind, at, end in pieces(text, dialect):
+    for kind, at, end in split_pieces(text, dialect):
         part = _BLANK.get(kind) or text[at : min(end, at + 2 * TEXT_KEPT)]
         parts.append(part)
         size += len(part)

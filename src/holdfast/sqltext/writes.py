@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from holdfast.sqltext.lexer import Dialect
-from holdfast.sqltext.tables import named
-from holdfast.sqltext.token_cursor import TokenCursor, folded, spelled
+from holdfast.sqltext.tables import format_name
+from holdfast.sqltext.token_cursor import TokenCursor, fold_name, unquote_name
 
 _CHANGES = frozenset(("insert", "replace", "merge", "update", "delete"))
 _DEFINES = frozenset(("create", "alter", "drop", "rename", "comment", "refresh"))
@@ -45,7 +45,7 @@ class Write(Struct, frozen=True):
     """The table as the statement spells it; empty for another object."""
 
 
-def writes_of(statement: str, dialect: Dialect) -> tuple[Write, ...]:
+def find_writes(statement: str, dialect: Dialect) -> tuple[Write, ...]:
     """Everything that one statement writes, as far as its text shows; each table once per operation."""
     writes: dict[tuple[str, str], Write] = {}
     for write in _read_writes(TokenCursor(statement, dialect)):
@@ -58,50 +58,50 @@ def _read_writes(cursor: TokenCursor) -> Iterator[Write]:
     cursor.skip_all(("(",))
     first = cursor.word
     if first in _CHANGES:
-        yield from _change(cursor)
+        yield from _read_change(cursor)
     elif first == "truncate":
-        cursor.step()
+        cursor.advance()
         cursor.skip("table")
-        yield from (_write("truncate", name, counted=False) for name in _names(cursor))
+        yield from (_make_write("truncate", name, counted=False) for name in _read_names(cursor))
     elif first == "load":
-        if cursor.skip_to("into") and cursor.skip("table") and (name := cursor.name()):
-            yield _write("insert", name)
+        if cursor.skip_to("into") and cursor.skip("table") and (name := cursor.read_name()):
+            yield _make_write("insert", name)
     elif first in _DEFINES:
-        yield from _definition(cursor)
+        yield from _read_definition(cursor)
     elif first in _RIGHTS:
         yield Write(first, "", counted=False)
     elif first == "with" or (first == "select" and cursor.dialect == "postgres" and _INTO.search(cursor.sql)):
-        yield from _within(cursor)
+        yield from _read_nested(cursor)
     elif first in _WRAPPERS:
         yield from _WRAPPERS[first](cursor)
 
 
-def _write(op: str, name: tuple[str, ...], temporary: bool = False, *, counted: bool = True) -> Write:
-    return Write(op, plain(name), temporary, counted, ".".join(map(spelled, name)))
+def _make_write(op: str, name: tuple[str, ...], temporary: bool = False, *, counted: bool = True) -> Write:
+    return Write(op, format_plain_name(name), temporary, counted, ".".join(map(unquote_name, name)))
 
 
-def plain(name: tuple[str, ...]) -> str:
+def format_plain_name(name: tuple[str, ...]) -> str:
     """A name without quotes, unless a part contains a dot; unquoted parts fold to lower case."""
-    return named(*map(folded, name))
+    return format_name(*map(fold_name, name))
 
 
-def _change(cursor: TokenCursor) -> Iterator[Write]:
+def _read_change(cursor: TokenCursor) -> Iterator[Write]:
     """INSERT, UPDATE and the like. For several tables in MySQL's UPDATE and DELETE, the first."""
     op, modifiers = cursor.word, _MODIFIERS[cursor.dialect]
-    cursor.step()
+    cursor.advance()
     cursor.skip_all(modifiers | {"quick"} if op == "delete" and cursor.dialect == "mysql" else modifiers)
     if op != "update" and cursor.skip("from" if op == "delete" else "into"):
         cursor.skip_all(modifiers)
     cursor.skip("(")  # UPDATE ONLY (a)
-    if name := cursor.name():
-        yield _write(op, name)
+    if name := cursor.read_name():
+        yield _make_write(op, name)
 
 
-def _names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
+def _read_names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
     """All names of a list."""
     while True:
         cursor.skip("only")
-        if not (name := cursor.name()):
+        if not (name := cursor.read_name()):
             return
         yield name
         cursor.skip("*")
@@ -109,76 +109,76 @@ def _names(cursor: TokenCursor) -> Iterator[tuple[str, ...]]:
             return
 
 
-def _copied(cursor: TokenCursor) -> Iterator[Write]:
+def _read_copy(cursor: TokenCursor) -> Iterator[Write]:
     """COPY from somewhere. The COPY of a query writes what the query writes."""
-    cursor.step()
+    cursor.advance()
     if cursor.word == "(":
         yield from _read_writes(cursor)
-    elif name := cursor.name():
+    elif name := cursor.read_name():
         if cursor.word == "(":
             cursor.skip_to(")")
         if cursor.word == "from":
-            yield _write("insert", name)
+            yield _make_write("insert", name)
 
 
-def _explained(cursor: TokenCursor) -> Iterator[Write]:
+def _read_explain(cursor: TokenCursor) -> Iterator[Write]:
     """EXPLAIN executes its statement only with ANALYZE; MariaDB's ANALYZE always does."""
     runs = cursor.word == "analyze"
-    cursor.step()
+    cursor.advance()
     while not cursor.over and cursor.word not in _EXPLAINED:
         analyzes = cursor.skip("analyze") or cursor.skip("analyse")
         runs = runs or (analyzes and cursor.token.text.lower() not in ("off", "false", "0"))
         if not analyzes:
-            cursor.step()
+            cursor.advance()
     if runs:
         yield from _read_writes(cursor)
 
 
-def _prepared(cursor: TokenCursor) -> Iterator[Write]:
+def _read_prepare(cursor: TokenCursor) -> Iterator[Write]:
     """PREPARE: its log entry shows what EXECUTE will do."""
     if cursor.skip_to("as"):
         yield from _read_writes(cursor)
 
 
 _WRAPPERS: dict[str, Callable[[TokenCursor], Iterator[Write]]] = {
-    "analyze": _explained,
-    "copy": _copied,
-    "explain": _explained,
-    "prepare": _prepared,
+    "analyze": _read_explain,
+    "copy": _read_copy,
+    "explain": _read_explain,
+    "prepare": _read_prepare,
 }
 
 
-def _definition(cursor: TokenCursor) -> Iterator[Write]:
+def _read_definition(cursor: TokenCursor) -> Iterator[Write]:
     # Between the verb and the kind of object there may be words (OR REPLACE, UNIQUE, TEMPORARY) and, after DEFINER,
     # anything. Anything else there means that the statement is not understood, and then nothing is claimed.
     op, before = cursor.word, set[str]()
-    cursor.step()
+    cursor.advance()
     while cursor.word not in _WHATS:
         if cursor.over or not (cursor.token.kind == "word" or not before.isdisjoint(_DEFINER)):
             return
         before.add(cursor.word)
-        cursor.step()
+        cursor.advance()
     what = cursor.word
-    cursor.step()
+    cursor.advance()
     cursor.skip_all(("concurrently", "if", "not", "exists", "only"))
-    yield from _defined(cursor, op, what, temporary=not before.isdisjoint(("temp", "temporary")))
+    yield from _read_defined_object(cursor, op, what, temporary=not before.isdisjoint(("temp", "temporary")))
 
 
-def _defined(cursor: TokenCursor, op: str, what: str, *, temporary: bool) -> Iterator[Write]:
-    name = cursor.name()
+def _read_defined_object(cursor: TokenCursor, op: str, what: str, *, temporary: bool) -> Iterator[Write]:
+    name = cursor.read_name()
     if what in _TABLES:
-        yield _write(op, name, temporary, counted=False)
+        yield _make_write(op, name, temporary, counted=False)
         if op == "drop" and cursor.skip(","):
-            yield from (_write(op, more, counted=False) for more in _names(cursor))
+            yield from (_make_write(op, more, counted=False) for more in _read_names(cursor))
         return
     if what in _OF_A_TABLE and op != "drop" and cursor.skip_to("to" if f"{op} {what}" == "create rule" else "on"):
         cursor.skip("only")
-        yield _write(op, cursor.name(), counted=False)
+        yield _make_write(op, cursor.read_name(), counted=False)
         return
-    yield Write(op, f"{what} {plain(name)}", counted=False)
+    yield Write(op, f"{what} {format_plain_name(name)}", counted=False)
 
 
-def _within(cursor: TokenCursor) -> Iterator[Write]:
+def _read_nested(cursor: TokenCursor) -> Iterator[Write]:
     """Writes inside a WITH, and the table that PostgreSQL's SELECT INTO creates."""
     # No grammar is needed here: inside a WITH, a keyword such as DELETE starts a statement unless the word before it
     # makes it part of a clause (FOR UPDATE, ON DELETE). Strings and comments are separate tokens, so they cannot match.
@@ -186,17 +186,17 @@ def _within(cursor: TokenCursor) -> Iterator[Write]:
     while not cursor.over:
         word = cursor.word
         if word in _CHANGES and top == "with" and before not in _NO_CHANGE_AFTER:
-            yield from _change(cursor)
+            yield from _read_change(cursor)
             before = ""
             continue
-        cursor.step()
+        cursor.advance()
         if word == "into" and before != "." and cursor.dialect == "postgres":
-            yield from _made(cursor)
+            yield from _read_select_into(cursor)
         before = word
 
 
-def _made(cursor: TokenCursor) -> Iterator[Write]:
+def _read_select_into(cursor: TokenCursor) -> Iterator[Write]:
     temporary = cursor.skip("temp") or cursor.skip("temporary")
     cursor.skip_all(("unlogged", "table"))
-    if name := cursor.name():
-        yield _write("create", name, temporary, counted=False)
+    if name := cursor.read_name():
+        yield _make_write("create", name, temporary, counted=False)

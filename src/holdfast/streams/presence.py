@@ -6,7 +6,7 @@ import select
 import socket
 from asyncio.trsock import TransportSocket
 
-from holdfast.processes.peers import reads_on
+from holdfast.processes.peers import can_still_read
 
 _ENDED = getattr(select, "POLLRDHUP", 0)  # Linux only; elsewhere a client's end is known once it is read
 _BROKEN = select.POLLHUP | select.POLLERR | select.POLLNVAL
@@ -36,4 +36,4 @@ def _is_still_reading(sock: TransportSocket) -> bool:
         peer, own = sock.getpeername(), sock.getsockname()
     except OSError:
         return False
-    return reads_on((peer[0], peer[1]), (own[0], own[1]))
+    return can_still_read((peer[0], peer[1]), (own[0], own[1]))

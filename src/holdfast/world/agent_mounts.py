@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
-from holdfast.processes.startable import install_hint
+from holdfast.processes.startable import make_install_hint
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.reading.program_word import ProgramWord, program_calls, program_words, script_of
 from holdfast.world.program_search import ProgramSearch
@@ -144,7 +144,7 @@ class AgentFiles:
         for name in names:
             path = self._expand_home(name)
             if not (os.path.isfile(path) if os.path.isabs(path) else search.find(name)):
-                hint = f"{install_hint(name)}on PATH there are {search.path}"
+                hint = f"{make_install_hint(name)}on PATH there are {search.path}"
                 raise AgentUnavailable(
                     f"agent.programs: this machine has no {name}", code="agent-not-started", hint=hint, config=True
                 )

@@ -20,7 +20,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent
 from holdfast.processes import scratch
 from holdfast.processes.launcher import Launcher
-from holdfast.processes.startable import argv_of, start
+from holdfast.processes.startable import build_argv, start
 from holdfast.protocols.world import AnswerContent
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class MachinePlace:
         return agent
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
-        return argv_of(agent, self._machine.root, env)
+        return build_argv(agent, self._machine.root, env)
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Program:
         program = await start(self._machine.launcher, list(argv), env, self._machine.root, stdio)

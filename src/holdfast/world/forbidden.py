@@ -9,8 +9,8 @@ from typing import Any
 from holdfast.model.observation import ForbiddenResult
 from holdfast.model.world import AuditEvent, Forbidden
 from holdfast.reading.file import covers
-from holdfast.secrets.spelling import forms
-from holdfast.sqltext.tables import covers as covers_table
+from holdfast.secrets.spelling import list_spellings
+from holdfast.sqltext.tables import is_covered as covers_table
 
 SHOWN = 20
 """Maximum number of violations of one rule that are named."""
@@ -52,7 +52,7 @@ class SecretSearch:
     """Searches output for secrets in any encoding, as it arrives: only its end is stored."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._unsaid = {name: tuple(forms(value)) for name, value in secrets.items() if value}
+        self._unsaid = {name: tuple(list_spellings(value)) for name, value in secrets.items() if value}
         self._overlap = _LONGEST * max((len(value.encode()) for value in secrets.values()), default=0)
         self._end = b""
         self.names: set[str] = set()
@@ -110,7 +110,7 @@ def _printed_secrets(
 ) -> Iterable[str]:
     for where, text in printed.items():
         for name, value in secrets.items():
-            if value and any(way.is_in(text) for way in forms(value)):
+            if value and any(way.is_in(text) for way in list_spellings(value)):
                 yield f"{name} in {where}"
 
 

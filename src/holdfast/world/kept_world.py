@@ -26,7 +26,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, Lasting, Mock, Rows, Service
-from holdfast.secrets.hidden import Hidden, mask_dump, mask_files
+from holdfast.secrets.hidden import HiddenValues, mask_dump, mask_files
 from holdfast.service_kinds import get_spoken_traits
 from holdfast.world.sandbox.workspace import copy_tree, remove
 
@@ -95,7 +95,7 @@ class WorldKeeper:
         target.mkdir(mode=0o700)
         (target / "services").mkdir()
         notes, of_services = list(world.notes), dict(world.service_notes)
-        hidden = Hidden({*self._values, *secrets}, self._mask)
+        hidden = HiddenValues({*self._values, *secrets}, self._mask)
         if sandbox is None:
             notes.append("there is no workspace: the sandbox never opened")
         else:
@@ -103,7 +103,7 @@ class WorldKeeper:
                 notes += await asyncio.to_thread(_folder, view, target / name, hidden)
         for log in logs:
             if log.exists():
-                (target / log.name).write_text(hidden.text(log.read_text(encoding="utf-8", errors="replace")))
+                (target / log.name).write_text(hidden.mask_text(log.read_text(encoding="utf-8", errors="replace")))
         for name, service in services.items():
             content, why = await _read_content(service)
             if content is not None:
@@ -115,7 +115,7 @@ class WorldKeeper:
         _write(target / ABOUT, about, hidden)
 
 
-async def _dump(service: Service, path: Path, hidden: Hidden) -> str:
+async def _dump(service: Service, path: Path, hidden: HiddenValues) -> str:
     """Writes the content of a service; returns why it is missing or incomplete."""
     if not isinstance(service, Lasting):
         return ""
@@ -129,8 +129,8 @@ async def _dump(service: Service, path: Path, hidden: Hidden) -> str:
         return f"its content could not be stored: {' '.join(str(refused).split())}"
 
 
-def _write(path: Path, what: Any, hidden: Hidden) -> None:
-    path.write_text(hidden.text(encode(what).decode()) + "\n")
+def _write(path: Path, what: Any, hidden: HiddenValues) -> None:
+    path.write_text(hidden.mask_text(encode(what).decode()) + "\n")
 
 
 def dump_of(folder: Path, service: str) -> Path:
@@ -165,7 +165,7 @@ def without(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str,
     return {name: text for name, text in environ.items() if not any(value in text for value in secrets.values())}
 
 
-def _folder(view: Path, target: Path, hidden: Hidden) -> list[str]:
+def _folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
     """Copies the workspace or the home, without secrets; returns notes about it."""
     try:
         size = sum(_size(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)

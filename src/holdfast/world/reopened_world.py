@@ -18,7 +18,7 @@ from pathlib import Path
 from holdfast.errors import AgentUnavailable, HarnessError, HoldfastError
 from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL, ServiceSpec
-from holdfast.processes.program import code_and_signal
+from holdfast.processes.program import split_status
 from holdfast.protocols.sandbox import Sandbox, Stdio
 from holdfast.protocols.service import Lasting, Mock, Service, ServiceKeeper
 from holdfast.service_kinds import get_traits
@@ -150,7 +150,7 @@ async def _run(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str], stdio
             pass
     finally:
         await program.end(0.0)
-    code, number = code_and_signal(program.status)
+    code, number = split_status(program.status)
     return code if code is not None else 128 + (number or signal.SIGKILL)
 
 

@@ -14,7 +14,7 @@ from holdfast.model.world import PlacedFile
 from holdfast.planes.http.trust import NODE_PRELOAD, node_options
 from holdfast.planes.site_planes import placeholders
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
-from holdfast.processes.startable import variables as trial_variables
+from holdfast.processes.startable import build_trial_variables as trial_variables
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.protocols.trial import TrialContext
 from holdfast.world.boxed_world import LENT, BoxedWorld

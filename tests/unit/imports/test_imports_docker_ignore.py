@@ -8,7 +8,7 @@ import pytest
 
 from error_code import has_code
 from holdfast.errors import UserError
-from holdfast.imports.dockerfile import docker_ignored
+from holdfast.imports.dockerfile import load_dockerignore
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,15 @@ from holdfast.imports.dockerfile import docker_ignored
 )
 def test_what_is_left_out(tmp_path: Path, lines: str, path: str, left_out: bool) -> None:
     (tmp_path / ".dockerignore").write_text(lines + "\n")
-    assert docker_ignored(tmp_path, tmp_path / "Dockerfile")(path) is left_out
+    assert load_dockerignore(tmp_path, tmp_path / "Dockerfile")(path) is left_out
 
 
 def test_the_file_of_the_dockerfile_alone_comes_first(tmp_path: Path) -> None:
     (tmp_path / ".dockerignore").write_text("a\n")
     (tmp_path / "Dockerfile.dockerignore").write_text("b\n")
-    ignored = docker_ignored(tmp_path, tmp_path / "Dockerfile")
+    ignored = load_dockerignore(tmp_path, tmp_path / "Dockerfile")
     assert (ignored("a"), ignored("b")) == (False, True)
-    assert not docker_ignored(tmp_path / "nowhere", None)("a")
+    assert not load_dockerignore(tmp_path / "nowhere", None)("a")
     (tmp_path / ".dockerignore").write_text("[z-a]\n")
     with pytest.raises(UserError, check=has_code("task-invalid")):
-        docker_ignored(tmp_path, None)
+        load_dockerignore(tmp_path, None)

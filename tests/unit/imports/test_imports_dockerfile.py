@@ -8,9 +8,9 @@ import pytest
 
 from error_code import has_code
 from holdfast.errors import UserError
-from holdfast.imports.dockerfile import docker_steps
+from holdfast.imports.dockerfile import parse_dockerfile
 from holdfast.imports.foreign_task import ForeignTask, TaskTests
-from holdfast.imports.task_environment import TaskEnvironment, environment_of
+from holdfast.imports.task_environment import TaskEnvironment, build_environment
 
 TESTS = TaskTests({"test.sh": b""}, "test.sh", "reward", 60.0)
 
@@ -23,18 +23,18 @@ def place(tmp_path: Path, dockerfile: str, **files: str) -> TaskEnvironment:
         path.write_text(content)
     (tmp_path / "Dockerfile").write_text(dockerfile)
     hidden = frozenset({"Dockerfile", "tests"})
-    return environment_of(ForeignTask("t", "Harbor", "Do it.", TESTS, tmp_path / "Dockerfile", tmp_path, hidden))
+    return build_environment(ForeignTask("t", "Harbor", "Do it.", TESTS, tmp_path / "Dockerfile", tmp_path, hidden))
 
 
 def test_lines_are_joined_and_comments_between_them_are_none() -> None:
-    steps = docker_steps('# x\nfrom a:1 AS b\nRUN one \\\n  # why\n  && two\nCMD ["a", "b c"]\n', "Dockerfile")
+    steps = parse_dockerfile('# x\nfrom a:1 AS b\nRUN one \\\n  # why\n  && two\nCMD ["a", "b c"]\n', "Dockerfile")
     assert [(step.name, step.line) for step in steps] == [("FROM", 2), ("RUN", 3), ("CMD", 6)]
     assert steps[1].text.split() == ["one", "&&", "two"]
     assert steps[2].words == ["a", "b c"]
 
 
 def test_an_empty_line_does_not_end_what_goes_on() -> None:
-    steps = docker_steps("FROM a\nRUN one \\\n\n  && two\n\nUSER bob\n", "Dockerfile")
+    steps = parse_dockerfile("FROM a\nRUN one \\\n\n  && two\n\nUSER bob\n", "Dockerfile")
     assert [(step.name, step.text.split()) for step in steps[1:]] == [("RUN", ["one", "&&", "two"]), ("USER", ["bob"])]
 
 
@@ -49,7 +49,7 @@ def test_an_empty_line_does_not_end_what_goes_on() -> None:
 )
 def test_what_cannot_be_read_names_its_line(text: str, place: str, code: str) -> None:
     with pytest.raises(UserError, match=place) as refused:
-        docker_steps(text, "Dockerfile")
+        parse_dockerfile(text, "Dockerfile")
     assert refused.value.code == code
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from golden_words import Golden
 from holdfast.imports.foreign_task import ForeignTask, TaskTests
-from holdfast.imports.task_environment import environment_of
-from holdfast.imports.task_files import task_files
-from holdfast.imports.verify_task import by_pytest, by_reward, moved
+from holdfast.imports.task_environment import build_environment
+from holdfast.imports.task_files import build_task_files
+from holdfast.imports.verify_task import read_pytest_summary, read_reward, rewrite_paths
 
 SUMMARY = "=== short test summary info ===\n"
 
@@ -21,11 +21,11 @@ SUMMARY = "=== short test summary info ===\n"
 def test_only_whole_paths_are_moved() -> None:
     paths = {"/app": "/workspace", "/tests": "/t/tests"}
     said = "cd /app; /app/x '/app' $HOME/app /app.py /application /app-2 ~/app See /app. /tests/a /x/tests"
-    assert moved(said, paths) == (
+    assert rewrite_paths(said, paths) == (
         "cd /workspace; /workspace/x '/workspace' $HOME/app /app.py /application /app-2 ~/app See /workspace. "
         "/t/tests/a /x/tests"
     )
-    assert moved("as it is", {}) == "as it is"
+    assert rewrite_paths("as it is", {}) == "as it is"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_only_whole_paths_are_moved() -> None:
 def test_a_reward_is_read_as_harbor_does(tmp_path: Path, name: str, text: str, passed: bool, score: float) -> None:
     (tmp_path / "logs/verifier").mkdir(parents=True)
     (tmp_path / "logs/verifier" / name).write_text(text)
-    found = by_reward(str(tmp_path), "")
+    found = read_reward(str(tmp_path), "")
     assert found is not None
     assert (found["passed"], found["score"]) == (passed, score)
 
@@ -50,24 +50,24 @@ def test_a_reward_is_read_as_harbor_does(tmp_path: Path, name: str, text: str, p
 )
 def test_a_reward_that_is_not_a_number_is_an_error(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / "logs/verifier").mkdir(parents=True)
-    assert by_reward(str(tmp_path), "") is None
+    assert read_reward(str(tmp_path), "") is None
     (tmp_path / "logs/verifier" / name).write_text(text)
     with pytest.raises(SystemExit, match="reward"):
-        by_reward(str(tmp_path), "")
+        read_reward(str(tmp_path), "")
 
 
 def test_every_test_of_pytest_has_to_pass(golden: Golden) -> None:
-    failed = by_pytest(SUMMARY + "PASSED a.py::x\nFAILED a.py::y - assert 0\n= 1 failed =\n")
+    failed = read_pytest_summary(SUMMARY + "PASSED a.py::x\nFAILED a.py::y - assert 0\n= 1 failed =\n")
     assert failed == {"passed": False, "reason": "1 of 2 tests passed"}
-    skipped = by_pytest(SUMMARY + "PASSED a.py::x\nSKIPPED [1] a.py:3\n")
+    skipped = read_pytest_summary(SUMMARY + "PASSED a.py::x\nSKIPPED [1] a.py:3\n")
     golden(skipped)
-    assert by_pytest("") is by_pytest(SUMMARY) is None
+    assert read_pytest_summary("") is read_pytest_summary(SUMMARY) is None
 
 
 def test_where_every_test_was_skipped_nothing_passed() -> None:
     for said in ("SKIPPED [2] a.py:3: no network\n", "SKIPPED [1] a.py:3\nXFAIL a.py::y\n"):
         with pytest.raises(SystemExit, match="no test"):
-            by_pytest(SUMMARY + said)
+            read_pytest_summary(SUMMARY + said)
 
 
 INSTALLS_UV = "curl -LsSf https://astral.sh/uv/0.9.7/install.sh | sh\nsource $HOME/.local/bin/env\n"
@@ -103,7 +103,7 @@ def judged(
     files = {"run.sh": script.encode(), "test_outputs.py": ASKS_FOR_ANSWER}
     tests = TaskTests(files, "run.sh", "reward" if result == "reward" else "pytest", 60.0)
     task = ForeignTask("t", "x", "Do.", tests, None, tmp_path, solution={"solve.sh": b"echo 42 > /app/answer.txt\n"})
-    made = task_files(task, environment_of(task), agent=None, solution=False)
+    made = build_task_files(task, build_environment(task), agent=None, solution=False)
     (tmp_path / "verify.py").write_bytes(made.files["verify.py"])
     context = json.dumps({"workspace_path": str(tmp_path / "work"), "reference": reference})
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"

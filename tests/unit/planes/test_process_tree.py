@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.planes.trial_address import STRANGER, TrialAddress
-from holdfast.processes.peers import descends, family, holder
+from holdfast.processes.peers import find_holder, is_descendant, list_family
 from planes_kit import FakeContext
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
@@ -161,7 +161,7 @@ def test_a_connection_is_looked_at_once_and_quickly(monkeypatch):
         taken = []
         async with moored() as address:
             address.process_tree.first = os.getpid()
-            looks = address.process_tree.excludes
+            looks = address.process_tree.is_foreign
 
             async def timed(*about):
                 began = time.thread_time()
@@ -186,8 +186,8 @@ def test_a_connection_is_looked_at_once_and_quickly(monkeypatch):
 
 
 def test_a_long_chain_of_processes_is_a_family_and_found_from_both_sides():
-    assert next(iter(family(os.getpid()))) == os.getpid()
-    assert descends(os.getpid(), os.getppid())
-    assert not descends(os.getppid(), os.getpid())
-    assert not descends(2**30, os.getpid())
-    assert holder(2**31) is None
+    assert next(iter(list_family(os.getpid()))) == os.getpid()
+    assert is_descendant(os.getpid(), os.getppid())
+    assert not is_descendant(os.getppid(), os.getpid())
+    assert not is_descendant(2**30, os.getpid())
+    assert find_holder(2**31) is None

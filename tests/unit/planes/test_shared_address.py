@@ -11,7 +11,7 @@ from served_trial import ServedTrial
 
 from holdfast.http1.server import serve_plain
 from holdfast.planes.shared_address import SharedAddress
-from holdfast.processes.peers import owner
+from holdfast.processes.peers import find_owner
 from planes_kit import FakeContext
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are told apart by /proc")
@@ -94,7 +94,7 @@ def test_a_process_may_connect_before_it_is_known():
 
 
 def test_nobody_owns_a_connection_that_is_not_there():
-    assert owner(("127.0.0.1", 1), 2, [os.getpid()]) is None
+    assert find_owner(("127.0.0.1", 1), 2, [os.getpid()]) is None
 
 
 def test_the_end_of_a_trial_stops_whoever_answers_its_process():

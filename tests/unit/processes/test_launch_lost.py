@@ -22,7 +22,7 @@ def started(monkeypatch: pytest.MonkeyPatch, *notices: Notice) -> Program:
 
     async def hand_over(self: Launcher, ticket: int, fds: Sequence[int]) -> None:
         for what, value, left in notices:
-            self._notice(what, ticket, value, 0.0, left)
+            self._handle_notice(what, ticket, value, 0.0, left)
 
     async def go() -> Program:
         launcher = Launcher()
@@ -31,7 +31,7 @@ def started(monkeypatch: pytest.MonkeyPatch, *notices: Notice) -> Program:
         finally:
             await launcher.close()
 
-    monkeypatch.setattr(Launcher, "_hand_over", hand_over)
+    monkeypatch.setattr(Launcher, "_send_order", hand_over)
     return asyncio.run(go())
 
 

@@ -17,13 +17,13 @@ NOBODY = 2**22 + 1
 
 
 def test_orphans_that_survive_every_round_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leftovers, "children_of_this", lambda: {NOBODY, NOBODY + 1})
+    monkeypatch.setattr(leftovers, "list_children", lambda: {NOBODY, NOBODY + 1})
     assert leftovers.end_orphans({NOBODY}) == {NOBODY + 1}
     assert leftovers.end_orphans({NOBODY, NOBODY + 1}) == set()
 
 
 def test_marked_processes_that_survive_every_round_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leftovers, "_processes", lambda: iter([NOBODY]))
+    monkeypatch.setattr(leftovers, "_list_processes", lambda: iter([NOBODY]))
     assert leftovers.end_marked("A", "b") == set()
     monkeypatch.setattr(leftovers, "_is_marked", lambda pid, mark: True)
     assert leftovers.end_marked("A", "b") == {NOBODY}
@@ -34,7 +34,7 @@ def test_a_program_is_reported_with_what_outlived_it(golden: Golden) -> None:
         launcher = Launcher()
         program = launcher._programs[1] = Program(None, launcher.listen)
         program.notes = (KILLED,)
-        launcher._notice(*NOTICE.unpack(NOTICE.pack(EXITED, 1, 0, 0, 2)))
+        launcher._handle_notice(*NOTICE.unpack(NOTICE.pack(EXITED, 1, 0, 0, 2)))
         assert program.ended
         golden(program.notes)
 

@@ -11,7 +11,7 @@ from holdfast.processes.terminal import PlainScreen
 
 def plain(*pieces: bytes) -> bytes:
     screen = PlainScreen()
-    return b"".join([screen.plain(piece) for piece in pieces]) + screen.rest()
+    return b"".join([screen.strip_codes(piece) for piece in pieces]) + screen.flush()
 
 
 @pytest.mark.parametrize(

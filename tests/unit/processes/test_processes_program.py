@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.processes.program import all_ended, stopped
+from holdfast.processes.program import await_all, cancel_and_wait
 
 
 def test_every_close_runs_and_the_first_failure_is_reported() -> None:
@@ -21,8 +21,8 @@ def test_every_close_runs_and_the_first_failure_is_reported() -> None:
 
     async def go() -> None:
         with pytest.raises(OSError, match="first"):
-            await all_ended([close("a", OSError("first")), close("b", ValueError("second")), close("c")])
-        assert await all_ended([close("d"), close("e")]) == ["d", "e"]
+            await await_all([close("a", OSError("first")), close("b", ValueError("second")), close("c")])
+        assert await await_all([close("d"), close("e")]) == ["d", "e"]
 
     asyncio.run(go())
     assert ended == ["a", "b", "c", "d", "e"]
@@ -38,7 +38,7 @@ def test_who_stops_a_task_and_is_stopped_meanwhile_is_told_so() -> None:
     async def go() -> None:
         task = asyncio.create_task(slow_to_end())
         await asyncio.sleep(0)
-        stopping = asyncio.create_task(stopped(task))
+        stopping = asyncio.create_task(cancel_and_wait(task))
         await asyncio.sleep(0)
         stopping.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -56,9 +56,9 @@ def test_a_task_that_failed_before_it_was_stopped_says_how() -> None:
         task = asyncio.create_task(fails())
         await asyncio.wait({task})
         with pytest.raises(ValueError, match="broken"):
-            await stopped(task)
+            await cancel_and_wait(task)
         waiting = asyncio.create_task(asyncio.sleep(60))
-        await stopped(waiting)
+        await cancel_and_wait(waiting)
         assert waiting.cancelled()
 
     asyncio.run(go())

@@ -47,7 +47,7 @@ def gone_pid() -> int:
 
 
 def test_a_folder_is_its_owners_alone_and_gone_after_use() -> None:
-    with scratch.folder("prompt") as path:
+    with scratch.open_folder("prompt") as path:
         assert path.stat().st_mode & 0o777 == 0o700
         assert path.name.startswith(f"holdfast-prompt-{os.getpid()}-")
         assert scratch.sweep() == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from example_counts import examples
 from golden_words import Golden
 from holdfast.secrets import hidden as hiding
-from holdfast.secrets.hidden import CannotMask, Hidden, secret_forms
+from holdfast.secrets.hidden import CannotMask, HiddenValues, list_secret_forms
 from holdfast.secrets.masker import Masker
 from holdfast.world.kept_world import mask_dump, mask_files
 from refused import refused
@@ -23,12 +23,12 @@ pieces = st.lists(st.one_of(st.binary(max_size=20), st.just(SECRET), st.just(b""
 
 
 def hidden(*values, mask=str):
-    return Hidden(values or ["sesame-sesame"], mask)
+    return HiddenValues(values or ["sesame-sesame"], mask)
 
 
 def known(*values):
     """With all spellings that a run knows."""
-    return Hidden(values, Masker(values).text)
+    return HiddenValues(values, Masker(values).mask_text)
 
 
 @settings(deadline=None, max_examples=examples(50))
@@ -53,7 +53,7 @@ def test_a_files_mode_stays(tmp_path):
 
 def test_where_there_is_no_secret_nothing_is_read(tmp_path):
     (tmp_path / "a").write_bytes(SECRET)
-    assert list(mask_files(tmp_path, Hidden([], lambda text: "changed"))) == []
+    assert list(mask_files(tmp_path, HiddenValues([], lambda text: "changed"))) == []
     assert (tmp_path / "a").read_bytes() == SECRET
 
 
@@ -126,7 +126,7 @@ def test_hex_stays_hex_in_either_case(tmp_path, text):
 def test_the_longer_of_two_secrets_goes_whole_from_a_dump(tmp_path):
     secrets = hidden("hunter2", "hunter2-and-the-rest")
     assert dumped(tmp_path, b"hunter2-and-the-rest hunter2", secrets, text=True) == b"[masked]************ [masked"
-    found = [form.data for form in secret_forms(["hunter2", "hunter2-and-the-rest"], text=False)]
+    found = [form.data for form in list_secret_forms(["hunter2", "hunter2-and-the-rest"], text=False)]
     assert [len(form) for form in found] == sorted(map(len, found), reverse=True)
 
 
@@ -150,7 +150,7 @@ def test_windows_change_nothing_in_what_is_masked(parts):
         patch.setattr(hiding, "WINDOW", 40)
         (Path(name) / "a").write_bytes(text.encode())
         assert list(mask_files(Path(name), known("sesame-sesame"))) == []
-        assert (Path(name) / "a").read_bytes().decode() == masker.text(text)
+        assert (Path(name) / "a").read_bytes().decode() == masker.mask_text(text)
 
 
 @pytest.mark.parametrize("before", [0, 999_990, 1_200_000])

@@ -44,21 +44,21 @@ def test_a_secret_is_masked_however_it_is_written():
     for way in WAYS.values():
         for secret in SECRETS:
             masker = Masker(["another-secret", secret])
-            assert masker.text(f"<{way(secret)}>") == f"<{MASK}>", secret
-            shown = masker.struct(Turn("q", f"<{way(secret)}>"))
+            assert masker.mask_text(f"<{way(secret)}>") == f"<{MASK}>", secret
+            shown = masker.mask_struct(Turn("q", f"<{way(secret)}>"))
             assert shown.text == f"<{MASK}>", secret
 
 
 def test_hex_digits_may_be_in_lower_case():
-    assert Masker(["pass/wörd+"]).text("x=pass%2fw%c3%b6rd%2b&y") == f"x={MASK}&y"
-    assert Masker(["pass/wörd+"]).text("x=pass%2Fw%c3%B6rd%2b&y") == f"x={MASK}&y"
-    assert Masker(["pass wörd"]).text("x=pass+w%C3%B6rd") == f"x={MASK}"
+    assert Masker(["pass/wörd+"]).mask_text("x=pass%2fw%c3%b6rd%2b&y") == f"x={MASK}&y"
+    assert Masker(["pass/wörd+"]).mask_text("x=pass%2Fw%c3%B6rd%2b&y") == f"x={MASK}&y"
+    assert Masker(["pass wörd"]).mask_text("x=pass+w%C3%B6rd") == f"x={MASK}"
 
 
 def test_the_password_of_basic_authentication_is_masked():
     for user in ("u", "me", "her", "they"):
         header = "Basic " + b64encode(f"{user}:s3cret-value".encode()).decode()
-        shown = Masker(["s3cret-value"]).text(header)
+        shown = Masker(["s3cret-value"]).mask_text(header)
         assert MASK in shown
         assert "s3cret" not in b64decode(shown.split()[1].replace(MASK, "AAAA") + "===").decode("latin-1")
 
@@ -70,10 +70,10 @@ def test_a_secret_is_masked_inside_of_base64_wherever_it_begins(secret, before, 
     coded = code(before + secret.encode() + after).decode()
     begin, end = -(-len(before) * 8 // 6), (len(before) + len(secret.encode())) * 8 // 6
     own = coded[begin:end]
-    shown = Masker([secret]).text(f"<{coded}>")
+    shown = Masker([secret]).mask_text(f"<{coded}>")
     assert MASK in shown
     assert own not in shown
-    assert MASK in Masker([secret]).text(f"x={quote(coded, safe='')}")
+    assert MASK in Masker([secret]).mask_text(f"x={quote(coded, safe='')}")
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -83,7 +83,7 @@ def test_whatever_the_secret_and_what_stands_around_it_nothing_of_it_is_left(sec
     seen = Observation(
         "0123456789ab", turns=(Turn("q", f"{before}<{written}>{after}"),), output=urlencode({"k": secret})
     )
-    shown = Masker([secret]).observation(seen)
+    shown = Masker([secret]).mask_observation(seen)
     assert shown.masked
     assert written not in shown.turns[0].text.replace(MASK, "\0") or written in MASK
     assert MASK in shown.output
@@ -96,9 +96,9 @@ def test_what_a_cut_has_left_of_an_escaped_secret_is_masked(secret, data):
     written = b64encode(secret.encode()).decode().rstrip("=")[:-1] if way == "base64" else WAYS[way](secret)
     least = 1 + 6 * len(written) // len(secret)
     at = data.draw(st.integers(least, len(written) - least))
-    assert Masker([secret]).text(f"<{written[:at]}…").endswith(f"{MASK}…")
+    assert Masker([secret]).mask_text(f"<{written[:at]}…").endswith(f"{MASK}…")
     if way != "base64":
-        assert Masker([secret]).struct(Turn("q", f"{written[at:]}>")).text == f"{MASK}>"
+        assert Masker([secret]).mask_struct(Turn("q", f"{written[at:]}>")).text == f"{MASK}>"
 
 
 def test_other_texts_are_left_as_they_are():
@@ -111,12 +111,12 @@ def test_other_texts_are_left_as_they_are():
         "x … y",
         b64encode(bytes(range(256))).decode(),
     ):
-        assert masker.text(text) == text
+        assert masker.mask_text(text) == text
 
 
 @pytest.mark.parametrize("flood", ["\\", "\\\\u", "%25", '\\"', "…", "s3cret", "s3cret…", "+", "'"])
 def test_a_flood_of_escapes_is_masked_in_time(flood):
     masker = Masker([*SECRETS, '"\\"\\"\\"', "%25%25%25"])
     began = time.process_time()
-    masker.text(flood * (100_000 // len(flood)))
+    masker.mask_text(flood * (100_000 // len(flood)))
     assert time.process_time() - began < 2

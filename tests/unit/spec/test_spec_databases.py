@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.spec.world.databases import READ
-from holdfast.sqltext.bare_table import bare_table
+from holdfast.sqltext.bare_table import find_bare_table
 
 BASE = "version: 1\nid: t\nagent: {type: command, command: a}\ntask: {prompt: p}\n"
 NONE = 'services:\n  - {name: db, image: "mysql:8"}\n'
@@ -37,7 +37,7 @@ def test_a_table_without_its_database_is_found() -> None:
         ("SELECT 'it''s; \\' FROM x' FROM t", "t"),
         ("(" * 200 + "SELECT 1 FROM t" + ")" * 200, "t"),
     ]:
-        assert bare_table(sql) == table, (sql, table)
+        assert find_bare_table(sql) == table, (sql, table)
 
 
 def test_what_needs_no_database_is_left_alone() -> None:
@@ -78,12 +78,12 @@ def test_what_needs_no_database_is_left_alone() -> None:
         "DELIMITER //\nINSERT INTO t VALUES (1)//",
         "SET @@sql_mode = 'ANSI_QUOTES'; INSERT INTO t VALUES (\"'\")",
     ]:
-        assert bare_table(sql) == "", sql
+        assert find_bare_table(sql) == "", sql
 
 
 def test_long_statements_are_read_once() -> None:
     for part in ["a", " ", "(", ")", "a ", "a(", "'", '"', "`", "/*", "-- \n", "\\", "from ", ";", "/*!"]:
-        assert bare_table("SELECT 1 WHERE " + part * 20_000) == "", part
+        assert find_bare_table("SELECT 1 WHERE " + part * 20_000) == "", part
 
 
 def test_a_statement_that_is_cut_by_our_limit_is_not_looked_at(file: Any) -> None:

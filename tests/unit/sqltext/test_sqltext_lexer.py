@@ -6,17 +6,17 @@ import time
 
 import pytest
 
-from holdfast.sqltext.lexer import Dialect, tokens
+from holdfast.sqltext.lexer import Dialect, tokenize
 from holdfast.sqltext.script import split
-from holdfast.sqltext.transaction import transaction_statements
-from holdfast.sqltext.writes import writes_of
+from holdfast.sqltext.transaction import parse_transaction
+from holdfast.sqltext.writes import find_writes
 
 SHORT = {"word": "w", "name": "n", "string": "s", "number": "#", "comment": "c", "open": "<", "close": ">"}
 
 
 def read(sql: str, dialect: Dialect) -> list[str]:
     """Each token as its kind and its text, signs as they are; space is left out."""
-    found = [token for token in tokens(sql, dialect) if token.kind != "space"]
+    found = [token for token in tokenize(sql, dialect) if token.kind != "space"]
     return [f"{SHORT[token.kind]}:{token.text}" if token.kind in SHORT else token.text for token in found]
 
 
@@ -70,7 +70,7 @@ def test_mysql() -> None:
 
 def test_a_token_knows_where_it_begins() -> None:
     sql = "SELECT 'a;b' /* c */, \"d\"\nFROM e"
-    assert all(sql.startswith(token.text, token.at) for token in tokens(sql, "postgres"))
+    assert all(sql.startswith(token.text, token.at) for token in tokenize(sql, "postgres"))
 
 
 HOSTILE = [
@@ -127,10 +127,10 @@ HOSTILE = [
 
 
 def _read_all(text: str, dialect: Dialect) -> None:
-    for _ in tokens(text, dialect):
+    for _ in tokenize(text, dialect):
         pass
-    transaction_statements(text, dialect)
-    writes_of(text, dialect)
+    parse_transaction(text, dialect)
+    find_writes(text, dialect)
     for _ in split(text, dialect):
         pass
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.sqltext.tables import covers, named
+from holdfast.sqltext.tables import format_name, is_covered
 
 
 def test_a_bare_name_is_of_the_default_schema_alone() -> None:
@@ -24,9 +24,9 @@ def test_a_bare_name_is_of_the_default_schema_alone() -> None:
         ("app.*", 'app."b.c"', "public", True),
         ("app.a", 'public."app.a"', "public", False),
     ]:
-        assert covers([allowed], name, default) is covered, (allowed, name, default, covered)
+        assert is_covered([allowed], name, default) is covered, (allowed, name, default, covered)
 
 
 def test_a_dot_in_a_name_is_not_a_schema() -> None:
-    assert named("a.b", "c") == '"a.b".c'
-    assert named("a", "b.c") == 'a."b.c"'
+    assert format_name("a.b", "c") == '"a.b".c'
+    assert format_name("a", "b.c") == 'a."b.c"'

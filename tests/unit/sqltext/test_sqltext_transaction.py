@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.sqltext.transaction import transaction_statements
+from holdfast.sqltext.transaction import parse_transaction
 
 
 def kinds(sql, dialect="postgres"):
-    return [one.kind for one in transaction_statements(sql, dialect)]
+    return [one.kind for one in parse_transaction(sql, dialect)]
 
 
 def test_kind():
@@ -67,7 +67,7 @@ def test_kind():
     ],
 )
 def test_table(sql, table):
-    assert transaction_statements(sql, "postgres")[0].table == table
+    assert parse_transaction(sql, "postgres")[0].table == table
 
 
 def test_several_statements_are_distinguished_outside_of_literals():
@@ -104,14 +104,14 @@ def test_kinds_of_a_dialect(dialect, sql, expected):
 
 
 def test_a_comment_that_mysql_runs_is_part_of_the_statement():
-    (alter,) = transaction_statements(f"/*!40000 {ALTER} */", "mysql")
+    (alter,) = parse_transaction(f"/*!40000 {ALTER} */", "mysql")
     assert (alter.kind, alter.table, alter.text) == ("write", "a", ALTER)
 
 
 def test_the_text_is_short_and_without_values():
     sql = """INSERT  INTO "a;b" -- now\n VALUES ('secret', $x$secret$x$, E'se\\'cret')"""
-    assert transaction_statements(sql, "postgres")[0].text == """INSERT INTO "a;b" VALUES ('', '', '')"""
-    assert len(transaction_statements("SELECT " + "1, " * 1_000, "postgres")[0].text) == 200
+    assert parse_transaction(sql, "postgres")[0].text == """INSERT INTO "a;b" VALUES ('', '', '')"""
+    assert len(parse_transaction("SELECT " + "1, " * 1_000, "postgres")[0].text) == 200
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_text_is_short_and_without_values():
     ],
 )
 def test_mysql_commits_definitions_by_itself(dialect, sql, ends):
-    (create,) = transaction_statements(sql, dialect)
+    (create,) = parse_transaction(sql, dialect)
     assert (create.ends, create.table) == (ends, "a")
 
 
@@ -139,9 +139,9 @@ def test_mysql_commits_definitions_by_itself(dialect, sql, ends):
     ],
 )
 def test_mysql_sets_autocommit(sql, autocommit):
-    assert transaction_statements(sql, "mysql")[0].autocommit is autocommit
+    assert parse_transaction(sql, "mysql")[0].autocommit is autocommit
 
 
 @given(st.text(alphabet="'\"`$-/*#;\\ aE\n", max_size=200), st.sampled_from(["postgres", "mysql"]))
 def test_any_text_can_be_read(sql, dialect):
-    assert all(one.kind for one in transaction_statements(sql, dialect))
+    assert all(one.kind for one in parse_transaction(sql, dialect))

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.sqltext.transaction import transaction_statements
-from holdfast.sqltext.writes import writes_of
+from holdfast.sqltext.transaction import parse_transaction
+from holdfast.sqltext.writes import find_writes
 
 
 def found(sql: str, dialect: str = "postgres") -> list[tuple[str, str]]:
-    return [(write.op, write.table) for write in writes_of(sql, dialect)]  # type: ignore[arg-type]
+    return [(write.op, write.table) for write in find_writes(sql, dialect)]  # type: ignore[arg-type]
 
 
 def test_postgres() -> None:
@@ -101,7 +101,7 @@ def test_mysql() -> None:
     ],
 )
 def test_a_temporary_table_is_marked(dialect: Any, sql: str, temporary: bool) -> None:
-    assert [write.temporary for write in writes_of(sql, dialect)] == [temporary]
+    assert [write.temporary for write in find_writes(sql, dialect)] == [temporary]
 
 
 SLASHED = "WITH x AS (SELECT '\\' AS a) INSERT INTO orders SELECT 1"
@@ -109,10 +109,10 @@ SLASHED = "WITH x AS (SELECT '\\' AS a) INSERT INTO orders SELECT 1"
 
 def test_a_backslash_that_ends_a_string_hides_no_write_from_planes_or_audits() -> None:
     """PostgreSQL's strings are standard ones; MySQL would read on to the next quote."""
-    assert [(one.op, one.table) for one in writes_of(SLASHED, "postgres")] == [("insert", "orders")]
-    assert [one.kind for one in transaction_statements(SLASHED, "postgres")] == ["write"]
+    assert [(one.op, one.table) for one in find_writes(SLASHED, "postgres")] == [("insert", "orders")]
+    assert [one.kind for one in parse_transaction(SLASHED, "postgres")] == ["write"]
     closed = "WITH x AS (SELECT '\\\\' AS a) INSERT INTO orders SELECT 1"
-    assert [(one.op, one.table) for one in writes_of(closed, "mysql")] == [("insert", "orders")]
-    assert [one.kind for one in transaction_statements(closed, "mysql")] == ["write"]
+    assert [(one.op, one.table) for one in find_writes(closed, "mysql")] == [("insert", "orders")]
+    assert [one.kind for one in parse_transaction(closed, "mysql")] == ["write"]
     escaped = "WITH x AS (SELECT E'\\' INSERT INTO a' AS a) SELECT 1"
-    assert list(writes_of(escaped, "postgres")) == []
+    assert list(find_writes(escaped, "postgres")) == []

@@ -10,7 +10,7 @@ import yaml
 from golden_words import Golden
 from holdfast.cli.init import build_recipe_files, list_recipes
 from holdfast.errors import UsageError
-from holdfast.processes.startable import install_line
+from holdfast.processes.startable import get_install_command
 from holdfast.spec import LoadOptions, check
 from holdfast.starter.recipe import read_files, read_recipe, list_names
 
@@ -74,7 +74,7 @@ def test_a_recipe_is_installed_from_one_registry_and_has_its_line_in_the_docs() 
         assert bool(recipe.npm) != bool(recipe.pip), name
         assert f"| `{name}` | {recipe.title} {recipe.version} | `{recipe.install}` |" in DOCS, name
         if recipe.program:
-            assert install_line(recipe.program) == recipe.install, name
+            assert get_install_command(recipe.program) == recipe.install, name
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "mcp-server"])

@@ -80,7 +80,7 @@ def test_secrets_are_masked_in_audit_evidence_and_forbidden_details() -> None:
         forbidden=(ForbiddenResult("secrets_in_logs", True, ("its answer has hunter22",)),),
         isolation=(Isolation("network", False, "hunter22"),),
     )
-    shown = Masker(["hunter22"]).observation(found)
+    shown = Masker(["hunter22"]).mask_observation(found)
     assert "hunter22" not in str(shown)
     assert shown.evidence["r"].data == {"rows": [[MASK]]}
     assert shown.forbidden[0].rule == "secrets_in_logs"

@@ -124,7 +124,7 @@ def test_a_link_in_the_place_of_a_trace_is_not_followed(run: RunDir, tmp_path: P
 
 def test_a_secret_is_masked_in_events_and_words_of_ours_are_not() -> None:
     event = replace(EVENTS[0], input='{"key":"llm_call-secret"}', output="llm_call-secret", phase="unfinished")
-    masked = Masker(["llm_call-secret", "unfinished"]).struct(event)
+    masked = Masker(["llm_call-secret", "unfinished"]).mask_struct(event)
     assert "secret" not in masked.input + masked.output
     assert masked.phase == "unfinished"
 

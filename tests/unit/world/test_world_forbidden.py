@@ -86,7 +86,7 @@ WRITTEN = (
 
 @pytest.mark.parametrize("written", WRITTEN)
 def test_a_secret_is_found_however_it_is_written(written: str) -> None:
-    assert written not in Masker([SECRET]).text(f"it is {written} now")
+    assert written not in Masker([SECRET]).mask_text(f"it is {written} now")
     rules = Forbidden(secrets_in_logs=True)
     assert broken(rules, printed=f"it is {written} now", secrets={"KEY": SECRET}) == ["KEY in its output"]
     for cut in range(1, len(written)):

@@ -27,8 +27,16 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
-from holdfast.processes.program import code_and_signal, ended_after
-from holdfast.processes.startable import BEGIN, IS_THERE, NOT_RUN, SHELL, argv_of, not_run, variables
+from holdfast.processes.program import end_on_exit, split_status
+from holdfast.processes.startable import (
+    BEGIN,
+    IS_THERE,
+    NOT_RUN,
+    SHELL,
+    build_argv,
+    build_trial_variables,
+    make_not_run_error,
+)
 from holdfast.processes.terminal import Terminal
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.trial import TrialContext
@@ -136,7 +144,7 @@ class CommandTurns:
         elif self._is_silent_failure(ran) and await self._is_program_missing(
             ran.program.status, delivery.agent, env, shared.place
         ):
-            raise not_run(self._agent, printed.last_line, shared.place.sees)
+            raise make_not_run_error(self._agent, printed.last_line, shared.place.sees)
         else:
             turn = self._end_turn(prompt, ran, printed)
         if turn.ending == "answered" and not self._agent.dialogue:
@@ -157,9 +165,9 @@ class CommandTurns:
         with closing(
             self._open_streams(prompt, delivery, answer if file is None else None, shared.printed, last)
         ) as pipes:
-            program = await place.start(pipes.started(place.argv(delivery.agent, env)), env, pipes.stdio)
-            async with ended_after(program):
-                pipes.give()
+            program = await place.start(pipes.wrap_command(place.argv(delivery.agent, env)), env, pipes.stdio)
+            async with end_on_exit(program):
+                pipes.close_child_ends()
                 ended = await run_until_limit(program.within(timeout_ms / 1000), context, ended=False)
                 in_time = ended and program.took_ms <= timeout_ms
                 pipes.drain()
@@ -201,11 +209,11 @@ class CommandTurns:
         nothing = os.open(os.devnull, os.O_RDWR)
         try:
             program = await place.start([SHELL, "-c", _HAS_PROGRAM, "sh", *words], env, (nothing,) * 3)
-            async with ended_after(program):
+            async with end_on_exit(program):
                 await program.within(_LOOK_S)
         finally:
             os.close(nothing)
-        code, _ = code_and_signal(program.status)  # None if the search itself was killed
+        code, _ = split_status(program.status)  # None if the search itself was killed
         return bool(code)
 
     def _end_turn(self, prompt: str, ran: _FinishedCommand, printed: Tail) -> Turn:
@@ -243,7 +251,7 @@ class CommandAgent:
 
         Raises AgentUnavailable if the program does not exist.
         """
-        argv_of(agent, root, {**environ, **agent.env})
+        build_argv(agent, root, {**environ, **agent.env})
         self = cls(agent)
         self._reset = _open_reset(agent, root)
         if agent.answer_file:
@@ -261,7 +269,7 @@ class CommandAgent:
             turns = self._turns if agent is self._agent else CommandTurns(agent)
             turns.ran = self._ran
             with place.serve_trial(world.context):
-                env = {**BEGIN, **place.environ, **variables(world.trial)}
+                env = {**BEGIN, **place.environ, **build_trial_variables(world.trial)}
                 answer = await turns.converse(task, world, place, env)
             self._ran = turns.ran
             return answer

@@ -14,7 +14,7 @@ from holdfast.model.codec import encodable
 from holdfast.model.observation import EndingKind, Turn
 from holdfast.model.shorten import shorten
 from holdfast.processes.pipes import Sink
-from holdfast.processes.program import how_it_ended
+from holdfast.processes.program import describe_end
 from holdfast.protocols.world import AnswerContent
 from holdfast.reading.json_values import MISSING, Find, loads
 
@@ -203,7 +203,7 @@ def _cut(text: str) -> _ReadAnswer:
 def _describe_death(status: int | None) -> str:
     if status is not None and os.WIFEXITED(status):
         return f"exit code {os.WEXITSTATUS(status)}"
-    return f"it {how_it_ended(status)}"
+    return f"it {describe_end(status)}"
 
 
 def _shorten_start(text: str) -> str:

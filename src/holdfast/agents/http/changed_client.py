@@ -24,7 +24,7 @@ from holdfast.http1.collected_reply import CollectedReply, ReplyCollector
 from holdfast.http1.outgoing_request import Endpoint
 from holdfast.http1.raw_socket import RawSocket, open_socket
 from holdfast.model.task import RequestChange, Task
-from holdfast.processes.program import stopped
+from holdfast.processes.program import cancel_and_wait
 from holdfast.streams.failures import NotConnected
 
 PIECES = 10
@@ -61,7 +61,7 @@ class RawExchange:
             self._got.reply.late = True
         finally:
             try:
-                await stopped(sending)
+                await cancel_and_wait(sending)
             finally:
                 link.close()
         return self._got.reply

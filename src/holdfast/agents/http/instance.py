@@ -20,7 +20,7 @@ from holdfast.model.observation import Answer, EndingKind
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Pipes, Tail
-from holdfast.processes.program import ended_after, how_it_ended
+from holdfast.processes.program import describe_end, end_on_exit
 from holdfast.processes.startable import BEGIN
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import Place, ReachablePort, World
@@ -118,8 +118,8 @@ class Instance:
             pipes = Pipes(b"", printed, printed)
             parts.callback(pipes.close)
             program = await place.start(place.argv(fill_mcp_config(agent, env), env), env, pipes.stdio)
-            await parts.enter_async_context(ended_after(program))
-            pipes.give()
+            await parts.enter_async_context(end_on_exit(program))
+            pipes.close_child_ends()
             self = cls(agent, place, program, pipes, printed)
             forward = await place.forward(port)
             if forward is not None:
@@ -175,7 +175,7 @@ class Instance:
         if await self._program.within(NOTICE_S):
             if self._program.out_of_memory:
                 return "out_of_memory", f"it {self._program.out_of_memory}"
-            return "crashed", f"its process {how_it_ended(self._program.status)}{_quote_last_error(self._printed)}"
+            return "crashed", f"its process {describe_end(self._program.status)}{_quote_last_error(self._printed)}"
         return "closed", "its process is running but no longer accepts connections"
 
 

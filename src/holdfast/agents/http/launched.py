@@ -21,7 +21,7 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Tail
-from holdfast.processes.program import all_ended
+from holdfast.processes.program import await_all
 from holdfast.protocols.world import Place, World
 
 StartInstance: TypeAlias = Callable[[], Awaitable[Instance]]
@@ -178,7 +178,7 @@ class SpareInstances:
         for spare in spares:
             spare.cancel()
         ended = await asyncio.gather(*spares, return_exceptions=True)
-        await all_ended(one.end() for one in ended if isinstance(one, Instance))
+        await await_all(one.end() for one in ended if isinstance(one, Instance))
 
     async def _await_spare(self, spare: asyncio.Task[Instance]) -> Instance | None:
         """The spare when it is ready; None if it could not be started or has ended since."""
@@ -229,7 +229,7 @@ class ReusedInstances:
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
-        await all_ended(instance.end() for instance in idle)
+        await await_all(instance.end() for instance in idle)
 
 
 class WorldInstances:

@@ -13,8 +13,8 @@ from holdfast.agents.http.url import read_url
 from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.pipes import Pipes, Tail
-from holdfast.processes.program import how_it_ended
-from holdfast.processes.startable import NOT_RUN, not_run
+from holdfast.processes.program import describe_end
+from holdfast.processes.startable import NOT_RUN, make_not_run_error
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import Place
 
@@ -75,9 +75,9 @@ def _make_not_ready_error(agent: AgentSpec, program: Started, what: str, printed
     if program.out_of_memory:
         return OutOfMemoryAtStart(f"it {program.out_of_memory} before it was ready", printed)
     if program.ended and program.status in NOT_RUN and agent.command is not None:
-        return not_run(agent, printed.last_line, place.sees)
+        return make_not_run_error(agent, printed.last_line, place.sees)
     if program.ended:
-        message = f"the agent {how_it_ended(program.status)} before it was ready"
+        message = f"the agent {describe_end(program.status)} before it was ready"
         hint = f"{place.own_files}; PORT is the port it must listen on"
     else:
         message = f"the agent was not ready within {READY_S:g} s: {what}"

@@ -29,7 +29,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes import open_call, traced_call  # noqa: F401  # `perform` needs them: loaded before any child
 from holdfast.planes.describe import said
 from holdfast.planes.injection import weather  # noqa: F401
-from holdfast.processes.leftovers import children_of_this, die_with_parent, end_orphans, keep_orphans, kill_group
+from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, kill_group, list_children
 from holdfast.processes.spares import SpareChild
 
 _read_request = decoder(TrialRequest).decode  # created before any child, which then need not do it
@@ -117,7 +117,7 @@ class Zygote(SpareChild):
     def __init__(self, control: socket.socket, agent: LoadedAgent) -> None:
         super().__init__(control)
         self._agent = agent
-        self._import_children = children_of_this()
+        self._import_children = list_children()
         """Processes that the agent's import started: they serve every trial, so they outlive each of them."""
         self._children: set[int] = set()
 
@@ -131,10 +131,10 @@ class Zygote(SpareChild):
         die_with_parent(0)
         super().run()
 
-    def born(self, pid: int) -> None:
+    def on_child_started(self, pid: int) -> None:
         self._children.add(pid)
 
-    def ended(self, pid: int, status: int, *, spare: bool) -> None:
+    def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
         """Reports the end of a child once everything it left behind has ended, too."""
         if pid not in self._children:
             return
@@ -145,7 +145,7 @@ class Zygote(SpareChild):
         left = end_orphans(self._import_children | self._children)
         send_message(self.control.fileno(), protocol.ChildExited(pid, status, len(left)))
 
-    def crowded(self) -> None:
+    def on_fork_refused(self) -> None:
         """Rejects the next trial, if one arrives soon."""
         if select.select([self.control], [], [], 0.05)[0] and (work := receive_order(self.control)) is not None:
             send_message(

@@ -24,7 +24,7 @@ from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.pipes import Outlet, Tail, drain, read_now
-from holdfast.processes.program import how_it_ended
+from holdfast.processes.program import describe_end
 from holdfast.protocols.trial import TrialContext
 
 MESSAGE_LIMIT = 80_000_000
@@ -229,7 +229,7 @@ def _expire(waiter: asyncio.Future[bool]) -> None:
 def _describe_death(status: int | None) -> str:
     if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == protocol.LOST:
         return "its process closed its connection to Holdfast before it answered"
-    return f"its process {how_it_ended(status)} before it answered"
+    return f"its process {describe_end(status)} before it answered"
 
 
 class TrialPipes:
@@ -249,12 +249,12 @@ class TrialPipes:
     @property
     def child_ends(self) -> tuple[int, int]:
         """The ends to hand over: of the line, and of the output."""
-        return self._their_line.fileno(), self._output.theirs
+        return self._their_line.fileno(), self._output.child_end
 
     def close_child_ends(self) -> None:
         """Closes the other ends after they were handed over. A caller still waits for the host's first message."""
         self._their_line.close()
-        self._output.give()
+        self._output.close_child_end()
 
     def listen(self) -> None:
         """Closes the other ends after they were handed over, and starts reading the trial's messages."""

@@ -22,7 +22,7 @@ from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable, Har
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
-from holdfast.processes.leftovers import end_marked, kill_group, survived
+from holdfast.processes.leftovers import describe_survivors, end_marked, kill_group
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.pipes import read_now
 from holdfast.protocols.trial import TrialContext
@@ -113,7 +113,7 @@ class PythonHost:
             began = perf_counter() - context.sink.now()
             request = protocol.TrialRequest(context.trial, hosted.asked[0], task.most_turns, began)
             rest = ends.send_some(protocol.add_length(encode(request)))
-            await self._hand_over(self._tickets, ends)
+            await self._send_order(self._tickets, ends)
             ends.listen()
             if rest:
                 await ends.send(rest)
@@ -126,7 +126,7 @@ class PythonHost:
             ends.close()
         return hosted.build_answer(self._timeout_s)
 
-    async def _hand_over(self, ticket: int, ends: TrialPipes) -> None:
+    async def _send_order(self, ticket: int, ends: TrialPipes) -> None:
         while True:
             try:
                 socket.send_fds(self._control, [ticket.to_bytes(8, "big")], ends.child_ends)
@@ -201,7 +201,7 @@ class PythonHost:
         if isinstance(notice, protocol.ForkRefused):
             hosted.fail(f"no process could be started for the trial: {notice.why}", "no-process")
         if isinstance(notice, protocol.ChildExited):
-            hosted.notes.extend(survived(notice.left))
+            hosted.notes.extend(describe_survivors(notice.left))
         hosted.finish(notice.status if isinstance(notice, protocol.ChildExited) else None)
 
     def _on_started(self, notice: protocol.ChildStarted) -> None:

@@ -32,7 +32,7 @@ from holdfast.planes.describe import said
 from holdfast.planes.injection.weather import Weather
 from holdfast.planes.open_call import drive, under
 from holdfast.planes.traced_call import CallTrace, ReadValues
-from holdfast.processes.startable import variables
+from holdfast.processes.startable import build_trial_variables
 
 if TYPE_CHECKING:
     from asyncio import Runner
@@ -53,7 +53,7 @@ _environment: dict[str, str] = {}
 def set_environment(trial: Trial) -> None:
     """Sets the variables of this trial and removes those of the last one; writes only the differences."""
     global _environment
-    wanted = variables(trial)
+    wanted = build_trial_variables(trial)
     for name in _environment:
         if name not in wanted:
             os.environ.pop(name, None)

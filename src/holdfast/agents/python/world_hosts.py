@@ -16,7 +16,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.limits import GRACE_S
-from holdfast.processes.program import stopped
+from holdfast.processes.program import cancel_and_wait
 from holdfast.processes.startable import BEGIN
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import World
@@ -89,7 +89,7 @@ class WorldHosts:
                 await hosted.wait(lambda: hosted.exited, GRACE_S)
             return limit_s
         finally:
-            await stopped(watching)
+            await cancel_and_wait(watching)
 
     async def _set_up_host(
         self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float

@@ -9,7 +9,7 @@ from holdfast.errors import HarnessError
 from holdfast.protocols.service import Database
 from holdfast.protocols.world import World
 from holdfast.sqltext.lexer import Dialect
-from holdfast.sqltext.tables import part
+from holdfast.sqltext.tables import quote_part
 
 _VERSION = "SELECT version()"
 _DEFAULT: dict[Dialect, str] = {"postgres": "SELECT current_schema()", "mysql": "SELECT database()"}
@@ -35,7 +35,7 @@ async def read_dialect(of: Database, *, timeout_s: float) -> Dialect:
 async def read_default_schema(of: Database, *, timeout_s: float) -> str:
     """The schema of unqualified names: the first existing one of the search path, or the database; "" if none."""
     rows = await of.query(_DEFAULT[await read_dialect(of, timeout_s=timeout_s)], timeout_s=timeout_s)
-    return part(str(rows.rows[0][0] or ""))
+    return quote_part(str(rows.rows[0][0] or ""))
 
 
 def split_batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -23,7 +23,7 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
-from holdfast.sqltext.tables import covers, depth
+from holdfast.sqltext.tables import count_qualifiers, is_covered
 
 
 class TableMarks(Struct, frozen=True, omit_defaults=True):
@@ -121,11 +121,11 @@ class DbUnchangedExcept:
 
         A pattern without a schema refers to the default one only; raises HarnessError if that is unknown.
         """
-        if marks.default is not None or not depth(name):
-            return covers(self.tables, name, marks.default or "")
-        if covers(self.tables, name, ""):
+        if marks.default is not None or not count_qualifiers(name):
+            return is_covered(self.tables, name, marks.default or "")
+        if is_covered(self.tables, name, ""):
             return True
-        if covers(self.tables, name, name.rpartition(".")[0]):
+        if is_covered(self.tables, name, name.rpartition(".")[0]):
             raise HarnessError(f"the default schema was {NOT_RECORDED}: write {name}", code="check-not-recorded")
         return False
 

@@ -46,7 +46,7 @@ async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float,
             sys.executable, "-P", "-c", _BOOT, str(os.getpid()), str(script),
             stdin=read, stdout=write[0], stderr=write[1], cwd=cwd, env=clean_environment(), start_new_session=True,
         )  # fmt: skip
-        pipes.give()
+        pipes.close_child_ends()
         in_time = await _wait_in_time(process, timeout_s)
         pipes.drain()
     finally:

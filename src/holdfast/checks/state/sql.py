@@ -25,10 +25,10 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
-from holdfast.sqltext.bare_table import bare_table
+from holdfast.sqltext.bare_table import find_bare_table
 from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.token_cursor import TokenCursor
-from holdfast.sqltext.writes import writes_of
+from holdfast.sqltext.writes import find_writes
 
 _ACTS = frozenset(
     ("call", "do", "copy", "set", "reset", "lock", "flush", "load", "vacuum", "reindex", "cluster", "import")
@@ -73,7 +73,7 @@ class Sql:
         return replace(self.traits, services=(ServiceRead("service", self.service, "database"),))
 
     def tables_read(self) -> Iterable[tuple[str, str]]:
-        return [("query", table)] if (table := bare_table(self.query)) else []
+        return [("query", table)] if (table := find_bare_table(self.query)) else []
 
     codes: ClassVar[Mapping[str, str]] = {
         "no-row": "The query found nothing.",
@@ -152,12 +152,12 @@ def is_write(query: str, dialect: Dialect) -> bool:
     """Whether the statement does more than read, judging by its text."""
     cursor = TokenCursor(query, dialect)
     cursor.skip_all(("(",))
-    return cursor.word in _ACTS or bool(writes_of(query, dialect)) or (dialect == "mysql" and _has_outfile(query))
+    return cursor.word in _ACTS or bool(find_writes(query, dialect)) or (dialect == "mysql" and _has_outfile(query))
 
 
 def _has_outfile(query: str) -> bool:
     """Whether it is SELECT … INTO OUTFILE or DUMPFILE."""
-    words = list(TokenCursor(query, "mysql").words())
+    words = list(TokenCursor(query, "mysql").read_words())
     return any(word == "into" and after in ("outfile", "dumpfile") for word, after in pairwise(words))
 
 

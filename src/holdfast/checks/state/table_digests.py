@@ -13,7 +13,7 @@ from holdfast.checks.state.table_shapes import ComparedTable, TableComparison, T
 from holdfast.model.codec import canonical, digest
 from holdfast.protocols.service import Database
 from holdfast.sqltext.lexer import Dialect
-from holdfast.sqltext.tables import named
+from holdfast.sqltext.tables import format_name
 
 AT_ONCE = 50
 """Number of tables that one statement reads."""
@@ -40,7 +40,7 @@ async def read_fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]
         sums = await of.query(_build_sums_query(some, shapes, dialect), timeout_s=timeout_s, keep=AT_ONCE)
         contents |= {name: row[1:] for name, row in zip(some, sums.rows, strict=True)}
     return {
-        named(*name): digest(canonical([table.shape, table.readable, contents.get(name)]))
+        format_name(*name): digest(canonical([table.shape, table.readable, contents.get(name)]))
         for name, table in shapes.items()
     }
 

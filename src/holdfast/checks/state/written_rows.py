@@ -18,7 +18,7 @@ from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import AuditEvent
 from holdfast.protocols.service import Database
 from holdfast.sqltext.lexer import Dialect
-from holdfast.sqltext.tables import named, part
+from holdfast.sqltext.tables import format_name, quote_part
 
 ROWS_KEPT = 100_000
 """The largest table that is compared row by row; a larger one cannot be judged."""
@@ -68,7 +68,7 @@ async def read_rows(of: Database, wanted: ClaimedRows, default: str | None = Non
         bare = await read_default_schema(of, timeout_s=READ_S) if default is None else default
         database = DatabaseRows(dialect, bare, {})
         for name, table in (await read_table_shapes(of, dialect, timeout_s=READ_S)).items():
-            label = part(name[1]) if part(name[0]) == bare else named(*name)
+            label = quote_part(name[1]) if quote_part(name[0]) == bare else format_name(*name)
             if wanted(label):
                 read = await of.query(build_digest_query(name, table, dialect), timeout_s=READ_S, keep=ROWS_KEPT)
                 whole = read.count == len(read.rows)

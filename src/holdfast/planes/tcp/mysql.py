@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.planes.tcp import mysql_wire as wire
 from holdfast.planes.tcp.wire_reader import StatementRefused, WireMessage, WireReader, WireReplies, Work
-from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
+from holdfast.sqltext.transaction import TransactionStatement, parse_transaction
 from holdfast.streams.connection_end import ConnectionEnd
 
 _LOOKED_AT = 1_024
@@ -29,13 +29,13 @@ class MysqlStatements:
     def find(self, payload: bytes) -> tuple[TransactionStatement, ...]:
         """The statements that a QUERY or an EXECUTE runs."""
         if payload[0] == wire.QUERY:
-            return transaction_statements(wire.text_of(payload), "mysql")
+            return parse_transaction(wire.text_of(payload), "mysql")
         number = int.from_bytes(payload[1:5], "little")
         return (self._last if number == _LAST else self._prepared.get(number, _UNKNOWN),)
 
     def prepare(self, payload: bytes) -> Callable[[int], None]:
         """Remembers a statement; returns the object that will receive its number."""
-        statements = transaction_statements(wire.text_of(payload), "mysql")
+        statements = parse_transaction(wire.text_of(payload), "mysql")
         self._last = statements[0] if statements else _UNKNOWN
         return partial(self._number, self._last)
 

@@ -9,7 +9,7 @@ from functools import partial
 from holdfast.planes.tcp.message_batch import ClientFrames
 from holdfast.planes.tcp.postgres_replies import FIX, PostgresReplies
 from holdfast.planes.tcp.wire_reader import StatementRefused, WireMessage, WireReader, Work
-from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
+from holdfast.sqltext.transaction import TransactionStatement, parse_transaction
 from holdfast.streams.connection_end import ConnectionEnd
 
 CANCEL, SSL, GSS = 80877102, 80877103, 80877104
@@ -40,13 +40,13 @@ class PostgresStatements:
     def find(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
         """The statements that a message runs; remembers named statements and portals."""
         if kind == b"Q":
-            return transaction_statements(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
+            return parse_transaction(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
         if kind == b"E":
             (portal,) = words(body, 1)
             return (self._portals.get(portal, _UNKNOWN),)
         if kind == b"P":
             name, text = words(body, 2)
-            statements = transaction_statements(text, "postgres")
+            statements = parse_transaction(text, "postgres")
             _keep(self._prepared, name, statements[0] if statements else _UNKNOWN)
         elif kind == b"B":
             portal, name = words(body, 2)

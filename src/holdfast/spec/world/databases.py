@@ -57,10 +57,14 @@ def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Tables:
         if fixture.service is None or fixture.service not in bare:
             continue
         # The lexer compiles large patterns at import, and few specs have such fixtures.
-        from holdfast.sqltext.bare_table import bare_table
+        from holdfast.sqltext.bare_table import find_bare_table
 
         key = "table" if fixture.type == "drift" else "sql" if fixture.sql is not None else "file"
-        table = fixture.table if fixture.type == "drift" else bare_table(_statements(fixture.sql, fixture.file, folder))
+        table = (
+            fixture.table
+            if fixture.type == "drift"
+            else find_bare_table(_statements(fixture.sql, fixture.file, folder))
+        )
         if table and "." not in table:
             yield fixture.at.get(key), fixture.service, table
 

@@ -50,7 +50,7 @@ class SandboxHost(SpareChild):
             self._serve(socket.socket(fileno=message.fds[0]), message.fds[1], message.fds[2:])
         return 0
 
-    def crowded(self) -> None:
+    def on_fork_refused(self) -> None:
         time.sleep(0.05)
 
     def _prepare_supervisor(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
-from holdfast.processes.program import KILL_S, MemoryEnd, killed_by
+from holdfast.processes.program import KILL_S, MemoryEnd, is_killed_by
 from holdfast.world.sandbox.limits import ControlGroup, parents
 
 NO_GROUP = "Holdfast cannot create control groups here, so CPU time is not limited: that needs root or delegated groups"
@@ -83,7 +83,7 @@ class LiveLimits:
         killed, ended = self._group.memory_kills(), self._ended
 
         def describe_end(status: int | None, by_us: bool) -> str:
-            if not killed_by(status, signal.SIGKILL):
+            if not is_killed_by(status, signal.SIGKILL):
                 return ""
             out = self._ended > ended if by_us else self._group.memory_kills() > killed
             return self._memory_words() if out else ""

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 from holdfast.model.capabilities import ALWAYS, CPU, FAMILIES, MEMORY, PIDS, lacks
 from holdfast.model.world import Isolation, Resources, SandboxTraits
 from holdfast.processes.launcher import Launcher
-from holdfast.processes.program import BeginProgram, Program, all_ended
+from holdfast.processes.program import BeginProgram, Program, await_all
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
@@ -112,7 +112,7 @@ class ProcessSandbox(FolderSandbox):
 
     async def freeze(self) -> None:
         self._frozen = True
-        await all_ended(program.end(0.0) for program in self._programs)
+        await await_all(program.end(0.0) for program in self._programs)
 
     async def kill(self) -> int:
         """Kills without waiting: a program's own waiter may learn of its end after this returns."""

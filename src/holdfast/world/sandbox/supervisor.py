@@ -15,7 +15,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 
-from holdfast.processes.leftovers import end_orphans, ended_children
+from holdfast.processes.leftovers import end_orphans, reap_children
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.command_recorder import CommandRecorder
 from holdfast.world.sandbox.differences import differences
@@ -160,7 +160,7 @@ class Supervisor:
                 os.close(fd)
 
     def _reap(self) -> None:
-        for pid, status in ended_children():
+        for pid, status in reap_children():
             self._readers.discard(pid)
             program = self._programs.pop(pid, None)
             if program is not None:

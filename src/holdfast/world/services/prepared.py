@@ -78,7 +78,7 @@ def _make(archive: Path, key: Path, workshop: _Workshop, make: Make) -> None:
     # The key is written before the archive is renamed into place: whoever finds the archive finds its password too. A
     # run that is killed in between leaves a `.half` file, which the next one removes.
     password = secrets.token_urlsafe(32)
-    with scratch.folder("prepare", in_memory=True) as folder:
+    with scratch.open_folder("prepare", in_memory=True) as folder:
         workshop.open(folder)
         make(folder / "data", password, workshop.run)
         half = archive.with_suffix(f".{os.getpid()}.half")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from holdfast.model.world import AuditEvent
-from holdfast.sqltext.tables import depth
+from holdfast.sqltext.tables import count_qualifiers
 from holdfast.sqltext.writes import Write
 
 
@@ -117,7 +117,7 @@ def events(service: str, tally: WriteTally, counters: Counters, now: float) -> l
         audit_events.append(_event(service, (table, op), WriteEntry(now, 0, True), rows))
     for event in audit_events:
         table = event.details["table"]
-        if counters.default and table not in ("", BEYOND.table) and " " not in table and not depth(table):
+        if counters.default and table not in ("", BEYOND.table) and " " not in table and not count_qualifiers(table):
             event.details["schema"] = counters.default
     audit_events.sort(key=lambda event: event.ts)
     return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(audit_events, 1)]

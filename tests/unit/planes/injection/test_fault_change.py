@@ -64,4 +64,4 @@ def test_a_secret_that_the_cut_halves_is_masked() -> None:
     secret = "sk-0123456789abcdefghij0123456789"
     change = describe_change("", "x" * 140 + secret + "y" * 300)
     assert "sk-01234" in change
-    assert "sk-01234" not in Masker([secret]).text(change)
+    assert "sk-01234" not in Masker([secret]).mask_text(change)

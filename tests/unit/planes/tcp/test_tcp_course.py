@@ -1,7 +1,7 @@
 """Where a connection is in its transactions."""
 
 from holdfast.planes.tcp.transaction_state import TransactionState
-from holdfast.sqltext.transaction import transaction_statements
+from holdfast.sqltext.transaction import parse_transaction
 
 INSERT = "INSERT INTO a VALUES (1)"
 
@@ -23,7 +23,7 @@ class Counted:
 
     def say(self, sql):
         """One message: its steps, as `step n` and `!` where the transaction ends with it."""
-        dues = self.transactions.meet(transaction_statements(sql, self.dialect))
+        dues = self.transactions.meet(parse_transaction(sql, self.dialect))
         self.transactions.passed()
         return [f"{due.step} {due.n}{'!' if due.ends else ''}" for due in dues]
 
@@ -81,7 +81,7 @@ def test_what_the_server_says_counts():
 def test_sync_commits_what_was_written_outside_of_a_block():
     one = Counted()
     transactions = one.transactions
-    dues = transactions.meet(transaction_statements(INSERT, "postgres"), commits=False)
+    dues = transactions.meet(parse_transaction(INSERT, "postgres"), commits=False)
     assert [(due.step, due.ends) for due in dues] == [("statement", True), ("write", True)]
     assert [due.step for due in transactions.sync()] == ["commit"]
     transactions.passed()

@@ -11,7 +11,7 @@ from golden_words import Golden
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
 from holdfast.processes.pipes import Tail
-from holdfast.processes.program import code_and_signal
+from holdfast.processes.program import split_status
 from holdfast.protocols.sandbox import FileChange
 from holdfast.world.sandbox import bubblewrap, isolation, limits, system
 from holdfast.world.sandbox.bubblewrap_sandbox import _changes
@@ -209,9 +209,9 @@ def test_the_last_of_an_output_is_kept(pieces, limit):
 
 
 def test_a_status_is_a_code_or_a_signal():
-    assert code_and_signal(3 << 8) == (3, 0)
-    assert code_and_signal(9) == (None, 9)
-    assert code_and_signal(None) == (None, 0)
+    assert split_status(3 << 8) == (3, 0)
+    assert split_status(9) == (None, 9)
+    assert split_status(None) == (None, 0)
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import ServiceFailed
-from holdfast.sqltext.tables import named, part
+from holdfast.sqltext.tables import format_name, quote_part
 from holdfast.sqltext.token_cursor import TokenCursor
-from holdfast.sqltext.writes import Write, plain, writes_of
+from holdfast.sqltext.writes import Write, find_writes, format_plain_name
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, remade
@@ -102,10 +102,10 @@ class MyLog(StatementLog[_MysqlAgentSession]):
     def _statement(self, session: _MysqlAgentSession, text: str) -> None:
         cursor = TokenCursor(text, "mysql")
         if cursor.skip("use"):
-            session.database = plain(cursor.name())
-        elif cursor.skip("flush") and any(word.endswith("statistics") for word in cursor.words()):
+            session.database = format_plain_name(cursor.read_name())
+        elif cursor.skip("flush") and any(word.endswith("statistics") for word in cursor.read_words()):
             self.tally.add(Write("reset counters", "*", counted=False), time.time())
-        for write in writes_of(text, "mysql"):
+        for write in find_writes(text, "mysql"):
             name = self._table_name(session, write.table)
             if write.temporary:
                 session.temporary.add(name)
@@ -147,7 +147,7 @@ class MyCounters:
             names | frozenset(now) | frozenset(self._made),
             by_operation=not self._mariadb,
             remade=remade(self._made, emptied(self._made, snapshot, changed)),
-            default=part(self._database),
+            default=quote_part(self._database),
         )
 
     def _read(self, *, end: bool) -> tuple[dict[str, tuple[int, ...]], frozenset[str], Tables]:
@@ -162,7 +162,7 @@ class MyCounters:
             return counts, names, tables(cursor, self._table_name, mariadb=self._mariadb)
 
     def _table_name(self, database: str, table: str) -> str:
-        return part(table) if database == self._database else named(database, table)
+        return quote_part(table) if database == self._database else format_name(database, table)
 
 
 def _wait_alone(cursor: Any, *, end: bool) -> None:

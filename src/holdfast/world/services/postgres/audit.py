@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from holdfast.errors import QueryFailed
-from holdfast.sqltext.statement_cursor import statements
-from holdfast.sqltext.tables import named, part
-from holdfast.sqltext.writes import Write, writes_of
+from holdfast.sqltext.statement_cursor import split_statements
+from holdfast.sqltext.tables import format_name, quote_part
+from holdfast.sqltext.writes import Write, find_writes
 from holdfast.world.services.postgres.session import FLUSHES, PgSession, results
 from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, remade
@@ -123,8 +123,8 @@ class PgLog(StatementLog[_PgAgentSession]):
 
     def _statement(self, session: _PgAgentSession, ts: float, text: str) -> None:
         session.last.clear()
-        for statement in statements(text, "postgres"):
-            for write in writes_of(statement, "postgres"):
+        for statement in split_statements(text, "postgres"):
+            for write in find_writes(statement, "postgres"):
                 if write.temporary:
                     session.temporary.add(write.table)
                 elif write.table not in session.temporary:
@@ -159,7 +159,7 @@ class PgCounters:
         """Takes the snapshot after `first` has run in the same session."""
         async with self._own_session.short() as session:
             first = [*first, *(() if self._shared else _flush(session))]
-            self.default = part(await self._own_session.pin(session, first))
+            self.default = quote_part(await self._own_session.pin(session, first))
             self._marked = await self._read(session, end=False)
 
     async def since(self) -> Counters:
@@ -209,8 +209,8 @@ class PgCounters:
     def _table_name(self, database: str, schema: str, table: str) -> str:
         """The table's bare name in the default schema and database, with them otherwise."""
         if database != self._database:
-            return named(database, schema, table)
-        return part(table) if part(schema) == self.default else named(schema, table)
+            return format_name(database, schema, table)
+        return quote_part(table) if quote_part(schema) == self.default else format_name(schema, table)
 
 
 def _flush(session: AsyncConnection[Any]) -> list[str]:
