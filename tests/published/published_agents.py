@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.starter.recipe import Recipe, find_version, read_recipe, list_names
+from holdfast.starter.recipe import Recipe, find_version, list_names, read_recipe
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".venv-agents"

@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
-from holdfast.starter.recipe import Recipe, read_files, read_recipe, list_names
+from holdfast.starter.recipe import Recipe, list_names, read_files, read_recipe
 
 
 def list_recipes() -> str:

@@ -96,10 +96,10 @@ class Intake:
         """Store a control trial. It is compared with, not judged."""
         self._foreseen.pop(trial.id, None)
         try:
-            self.record.write_observation(self.masker.observation(observation))
+            self.record.write_observation(self.masker.mask_observation(observation))
         except UnicodeEncodeError:
             observation = _make_storable(observation)
-            self.record.write_observation(self.masker.observation(observation))
+            self.record.write_observation(self.masker.mask_observation(observation))
         self.controls[trial.id] = observation
         self.kept.decide(observation)
         self.tally.note_trial(trial, observation)
@@ -111,11 +111,11 @@ class Intake:
         nothing for it.
         """
         try:
-            masked = self.masker.observation(observation) if self._masks else observation
+            masked = self.masker.mask_observation(observation) if self._masks else observation
             self.record.write_observation(masked)
         except UnicodeEncodeError:
             observation = _make_storable(observation)
-            masked = self.masker.observation(observation)
+            masked = self.masker.mask_observation(observation)
             self.record.write_observation(masked)
         if masked.masked:
             self._masked.add(trial.id)
@@ -153,8 +153,8 @@ class Intake:
         rules = self._consultations.select_rules(self._bench.select_rules(trial).rules, observation)
         if not rules:
             return observation
-        masked, control = self.masker.observation(observation), self._bench.get_control(trial)
-        calm = None if control is None else self.masker.observation(control)
+        masked, control = self.masker.mask_observation(observation), self._bench.get_control(trial)
+        calm = None if control is None else self.masker.mask_observation(control)
         heard = await self._consultations.ask_models(rules, trial, masked, calm)
         answers = {id: self.masker.mask_struct(one) for id, one in heard.items()}
         for id, evidence in answers.items():

@@ -158,7 +158,7 @@ class RunInProgress:
             self.log.warn("answers-differ", intake.masker.mask_text(calm.warning))
         # The tools called in stored trials are unknown here, and an interrupted run says nothing about the rest.
         for warning in called.build_warnings() if done and done == len(stored.left) and not stored.done else ():
-            self.log.warn(warning.code, intake.masker.text(warning.text))
+            self.log.warn(warning.code, intake.masker.mask_text(warning.text))
 
     def _compare_calm_answers(self) -> CalmAnswers | None:
         """Compares calm answers of fresh agents; None if the preflight asks twice instead."""

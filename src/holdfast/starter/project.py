@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.starter.recipe import read_recipe, list_names
+from holdfast.starter.recipe import list_names, read_recipe
 
 _WORD = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 

@@ -12,7 +12,7 @@ from holdfast.cli.init import build_recipe_files, list_recipes
 from holdfast.errors import UsageError
 from holdfast.processes.startable import get_install_command
 from holdfast.spec import LoadOptions, check
-from holdfast.starter.recipe import read_files, read_recipe, list_names
+from holdfast.starter.recipe import list_names, read_files, read_recipe
 
 NAMES = [
     "agno",
