@@ -141,7 +141,7 @@ class Project:
         from holdfast.web.project import Project as Viewed
 
         with closing(Viewed(self.folder / ".holdfast" / "runs", os.environ)) as project:
-            while project.list.known().left != 0:
+            while project.list.get_known().left != 0:
                 time.sleep(0.01)
             reply = Api(project).get(question)
         assert reply.status == 200, reply

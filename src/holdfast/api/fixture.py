@@ -178,7 +178,7 @@ class Holdfast:
         written = _build_spec(agent, prompt, tools, llm, faults, checks, isolation, timeout, sections)
         where = find_caller()
 
-        async def seen() -> Seen:
+        async def run_once() -> Seen:
             __tracebackhide__ = True
             try:
                 spec, work = self._prepare(written, seed, where)
@@ -186,7 +186,7 @@ class Holdfast:
             except HoldfastError as error:
                 raise add_details(error).with_traceback(None) from None
 
-        return seen()
+        return run_once()
 
     def _prepare(self, written: dict[str, Any], seed: int | None, where: Caller) -> tuple[Spec, EntryWork[RunResult]]:
         options = RunOptions(preflight=False, seed=self._seed if seed is None else seed)

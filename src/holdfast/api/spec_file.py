@@ -84,7 +84,7 @@ class SpecFile:
         Empty for a file with only mutations, chaos or replays: `no_items` says why.
         """
         for part in self._choose_parts():
-            self._specs[part] = load_source(self._path, self._options, self._where, part)
+            self._specs[part] = load_source(self._path, self._options, self._caller, part)
             self._plans[part] = plan(self._specs[part].spec)
         items: dict[str, FileItem] = {}
         for item in (*self._list_cases(), *self._list_cells()):
@@ -112,7 +112,7 @@ class SpecFile:
 
     # -- items ---------------------------------------------------------------------------------------
     @property
-    def _where(self) -> Caller:
+    def _caller(self) -> Caller:
         return Caller(str(self._path), 1)
 
     def _choose_parts(self) -> tuple[Literal["contract", "scenario"], ...]:
@@ -158,7 +158,7 @@ class SpecFile:
             replicas=self._options.replicas,
         )
         try:
-            with run_blocking(build_work(spec, options, self._where, runs=self._runs)) as result:
+            with run_blocking(build_work(spec, options, self._caller, runs=self._runs)) as result:
                 self._take(part, result)
         except HoldfastError as broken:
             self._broken[part] = ItemOutcome("error", (f"error: {make_visible(str(broken))}", *format_details(broken)))

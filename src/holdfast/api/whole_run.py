@@ -62,7 +62,7 @@ class WholeOutcome(Struct, frozen=True):
     """Another process is still writing it: the parts are incomplete."""
 
     @property
-    def shown_page(self) -> str:
+    def page_path(self) -> str:
         """The path of the overall page, as the user would type it."""
         return shorten_path(self.whole.path / "report.html")
 

@@ -100,7 +100,7 @@ def run_several(
     with closing(run_shown(plan, screen, report=report, cached=cached, outputs=outputs)) as found:
         missing = write_overall(found, outputs, report=report)
         tell_whole_step(found, annotations=annotations)
-        page = found.shown_page if report else ""
+        page = found.page_path if report else ""
         show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)

@@ -56,11 +56,11 @@ def show_findings(
     sheet = _build_sheet()
 
     def tell(title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str]) -> None:
-        sys.stdout.write(sheet.part(title, about, findings, notes) + "\n")
+        sys.stdout.write(sheet.format_part(title, about, findings, notes) + "\n")
         sys.stdout.flush()
 
     found = asyncio.run(examine(tell))
-    sys.stdout.write(before_verdict + sheet.verdict(found))
+    sys.stdout.write(before_verdict + sheet.format_verdict(found))
     return found.exit_code
 
 

@@ -83,7 +83,7 @@ def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, qu
     with closing(conclude_merged(merged.run, merged.beside, write_page)) as found:
         missing = write_overall(found, outputs, report=True)
         tell_whole_step(found, annotations=False)
-        show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=found.shown_page)
+        show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=found.page_path)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)
     return found.overall.exit_code or (HARNESS if missing else 0)

@@ -84,8 +84,8 @@ def command(trial: str, run: str | None, force: bool) -> int:
     spec = found.read_manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
-    print(f"{shorten_path(files.all[0])} replays trial {session.id}: replayed once, it failed again")
-    _add(spec, files.all[0], by_hand=bool(found.read_manifest().built))
+    print(f"{shorten_path(files.all_files[0])} replays trial {session.id}: replayed once, it failed again")
+    _add(spec, files.all_files[0], by_hand=bool(found.read_manifest().built))
     return 0
 
 
@@ -140,7 +140,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> PromotionRefusal | No
     with TemporaryDirectory(prefix="holdfast-promote-") as scratch:
         files = write_sessions((session,), Path(scratch) / "replays", force=True)
         try:
-            derived, _ = derive_spec(spec, ListedSessions(read_path(files.all[0])), live=False)
+            derived, _ = derive_spec(spec, ListedSessions(read_path(files.all_files[0])), live=False)
         except NothingProven as nothing:
             return PromotionRefusal(str(nothing), _OTHER_RULES)
         job = prepare_job(derived, options, ())

@@ -165,7 +165,7 @@ def keep(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False
     if not quiet:
         same = f", {len(files.unchanged)} there already" if files.unchanged else ""
         skipped = f", {format_count(len(found.left_out), 'trace')} left out" if found.left_out else ""
-        print(f"{format_count(len(files.all), 'session')} in {folder}{same}{skipped}")
+        print(f"{format_count(len(files.all_files), 'session')} in {folder}{same}{skipped}")
     return 0
 
 

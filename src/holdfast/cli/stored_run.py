@@ -103,7 +103,7 @@ def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: b
     with closing(look_whole(run)) as found:
         missing = write_overall(found, outputs, report=False)
         if not outputs or as_json:
-            page = found.shown_page if (run.path / "report.html").is_file() else ""
+            page = found.page_path if (run.path / "report.html").is_file() else ""
             show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)

@@ -60,7 +60,7 @@ _OLD_NODE = (
 async def try_http(probe_site: ProbeSite) -> str:
     """Sends one request that must pass to a local server and one that must meet its fault."""
     url = f"{probe_site.plain}met"
-    async with probe_site.trial("http", _build_error(url)) as (environ, context):
+    async with probe_site.open_trial("http", _build_error(url)) as (environ, context):
         out, err = await read_output([sys.executable, "-I", "-c", _PYTHON, f"{probe_site.plain}passed", url], environ)
     passed, _, refused = out.strip().partition("\n")
     _check(context, url, refused, err, _NO_PROXY)
@@ -85,7 +85,7 @@ async def try_curl(probe_site: ProbeSite) -> str:
 async def try_node(probe_site: ProbeSite, way: str) -> str:
     """HTTPS with Node: `fetch`, or an `agent` that opens the tunnel itself."""
     node, url = _find_program(probe_site, "node"), f"{probe_site.secure}{way}"
-    async with probe_site.trial(f"node {way}", _build_error(url)) as (environ, context):
+    async with probe_site.open_trial(f"node {way}", _build_error(url)) as (environ, context):
         out, err = await read_output([node, "-e", _NODE, way, url], environ)
     status, _, version = out.strip().partition("\n")
     _check(context, url, status, err, _OLD_NODE if way == "fetch" else _NO_PROXY, f"node {version}: ")
@@ -94,7 +94,7 @@ async def try_node(probe_site: ProbeSite, way: str) -> str:
 
 async def _try(probe_site: ProbeSite, name: str, argv: list[str], shown: str) -> str:
     url = f"{probe_site.secure}{name}"
-    async with probe_site.trial(f"https {name}", _build_error(url)) as (environ, context):
+    async with probe_site.open_trial(f"https {name}", _build_error(url)) as (environ, context):
         out, err = await read_output([*argv, url], environ)
     _check(context, url, out, err, _NO_PROXY, f"{shown}: ")
     return f"{shown}: a fault met inside of TLS"
@@ -175,7 +175,7 @@ async def try_format(probe_site: ProbeSite, kind: ApiFormat) -> str:
     """Makes every second call meet a fault, and checks the responses and the ledger."""
     client = Upstreams()
     try:
-        async with probe_site.trial(kind.name, _FAULT) as (environ, context):
+        async with probe_site.open_trial(kind.name, _FAULT) as (environ, context):
             for stream in (False, True):
                 request = kind.request(environ[kind.variable], stream)
                 whole, cut = await _send(client, *request, stream), await _send(client, *request, stream)

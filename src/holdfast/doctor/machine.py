@@ -34,7 +34,7 @@ _FAULT = Injection("tool", "echo", "error", {"message": "met"}, Schedule(on_call
 
 async def try_stdio(probe_site: ProbeSite) -> str:
     """Calls a tool twice: the first call must pass, the second must meet its fault."""
-    async with probe_site.trial("mcp", _FAULT) as (environ, context):
+    async with probe_site.open_trial("mcp", _FAULT) as (environ, context):
         config = json.loads(Path(environ["HOLDFAST_MCP_CONFIG"]).read_text("utf-8"))
         entry = config["mcpServers"]["doctor"]
         async with start_program([entry["command"], *entry["args"]], entry["env"]) as server:
@@ -205,13 +205,13 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
     """Tries all routes, two in parallel, and returns them in a fixed order; `wanted` are the routes in use."""
     slots = asyncio.Semaphore(2)
 
-    async def one(probe_site: ProbeSite, route: MachineRoute) -> DoctorFinding:
+    async def try_in_turn(probe_site: ProbeSite, route: MachineRoute) -> DoctorFinding:
         async with slots:
             return await try_route(probe_site, route, 3 if route.name in wanted else 0)
 
     try:
         async with open_site(environ) as probe_site:
-            return tuple(await asyncio.gather(*[one(probe_site, route) for route in ROUTES]))
+            return tuple(await asyncio.gather(*[try_in_turn(probe_site, route) for route in ROUTES]))
     except OSError as broken:
         fix = "make the temporary folder writable (TMPDIR), and allow programs to listen on 127.0.0.1"
         return (
@@ -223,23 +223,23 @@ async def try_route(probe_site: ProbeSite, route: MachineRoute, exit_code: int) 
     """Tries one route. Any exception becomes a finding; `exit_code` is 0 if nothing depends on the route."""
     began = perf_counter()
 
-    def broken(code: str, detail: str, fix: str) -> DoctorFinding:
+    def build_failure(code: str, detail: str, fix: str) -> DoctorFinding:
         detail += "" if exit_code else f" ({_IDLE})"
-        return DoctorFinding(route.name, "not", code, detail, fix, exit_code, elapsed_ms())
+        return DoctorFinding(route.name, "not", code, detail, fix, exit_code, measure_ms())
 
-    def elapsed_ms() -> float:
+    def measure_ms() -> float:
         return (perf_counter() - began) * 1000
 
     try:
         async with asyncio.timeout(LIMIT_S):
             detail = await route.attempt(probe_site)
-        return DoctorFinding(route.name, "ok", "route-works", detail, "", exit_code, elapsed_ms())
+        return DoctorFinding(route.name, "ok", "route-works", detail, "", exit_code, measure_ms())
     except Absent as absent:
         return DoctorFinding(route.name, "n/a", "route-absent", str(absent))
     except Unmet as unmet:
-        return broken(unmet.code, str(unmet), unmet.fix or FIX)
+        return build_failure(unmet.code, str(unmet), unmet.fix or FIX)
     except TimeoutError:
-        return broken("route-timeout", f"not finished within {LIMIT_S:g} s", FIX)
+        return build_failure("route-timeout", f"not finished within {LIMIT_S:g} s", FIX)
     except Exception as error:
         # A route that fails in a way nobody foresaw is still a broken route, not a crash of the doctor.
-        return broken("route-failed", said(error), FIX)
+        return build_failure("route-failed", said(error), FIX)

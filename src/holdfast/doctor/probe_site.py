@@ -56,7 +56,7 @@ class ProbeSite(Struct, frozen=True):
     environ: Mapping[str, str]
 
     @asynccontextmanager
-    async def trial(self, name: str, *injections: Injection) -> AsyncIterator[tuple[dict[str, str], LiveContext]]:
+    async def open_trial(self, name: str, *injections: Injection) -> AsyncIterator[tuple[dict[str, str], LiveContext]]:
         """The environment an agent would get, and the trial that its calls belong to."""
         context = build_context(name, *injections)
         address = await self.site_planes.open_address()

@@ -37,7 +37,7 @@ class WrittenFiles(Struct, frozen=True):
     unchanged: tuple[Path, ...] = ()
 
     @property
-    def all(self) -> tuple[Path, ...]:
+    def all_files(self) -> tuple[Path, ...]:
         return (*self.written, *self.unchanged)
 
 

@@ -108,7 +108,7 @@ def refresh_source(source: SessionSource, cache: Path, environ: Mapping[str, str
     folder = cache / build_file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
     fresh = fetch_sessions(source, environ, now)
     written = write_sessions(fresh.sessions, folder, force=True)
-    for stale in set(folder.glob("*.yaml")) - set(written.all):
+    for stale in set(folder.glob("*.yaml")) - set(written.all_files):
         stale.unlink()
     return fresh
 

@@ -170,21 +170,21 @@ class RuleFacts:
         self._known: Mapping[str, Invariant] = {rule.id: rule for rule in run.invariants}
         self._places = wording.Places(run)
 
-    def reason(self, verdict: Verdict, one: ReplicaRow) -> str:
+    def format_reason(self, verdict: Verdict, one: ReplicaRow) -> str:
         """`one_mail (gate): two requests, not 1`; for a passed gate that forces 0, what it needs."""
-        passed, gate = verdict.outcome == "pass", self.gate(verdict.invariant)
+        passed, gate = verdict.outcome == "pass", self.is_gate(verdict.invariant)
         if CauseKey(verdict.invariant, GATE_NOT_FULL) in one.replica.causes:
             return f"{verdict.invariant} (gate needs 1.0; scored {verdict.score:g}): {verdict.reason}"
         scored = f", scored {verdict.score:g}" if (passed or verdict.score > 0) and verdict.score < FULL else ""
         return f"{verdict.invariant}{' (gate)' if gate else ''}{scored}: {verdict.reason}"
 
-    def gate(self, rule: str) -> bool:
+    def is_gate(self, rule: str) -> bool:
         return rule in self._known and self._known[rule].gate
 
     def place(self, rule: str) -> str:
-        return self._places.of(rule)
+        return self._places.format_place(rule)
 
-    def description(self, rule: str) -> str:
+    def get_description(self, rule: str) -> str:
         return self._known[rule].description if rule in self._known else ""
 
 

@@ -23,7 +23,7 @@ class Decisive:
         self._minimum = contract.min_score is not None
         self._failed = failed
 
-    def counts(self, cell: Cell) -> bool:
+    def is_decisive(self, cell: Cell) -> bool:
         """Whether a failed cell, or one with an error, also counts for the verdict."""
         if self.held:
             return False

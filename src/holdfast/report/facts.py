@@ -97,7 +97,7 @@ def _format_reason(
     if others:
         names = ", ".join(verdict.invariant for verdict in verdicts)
         return f"{sign} {to_one_line(f'{names}: {first.reason}')}"
-    return f"{sign} {to_one_line(rules.reason(first, one))}   {rules.place(first.invariant)}"
+    return f"{sign} {to_one_line(rules.format_reason(first, one))}   {rules.place(first.invariant)}"
 
 
 def _list_faults(met: Sequence[FaultMet]) -> Facts:

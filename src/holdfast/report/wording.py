@@ -244,7 +244,7 @@ class Places:
         self._path = run.spec_path
         self._lines = {rule.id: rule.position.line for rule in run.invariants if rule.position}
 
-    def of(self, invariant: str) -> str:
+    def format_place(self, invariant: str) -> str:
         """`finance.yaml:12`, or only the file."""
         line = self._lines.get(invariant)
         return f"{self._path}:{line}" if line else self._path

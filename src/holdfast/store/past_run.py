@@ -178,7 +178,7 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
         return 100 * self.cases_passed / self.cases if self.score is None and self.cases else self.score
 
     @property
-    def shown_interval(self) -> dict[str, float | None]:
+    def interval_ends(self) -> dict[str, float | None]:
         """The ends of the interval as a page shows them; empty for few prompts."""
         return {"low": self.low, "high": self.high} if self.shows_interval else {"low": None, "high": None}
 

@@ -123,14 +123,14 @@ async def check_lazy_feed(open_executor: OpenExecutor, folder: Path) -> None:
     spec = _write_spec(folder, "one")
     first, drawn = plan(spec).trials[0], 0
 
-    def endless() -> Iterator[Trial]:
+    def repeat_forever() -> Iterator[Trial]:
         nonlocal drawn
         for drawn in count(1):
             yield replace(first, id=f"{drawn:012x}")
 
     async with open_executor(spec) as executor:
         most = _AHEAD * executor.concurrency
-        async with aclosing(executor.execute(endless())) as ended:
+        async with aclosing(executor.execute(repeat_forever())) as ended:
             await anext(ended)
             await anext(ended)
         assert drawn <= most, f"{drawn} trials were started, and two were requested"
@@ -250,11 +250,11 @@ async def _execute_all(executor: Executor, trials: Iterable[Trial], **more: Any)
 def _build_facts(ended: Iterable[tuple[Trial, Observation]]) -> dict[str, tuple[Any, ...]]:
     """What does not depend on the clock."""
 
-    def of(observation: Observation) -> tuple[Any, ...]:
+    def extract(observation: Observation) -> tuple[Any, ...]:
         turns = [(turn.text, turn.ending) for turn in observation.turns]
         return turns, [(met.target, met.mode, met.call) for met in observation.ledger], observation.error
 
-    return {trial.id: of(observation) for trial, observation in ended}
+    return {trial.id: extract(observation) for trial, observation in ended}
 
 
 def _read_marks(folder: Path) -> list[str]:

@@ -16,11 +16,11 @@ class AddressQuery:
     def __init__(self, fields: Iterable[tuple[str, str]]) -> None:
         self._values = {name: value[:LONG] for name, value in fields}
 
-    def text(self, name: str) -> str:
+    def get_text(self, name: str) -> str:
         """Empty if it is missing."""
         return self._values.get(name, "")
 
-    def number(self, name: str, default: int, most: int) -> int:
+    def get_number(self, name: str, default: int, most: int) -> int:
         """A whole number from 0 to `most`; UsageError if it is not one."""
         text = self._values.get(name)
         if not text:

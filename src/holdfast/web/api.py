@@ -44,12 +44,12 @@ class Api:
             "trend": lambda query: build_trend(project, query),
             "compare": self._compare,
             "search": self._search,
-            "notes": lambda query: project.notes.all(),
+            "notes": lambda query: project.notes.read_all(),
         }
         self._of_run: dict[str, Callable[[str, AddressQuery], WebReply]] = {
-            "matrix": self._matrix,
-            "cell": self._cell,
-            "causes": lambda id, query: self._cached_reply(
+            "matrix": self._build_matrix,
+            "cell": self._build_cell,
+            "causes": lambda id, query: self._cache_reply(
                 id, "causes", lambda opened: build_causes(opened.outcome.run)
             ),
         }
@@ -62,12 +62,12 @@ class Api:
             query = AddressQuery(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
         except ValueError:
             return build_refusal(400, "the address cannot be read", "open it from the list of runs")
-        return self._guarded(lambda: self._answer(words, query))
+        return self._guard(lambda: self._answer(words, query))
 
     def has(self, run: str) -> bool:
         """Whether there is such a run."""
         try:
-            self._project.opened.folder(run)
+            self._project.opened.find_folder(run)
         except NotThere:
             return False
         return True
@@ -75,9 +75,9 @@ class Api:
     def put(self, target: str, body: bytes) -> WebReply:
         """Store a mark and a note."""
         words = [word for word in target.partition("?")[0].split("/") if word]
-        return self._guarded(lambda: self._note(words, body))
+        return self._guard(lambda: self._note(words, body))
 
-    def _guarded(self, answer: Callable[[], WebReply]) -> WebReply:
+    def _guard(self, answer: Callable[[], WebReply]) -> WebReply:
         try:
             return answer()
         except NotThere as missing:
@@ -103,7 +103,7 @@ class Api:
         on_trial = len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1])
         if not id or (rest and not on_trial):
             raise NotThere(NO_PAGE, hint="notes belong to a run or to one of its trials")
-        self._project.opened.folder(id)
+        self._project.opened.find_folder(id)
         return build_json_reply(self._project.notes.keep("/".join((id, *rest)), read_text(body)))
 
     def _answer(self, words: list[str], query: AddressQuery) -> WebReply:
@@ -116,66 +116,70 @@ class Api:
             if id and len(rest) == 1 and rest[0] in self._of_run:
                 return self._of_run[rest[0]](id, query)
             if id and len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1]):
-                return self._trial(id, rest[1])
+                return self._build_trial(id, rest[1])
         raise NotThere(NO_PAGE, hint="open it from the list of runs")
 
     def _run(self, id: str) -> WebReply:
-        run = self._project.opened.folder(id)
-        row = self._row(id)
+        run = self._project.opened.find_folder(id)
+        row = self._build_row(id)
         if run.read_manifest().parts:
             overall = read_overall(run)
             whole = build_overall(overall) if overall is not None else {**UNDECIDED, "complete": False}
-            failed = [self._failed(part) for part in overall.parts if part.exit_code and part.run] if overall else []
+            failed = (
+                [self._build_failed_part(part) for part in overall.parts if part.exit_code and part.run]
+                if overall
+                else []
+            )
             return build_json_reply({"run": row, **whole, "failed": failed, "parts": row["parts"]})
 
-        def shown(opened: OpenedRun) -> dict[str, Any]:
+        def build(opened: OpenedRun) -> dict[str, Any]:
             document = {"run": row, **build_run(opened.outcome.run)}
             return {**document, **UNDECIDED} if opened.live is not None else document
 
-        return build_json_reply(self._project.opened.use(id, shown))
+        return build_json_reply(self._project.opened.use(id, build))
 
-    def _failed(self, part: PartResult) -> dict[str, Any]:
+    def _build_failed_part(self, part: PartResult) -> dict[str, Any]:
         """The causes and the matrix of a failed part."""
         return self._project.opened.use(part.run, lambda opened: build_failed_part(part, opened.outcome.run))
 
-    def _row(self, id: str) -> dict[str, Any]:
-        known = self._project.list.known()
+    def _build_row(self, id: str) -> dict[str, Any]:
+        known = self._project.list.get_known()
         past = known.by_id.get(id)
         if past is None or not past.ended:  # it may have ended since the list was made
-            past = read_past_run(self._project.opened.folder(id))
-        notes = self._project.notes.all()
+            past = read_past_run(self._project.opened.find_folder(id))
+        notes = self._project.notes.read_all()
         row = build_run_row(past, self._project.runs, notes)
-        row["parts"] = [build_run_row(part, self._project.runs, notes) for part in known.parts(id)]
+        row["parts"] = [build_run_row(part, self._project.runs, notes) for part in known.list_parts(id)]
         return row
 
     def _compare(self, query: AddressQuery) -> dict[str, Any]:
-        project, a, b = self._project, query.text("a"), query.text("b")
-        rows = {"a": self._row(a), "b": self._row(b)}
+        project, a, b = self._project, query.get_text("a"), query.get_text("b")
+        rows = {"a": self._build_row(a), "b": self._build_row(b)}
         return {**rows, **compare_document(project.opened, a, b, project.environ)}
 
     def _search(self, query: AddressQuery) -> dict[str, Any]:
-        project, text, run = self._project, query.text("q").strip(), query.text("run")
+        project, text, run = self._project, query.get_text("q").strip(), query.get_text("run")
         if len(text) < LEAST:
             raise UsageError(
                 "the search text is too short", hint=f"type {LEAST} letters or more", code="argument-invalid"
             )
-        limit, notes = query.number("limit", 100, 500), project.notes.all()
+        limit, notes = query.get_number("limit", 100, 500), project.notes.read_all()
         if run:
-            folder = project.opened.folder(run)
+            folder = project.opened.find_folder(run)
             own_notes = {key: note for key, note in notes.items() if key.partition("/trial/")[0] == run}
             return search(folder.parts or (folder,), text, limit=limit, notes=own_notes)
-        ids = (past.id for past in project.list.known().runs if past.part != SEVERAL)
+        ids = (past.id for past in project.list.get_known().runs if past.part != SEVERAL)
         return search((RunDir(run_folder(project.runs, id)) for id in ids), text, limit=limit, notes=notes)
 
-    def _matrix(self, id: str, query: AddressQuery) -> WebReply:
-        return self._cached_reply(
+    def _build_matrix(self, id: str, query: AddressQuery) -> WebReply:
+        return self._cache_reply(
             id, "matrix", lambda opened: build_matrix(opened.outcome.run, live=opened.live is not None)
         )
 
-    def _cell(self, id: str, query: AddressQuery) -> WebReply:
-        rule, column = query.text("rule"), query.text("column")
+    def _build_cell(self, id: str, query: AddressQuery) -> WebReply:
+        rule, column = query.get_text("rule"), query.get_text("column")
 
-        def shown(opened: OpenedRun) -> dict[str, Any]:
+        def build(opened: OpenedRun) -> dict[str, Any]:
             run = opened.outcome.run
             row = find_cell(run, rule, column)
             if row is None:
@@ -184,29 +188,29 @@ class Api:
                 )
             return build_cell(run, row)
 
-        return build_json_reply(self._project.opened.use(id, shown))
+        return build_json_reply(self._project.opened.use(id, build))
 
-    def _trial(self, id: str, trial: str) -> WebReply:
-        def shown(opened: OpenedRun) -> dict[str, Any]:
+    def _build_trial(self, id: str, trial: str) -> WebReply:
+        def build(opened: OpenedRun) -> dict[str, Any]:
             files = opened.outcome.cells.files
             try:
                 document = files.read_trial(trial)
             except KeyError:
-                trial_now = opened.live.begun(trial) if opened.live is not None else None
+                trial_now = opened.live.get_pending(trial) if opened.live is not None else None
                 if opened.live is not None and trial_now is not None:
-                    return build_running_trial(trial_now, opened.live.calls(trial), files.format_command(trial))
+                    return build_running_trial(trial_now, opened.live.read_calls(trial), files.format_command(trial))
                 raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
             return build_trial(opened.outcome.run, document, files.format_command(trial))
 
-        return build_json_reply(self._project.opened.use(id, shown))
+        return build_json_reply(self._project.opened.use(id, build))
 
-    def _cached_reply(self, id: str, name: str, make: Callable[[OpenedRun], Any]) -> WebReply:
+    def _cache_reply(self, id: str, name: str, make: Callable[[OpenedRun], Any]) -> WebReply:
         """Derive something from a run, once until its files change."""
 
-        def made(opened: OpenedRun) -> WebReply:
+        def encode(opened: OpenedRun) -> WebReply:
             body = opened.made.get(name)
             if body is None:
                 body = opened.made[name] = encode_json(make(opened))
             return WebReply(200, body)
 
-        return self._project.opened.use(id, made)
+        return self._project.opened.use(id, encode)

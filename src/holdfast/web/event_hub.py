@@ -69,7 +69,7 @@ class EventHub:
 
     def leave(self, one: Listening) -> None:
         self._listening.discard(one)
-        if one.run and not self._hearing(one.run):
+        if one.run and not self._find_listeners(one.run):
             task = self._following.pop(one.run, None)
             if task is not None:
                 task.cancel()
@@ -84,7 +84,7 @@ class EventHub:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _hearing(self, run: str) -> list[Listening]:
+    def _find_listeners(self, run: str) -> list[Listening]:
         return [one for one in self._listening if one.run == run]
 
     async def _follow(self, run: str) -> None:
@@ -95,22 +95,24 @@ class EventHub:
             try:
                 events = await loop.run_in_executor(self._workers, self._look, run)
             except Exception as broken:  # whatever it is, other runs are still followed
-                events = self._unless_told(run, encode_event("progress", {"state": "unreadable", "note": str(broken)}))
+                events = self._skip_repeated(
+                    run, encode_event("progress", {"state": "unreadable", "note": str(broken)})
+                )
             if events is None:
                 if went_on:
                     self._run_ended()
-                    for one in self._hearing(run):
+                    for one in self._find_listeners(run):
                         one.tell(encode_event("ended", {"run": run}))
                 went_on = False
                 await asyncio.sleep(4 * LOOK_S)
                 continue
             went_on = True
-            for one in self._hearing(run):
+            for one in self._find_listeners(run):
                 for data in events:
                     one.tell(data)
             await asyncio.sleep(LOOK_S)
 
-    def _unless_told(self, run: str, progress: bytes) -> list[bytes]:
+    def _skip_repeated(self, run: str, progress: bytes) -> list[bytes]:
         """The progress, if it differs from the last one sent."""
         if self._last.get(run) == progress:
             return []
@@ -119,18 +121,18 @@ class EventHub:
 
     def _look(self, id: str) -> list[bytes] | None:
         """What to send about a run now; None if it is not running."""
-        run = self._opened.folder(id)
+        run = self._opened.find_folder(id)
         now = _find_running_part(run)
-        live = self._opened.live(now.id) if now is not None else None
+        live = self._opened.find_live(now.id) if now is not None else None
         if now is None or live is None:
             between = encode_event("progress", {"state": "running", "part": ""})
-            return self._unless_told(id, between) if is_in_progress(run) else None
+            return self._skip_repeated(id, between) if is_in_progress(run) else None
         with live.lock:
             live.look()
-            news, progress = live.news(), live.progress()
+            news, progress = live.take_news(), live.build_progress()
         part = now.path.name if now.id != run.id else ""
         now_at = encode_event("progress", {"state": "running", "part": part, **progress})
-        changed = self._unless_told(id, now_at)
+        changed = self._skip_repeated(id, now_at)
         if part:
             return changed
         if news.cells:

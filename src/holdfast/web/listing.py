@@ -53,7 +53,7 @@ def build_run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> di
         "duration_s": run.duration_s,
         "state": state,
         "score": run.score,
-        **run.shown_interval,
+        **run.interval_ends,
         "overall": run.overall,
         "verdict": format_verdict(run),
         "passed": run.passed,
@@ -79,15 +79,15 @@ POINTS = 500
 
 def build_listing(project: Project, query: AddressQuery) -> dict[str, Any]:
     """A page of the requested runs, newest first."""
-    known = project.list.known()
+    known = project.list.get_known()
     whole = known.whole
-    notes = project.notes.all()
+    notes = project.notes.read_all()
     matching = list(filter(_build_filter(query, notes), whole))
-    offset, limit = query.number("offset", 0, 10**9), query.number("limit", LIMIT, MOST)
+    offset, limit = query.get_number("offset", 0, 10**9), query.get_number("limit", LIMIT, MOST)
     rows = []
     for run in matching[offset : offset + limit]:
         row = build_run_row(run, project.runs, notes)
-        row["parts"] = [build_run_row(part, project.runs, notes) for part in known.parts(run.id)]
+        row["parts"] = [build_run_row(part, project.runs, notes) for part in known.list_parts(run.id)]
         rows.append(row)
     return {
         "project": project.name,
@@ -102,8 +102,8 @@ def build_listing(project: Project, query: AddressQuery) -> dict[str, Any]:
 
 def build_trend(project: Project, query: AddressQuery) -> dict[str, Any]:
     """The history of one file, by default the newest run's, as in `holdfast trend`: by part, oldest run first."""
-    runs = project.list.known().runs
-    spec = query.text("spec") or next((run.spec for run in runs if run.spec), "")
+    runs = project.list.get_known().runs
+    spec = query.get_text("spec") or next((run.spec for run in runs if run.spec), "")
     every_trend = build_trends(runs, spec, POINTS)
     last = [(one.runs[-1].order[0], "/" not in one.runs[-1].id, one.part) for one in every_trend if one.runs]
     return {
@@ -124,7 +124,7 @@ def _build_point(run: PastRun) -> dict[str, Any]:
         "level": run.level,
         "cases": run.cases,
         "cases_passed": run.cases_passed,
-        **run.shown_interval,
+        **run.interval_ends,
         "verdict": format_verdict(run),
         "commit": run.short_commit,
     }
@@ -132,8 +132,8 @@ def _build_point(run: PastRun) -> dict[str, Any]:
 
 def _build_filter(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[PastRun], bool]:
     """A filter for the requested runs."""
-    spec, verdict, mark = query.text("spec"), query.text("verdict"), query.text("mark")
-    text = query.text("q").casefold()
+    spec, verdict, mark = query.get_text("spec"), query.get_text("verdict"), query.get_text("mark")
+    text = query.get_text("q").casefold()
     tests: list[Callable[[PastRun], bool]] = []
     if spec:
         tests.append(lambda run: run.spec == spec)

@@ -66,26 +66,26 @@ class LiveRun:
         self._plan = plan(self._spec, self._manifest.options.select, sequential=self._manifest.options.auto)
         self._planned = PlannedTrials(self._plan)
         self._scenarios = {scenario.name: scenario for scenario in self._spec.scenarios}
-        self._anew(keep_errors=True)
+        self._restart(keep_errors=True)
 
     def look(self) -> None:
         """Read what was added."""
         try:
             self._read()
         except FileReplaced:
-            self._anew(keep_errors=self._keep_errors)
+            self._restart(keep_errors=self._keep_errors)
             self._read()
         except _RunAgain:
-            self._anew(keep_errors=False)
+            self._restart(keep_errors=False)
             self._read()
 
-    def outcome(self) -> RunOutcome:
+    def build_outcome(self) -> RunOutcome:
         """The run so far."""
-        ended = RunEnd(False, self._elapsed())
+        ended = RunEnd(False, self._compute_elapsed())
         concluded = conclude(self._run, self._spec, self._plan, self._tally, self._manifest.options, ended=ended)
         return replace(concluded, run=replace(concluded.run, running=True))
 
-    def progress(self) -> dict[str, Any]:
+    def build_progress(self) -> dict[str, Any]:
         """The progress in numbers."""
         spending = (self._tally.spending, self._tally.control_spending)
         known = [
@@ -96,12 +96,12 @@ class LiveRun:
             "total": len(self._plan.trials),
             "at_most": self._plan.sequential,
             "failed": self._failed,
-            "elapsed_s": self._elapsed(),
+            "elapsed_s": self._compute_elapsed(),
             "cost_usd": sum(known) if known else None,
-            "under_way": list(self._under_way()),
+            "under_way": list(self._list_running()),
         }
 
-    def news(self) -> LiveNews:
+    def take_news(self) -> LiveNews:
         """What happened since the last call."""
         cells = [mark_unfinished(self._tally.build_partial_cell(position)) for position in self._changed]
         trials = sorted(self._ended, key=lambda one: one["outcome"] in ("pass", "n/a"))
@@ -109,12 +109,12 @@ class LiveRun:
         self._ended.clear()
         return LiveNews(cells, trials[:TOLD])
 
-    def begun(self, id: str) -> Trial | None:
+    def get_pending(self, id: str) -> Trial | None:
         """A trial that was begun and has no stored observation yet."""
         return self._pending.get(id)
 
     # -- reading --------------------------------------------------------------------------------
-    def _anew(self, *, keep_errors: bool) -> None:
+    def _restart(self, *, keep_errors: bool) -> None:
         """`keep_errors`: trials with harness errors count; not if a resumed run repeats them."""
         self._keep_errors = keep_errors
         self._tally = Tally(self._spec, self._plan)
@@ -132,9 +132,9 @@ class LiveRun:
 
     def _read(self) -> None:
         # Files are read in the reverse order of writing, so whatever a verdict refers to has been written by then.
-        verdicts = self._verdict_file.lines()
-        observations = [line for path in self._run.list_observation_files() for line in self._tail(path).lines()]
-        for line in self._trial_file.lines():
+        verdicts = self._verdict_file.read_lines()
+        observations = [line for path in self._run.list_observation_files() for line in self._tail(path).read_lines()]
+        for line in self._trial_file.read_lines():
             self._begin(line)
         for line in observations:
             self._see(line)
@@ -152,11 +152,11 @@ class LiveRun:
         if record is None or record.id in self._taken or not record.task.turns:
             return
         trial = record.trial(self._scenarios)
-        if trial.kind == "contract" and not self._in_plan(trial):
+        if trial.kind == "contract" and not self._is_planned(trial):
             return  # from another spec: the resume was forced
         self._pending[trial.id] = trial
 
-    def _in_plan(self, trial: Trial) -> bool:
+    def _is_planned(self, trial: Trial) -> bool:
         try:
             return self._planned.has_trial(trial)
         except KeyError:
@@ -206,7 +206,7 @@ class LiveRun:
         self._given.pop(id, None)
 
     # -- running trials -------------------------------------------------------------------------
-    def _under_way(self) -> Iterator[dict[str, Any]]:
+    def _list_running(self) -> Iterator[dict[str, Any]]:
         """Trials that have made a call and have not ended; one without a call cannot be distinguished from a waiting
         one.
         """
@@ -214,7 +214,7 @@ class LiveRun:
         for id, trial in self._pending.items():
             if id in self._seen or not is_id(id):
                 continue
-            calls = self.calls(id)
+            calls = self.read_calls(id)
             if calls:
                 last = calls[-1]
                 where = wording.format_head(trial.scenario.name, trial.params)
@@ -224,7 +224,7 @@ class LiveRun:
                 if count == UNDER_WAY:
                     return
 
-    def calls(self, id: str) -> list[TraceEvent]:
+    def read_calls(self, id: str) -> list[TraceEvent]:
         """The calls of a running trial so far."""
         try:
             lines = list(read_lines(trace_file(self._run.path / "traces", id)))
@@ -233,7 +233,7 @@ class LiveRun:
         events = (_decode(_events.decode, line) for line in lines)
         return sorted((event for event in events if event is not None), key=lambda event: event.ts)
 
-    def _elapsed(self) -> float:
+    def _compute_elapsed(self) -> float:
         try:
             began = datetime.fromisoformat(self._manifest.started).timestamp()
         except ValueError:

@@ -84,7 +84,7 @@ class Notes:
         self._kept: dict[str, KeptNote] = {}
         self._count = 0
 
-    def all(self) -> dict[str, KeptNote]:
+    def read_all(self) -> dict[str, KeptNote]:
         """By key: `0007`, or `0007/trial/7f3a2c`."""
         with self._guard:
             self._read()
@@ -93,7 +93,7 @@ class Notes:
     def keep(self, key: str, text: NoteText) -> KeptNote:
         """Write a note; an empty mark and an empty note remove it."""
         note = KeptNote(text.mark, text.note, self._now())
-        with self._guard, self._locked():
+        with self._guard, self._lock():
             self._append(_NoteLine(key, note.mark, note.note, note.at))
             self._read()
             if self._count > 2 * len(self._kept) + SPARE:
@@ -140,7 +140,7 @@ class Notes:
         self._stamp = None
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         fd = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)

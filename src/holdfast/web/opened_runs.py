@@ -50,7 +50,7 @@ class OpenedRuns:
         self._opening: dict[str, threading.Lock] = {}
         self._live: dict[str, LiveRun] = {}
 
-    def folder(self, id: str) -> RunDir:
+    def find_folder(self, id: str) -> RunDir:
         """The run's folder; NotThere if there is none."""
         path = run_folder(self._runs, id)
         if not is_run_id(id) or not (is_run(path) or is_damaged(path)):
@@ -59,11 +59,11 @@ class OpenedRuns:
 
     def use(self, id: str, what: Callable[[OpenedRun], T]) -> T:
         """Use a run exclusively."""
-        run = self.folder(id)
+        run = self.find_folder(id)
         with self._lock:
             opening = self._opening.setdefault(id, threading.Lock())
         with opening:  # two requests for one run read it once
-            opened = self._opened(run)
+            opened = self._open_run(run)
         with opened.lock:
             return what(opened)
 
@@ -73,9 +73,9 @@ class OpenedRuns:
                 one.outcome.close()
             self._open.clear()
 
-    def live(self, id: str) -> LiveRun | None:
+    def find_live(self, id: str) -> LiveRun | None:
         """The run, if it is running; None if it has ended or was killed."""
-        run = self.folder(id)
+        run = self.find_folder(id)
         with self._lock:
             opening = self._opening.setdefault(id, threading.Lock())
         with opening:
@@ -92,18 +92,20 @@ class OpenedRuns:
             live = self._live[run.id] = LiveRun(run, self._environ)
         return live
 
-    def _opened(self, run: RunDir) -> OpenedRun:
+    def _open_run(self, run: RunDir) -> OpenedRun:
         live = self._follow(run)
         stamp: tuple[object, ...]
         if live is not None:
             with live.lock:
                 live.look()
                 stamp = (id(live), live.version)
-                return self._known(run, stamp) or self._keep(run, OpenedRun(live.outcome(), stamp, live=live))
+                return self._find_known(run, stamp) or self._keep(
+                    run, OpenedRun(live.build_outcome(), stamp, live=live)
+                )
         stamp = build_stamp(run)
-        return self._known(run, stamp) or self._keep(run, OpenedRun(look(run, environ=self._environ), stamp))
+        return self._find_known(run, stamp) or self._keep(run, OpenedRun(look(run, environ=self._environ), stamp))
 
-    def _known(self, run: RunDir, stamp: tuple[object, ...]) -> OpenedRun | None:
+    def _find_known(self, run: RunDir, stamp: tuple[object, ...]) -> OpenedRun | None:
         with self._lock:
             known = self._open.get(run.id)
             if known is None or known.stamp != stamp:

@@ -55,7 +55,7 @@ class KnownRuns(Struct, frozen=True):
         """The runs without parts."""
         return [run for run in self.runs if "/" not in run.id]
 
-    def parts(self, id: str) -> list[PastRun]:
+    def list_parts(self, id: str) -> list[PastRun]:
         """The parts of a run, in the order in which they run."""
         return [self.by_id[part] for part in (f"{id}/{name}" for name in ORDER) if part in self.by_id]
 
@@ -77,7 +77,7 @@ class RunList:
         self._thread = threading.Thread(target=self._keep, name="run-list", daemon=True)
         self._thread.start()
 
-    def known(self) -> KnownRuns:
+    def get_known(self) -> KnownRuns:
         """The runs known by now; the first caller waits a moment."""
         self._asked_at = time.monotonic()
         if not self._done.is_set():
@@ -90,7 +90,7 @@ class RunList:
         self._asked_at = time.monotonic()
         self._wake.set()
 
-    def heard(self) -> None:
+    def note_listener(self) -> None:
         """Somebody is still listening."""
         self._asked_at = time.monotonic()
 
@@ -102,7 +102,7 @@ class RunList:
     def _keep(self) -> None:
         while not self._over:
             try:
-                with open_history(self._folder, self._tell, self._step) as index:
+                with open_history(self._folder, self._tell, self._publish_step) as index:
                     self._follow(index)
             except _Over:
                 return
@@ -119,7 +119,7 @@ class RunList:
         self._publish(tuple(history.read_runs()))
         self._done.set()
         there = self._folder.is_dir()
-        scanned_at, glance = time.monotonic(), self._glance()
+        scanned_at, glance = time.monotonic(), self._build_fingerprint()
         every = SCAN_S
         while not self._over and there == self._folder.is_dir():
             woken = self._wake.wait(GLANCE_S)
@@ -127,16 +127,16 @@ class RunList:
             began = time.monotonic()
             if self._over or began - self._asked_at > _LOOKED_S:
                 continue
-            now = self._glance()
+            now = self._build_fingerprint()
             if not woken and now == glance and began - scanned_at < every:
                 continue
-            if history.update(self._step):
+            if history.update(self._publish_step):
                 self._publish(tuple(history.read_runs()))
             self._tell_changed(sorted({id for id, _ in now[1] ^ glance[1]}))
             scanned_at = time.monotonic()
-            every, glance = max(SCAN_S, 20 * (scanned_at - began)), self._glance()
+            every, glance = max(SCAN_S, 20 * (scanned_at - began)), self._build_fingerprint()
 
-    def _glance(self) -> tuple[int, frozenset[tuple[str, str]]]:
+    def _build_fingerprint(self) -> tuple[int, frozenset[tuple[str, str]]]:
         """A fingerprint that changes when a run begins, ends or is killed."""
         try:
             folder = os.stat(self._folder).st_mtime_ns
@@ -150,7 +150,7 @@ class RunList:
         ends = [os.path.isfile(path / name) for name in ("ended.json", "overall.json")]
         return f"{is_written(path)}{ends}{len(list_parts(path)) if run.part == SEVERAL else 0}"
 
-    def _step(self, history: History, left: int | None) -> None:
+    def _publish_step(self, history: History, left: int | None) -> None:
         """Publish what is known while the rest is read."""
         if self._over:
             raise _Over

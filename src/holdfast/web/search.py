@@ -62,7 +62,7 @@ class Needle:
             return self._bytes in line.lower()
         return self._bytes.decode().casefold() in line.decode("utf-8", "replace").casefold()
 
-    def excerpt(self, text: str) -> tuple[str, tuple[int, int]] | None:
+    def find_excerpt(self, text: str) -> tuple[str, tuple[int, int]] | None:
         """The words with their context, and their position in it; None if they are missing."""
         folded = text.casefold()
         at = folded.find(self._text)
@@ -152,7 +152,7 @@ def _search_verdict(line: bytes, needle: Needle) -> FoundText | None:
         verdict = _verdicts.decode(line)
     except _BROKEN:
         return None
-    excerpt = needle.excerpt(verdict.reason)
+    excerpt = needle.find_excerpt(verdict.reason)
     return FoundText(verdict.trial, verdict.invariant, "reason", *excerpt) if excerpt else None
 
 
@@ -164,14 +164,14 @@ def _search_observation(line: bytes, blobs: Path, needle: Needle) -> Iterator[Fo
         return
     for turn in observation.turns:
         for where, text in (("answer", turn.text), ("prompt", turn.asked)):
-            excerpt = needle.excerpt(text) if text else None
+            excerpt = needle.find_excerpt(text) if text else None
             if excerpt:
                 yield FoundText(observation.trial, "", where, *excerpt)
 
 
 def _search_notes(notes: Mapping[str, KeptNote], needle: Needle) -> Iterator[dict[str, Any]]:
     for key, note in notes.items():
-        excerpt = needle.excerpt(note.note)
+        excerpt = needle.find_excerpt(note.note)
         if excerpt:
             run, _, trial = key.partition("/trial/")
             yield {

@@ -53,7 +53,7 @@ class DaemonWorkers(Executor):
             self._waiting.put(None)
 
     def _work(self) -> None:
-        while (entry := self._next()) is not None:
+        while (entry := self._get_next()) is not None:
             future, do = entry
             if future.set_running_or_notify_cancel():
                 try:
@@ -62,7 +62,7 @@ class DaemonWorkers(Executor):
                     future.set_exception(broken)
             del entry, future, do  # a result may be large, and this thread may wait for long
 
-    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+    def _get_next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
         try:
             return self._waiting.get_nowait()
         except queue.Empty:
@@ -92,7 +92,7 @@ class IdleConnections:
         self._busy.discard(connection)
         self._since[connection] = self._clock()
 
-    def sweep(self, connections: Iterable[ClientConnection]) -> None:
+    def close_idle(self, connections: Iterable[ClientConnection]) -> None:
         """Close connections that were idle too long; if there are too many, those that were idle longest."""
         now = self._clock()
         idle = sorted(
@@ -106,7 +106,7 @@ class IdleConnections:
     async def keep_sweeping(self, connections: Callable[[], Iterable[ClientConnection]]) -> None:
         while True:
             await asyncio.sleep(SWEEP_S)
-            self.sweep(list(connections()))
+            self.close_idle(list(connections()))
 
 
 POLICY = (
@@ -138,7 +138,7 @@ class Viewer:
 
     def __init__(self, runs: Path, environ: Mapping[str, str]) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._project = Project(runs, environ, changed=self._changed)
+        self._project = Project(runs, environ, changed=self._report_changes)
         self._api = Api(self._project)
         self._workers = DaemonWorkers(WORKERS)
         self._hub = EventHub(self._project.opened, self._workers, self._project.list.look)
@@ -204,14 +204,14 @@ class Viewer:
             await exchange.start(200, headers)
             await self._write(exchange, b": listening\n\n")
             while not one.over.is_set():
-                await self._write(exchange, await self._next(exchange, one))
+                await self._write(exchange, await self._await_event(exchange, one))
             exchange.break_connection()
         finally:
             self._hub.leave(one)
 
-    async def _next(self, exchange: Exchange, one: Listening) -> bytes:
+    async def _await_event(self, exchange: Exchange, one: Listening) -> bytes:
         """The next event; a comment if there is none for a while, which detects a client that left."""
-        self._project.list.heard()
+        self._project.list.note_listener()
         waiting = asyncio.ensure_future(one.queue.get())
         leaving = asyncio.ensure_future(exchange.connection.wait_closed())
         try:
@@ -228,7 +228,7 @@ class Viewer:
         except TimeoutError:
             raise ConnectionResetError("the client does not read") from None
 
-    def _changed(self, ids: list[str]) -> None:
+    def _report_changes(self, ids: list[str]) -> None:
         """The list changed; called from the thread that reads it."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._hub.list_changed, ids[:NAMED])
@@ -263,7 +263,7 @@ class Viewer:
         if reply.etag and exchange.head.get("if-none-match") == reply.etag:
             body, status = b"", 304
         elif len(body) > SMALL and "gzip" in (exchange.head.get("accept-encoding") or ""):
-            body = await asyncio.get_running_loop().run_in_executor(self._workers, reply.packed)
+            body = await asyncio.get_running_loop().run_in_executor(self._workers, reply.compress)
             headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
         try:
             async with asyncio.timeout(SLOW_S):

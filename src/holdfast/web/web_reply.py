@@ -26,7 +26,7 @@ class WebReply(Struct, frozen=True):
     etag: str = ""
     """For a file: the browser may cache it, and asks whether it is still the same."""
 
-    def packed(self) -> bytes:
+    def compress(self) -> bytes:
         """The body compressed with gzip; equal bodies give equal bytes."""
         press = zlib.compressobj(4, wbits=31)
         return press.compress(self.body) + press.flush()

@@ -77,7 +77,7 @@ def live_of(writing: Writing) -> LiveRun:
 
 def told(live: LiveRun) -> Any:
     live.look()
-    return live.progress()
+    return live.build_progress()
 
 
 def test_what_is_followed_comes_to_what_is_read_at_the_end(writing: Writing) -> None:
@@ -91,7 +91,7 @@ def test_what_is_followed_comes_to_what_is_read_at_the_end(writing: Writing) -> 
     live.look()
     writing.end()
     with_all = look(writing.run, environ=os.environ)
-    seen = live.outcome()
+    seen = live.build_outcome()
     assert build_matrix(seen.run) == build_matrix(with_all.run)
     assert seen.score.value == with_all.score.value
     assert seen.score.spent == with_all.score.spent
@@ -105,13 +105,13 @@ def test_a_trial_counts_when_it_is_seen_and_its_cell_when_it_is_judged(writing: 
     observations = len(writing._lines["observations-0.jsonl"])
     writing.write("observations-0.jsonl", observations)
     assert told(live)["done"] == told(live)["total"]
-    assert live.news().cells == []
+    assert live.take_news().cells == []
     writing.rest()
     live.look()
-    news = live.news()
+    news = live.take_news()
     assert {(cell.invariant, cell.scenario): cell.outcome for cell in news.cells}[("cites", "down")] == "fail"
     assert news.trials[0]["outcome"] == "fail", "what did not pass comes first"
-    assert (live.news().cells, live.news().trials) == ([], [])
+    assert (live.take_news().cells, live.take_news().trials) == ([], [])
     assert told(live)["failed"] == 2
 
 
@@ -121,7 +121,7 @@ def test_a_cell_that_is_half_done_says_what_is_to_come(writing: Writing, golden:
     writing.write("observations-0.jsonl", 3)
     writing.write("verdicts-1.jsonl", 1)
     live.look()
-    (cell,) = live.news().cells
+    (cell,) = live.take_news().cells
     assert cell.outcome == "unproven"
     golden(cell.reason)
 
@@ -146,7 +146,7 @@ def test_a_file_that_is_put_back_is_read_again(writing: Writing) -> None:
     beside.write_bytes(path.read_bytes())
     beside.replace(path)
     assert told(live)["done"] == told(live)["total"]
-    assert live.outcome().score.value is not None
+    assert live.build_outcome().score.value is not None
 
 
 def test_a_trial_that_broke_and_is_run_again_counts_once(writing: Writing) -> None:
@@ -163,7 +163,7 @@ def test_a_trial_that_broke_and_is_run_again_counts_once(writing: Writing) -> No
     writing.rest()
     found = told(live)
     assert found["done"] == found["total"]
-    assert live.outcome().score.counts["error"] == 0
+    assert live.build_outcome().score.counts["error"] == 0
 
 
 def test_calls_of_a_trial_under_way_are_shown(writing: Writing) -> None:

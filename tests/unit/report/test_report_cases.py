@@ -19,10 +19,10 @@ def test_a_gate_that_passed_and_forces_0_says_what_it_needs(golden: Golden) -> N
     gate = next(rule.id for rule in run.invariants if rule.gate)
     passed = Verdict("t", gate, "pass", 0.0, "half of it")
     forced = Replica("t", "fail", 0.0, causes=(CauseKey(gate, GATE_NOT_FULL),))
-    said = RuleFacts(run).reason(passed, ReplicaRow(forced, "p", Observation("t"), (passed,)))
+    said = RuleFacts(run).format_reason(passed, ReplicaRow(forced, "p", Observation("t"), (passed,)))
     golden(said)
     by_verdict = ReplicaRow(Replica("t", "pass", 0.0), "p", Observation("t"), (passed,))
-    golden(RuleFacts(run).reason(passed, by_verdict))
+    golden(RuleFacts(run).format_reason(passed, by_verdict))
 
 
 def test_the_terminal_gives_a_reason_that_no_rule_has() -> None:

@@ -81,7 +81,7 @@ def test_one_reason_under_many_faults_is_one_cause_that_tells_them(golden: Golde
         (FaultName("tool", "search", "empty"),): 1,
         (FaultName("llm", "*", "rate_limit"),): 3,
     }
-    golden([cause.faults[n][0][0].shown for n in (1, -1)])
+    golden([cause.faults[n][0][0].text for n in (1, -1)])
 
 
 def test_rules_outcomes_and_kinds_of_reasons_are_distinguished_the_widest_first() -> None:

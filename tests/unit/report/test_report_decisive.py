@@ -62,13 +62,13 @@ def test_without_a_minimum_every_failed_cell_of_a_contract_is_a_failure() -> Non
 )
 def test_next_to_cases_a_cell_decides_if_it_is_critical_or_its_case_failed(more, failed, expected) -> None:
     decisive = Decisive(verdict(with_matrix(), 1, **more), failed)
-    assert [decisive.counts(row.cell) for row in (FAILED, MUST)] == expected
+    assert [decisive.is_decisive(row.cell) for row in (FAILED, MUST)] == expected
 
 
 def test_without_a_matrix_the_cases_decide_alone() -> None:
     decisive = Decisive(verdict(alone(), 1), ())
-    assert not decisive.counts(MUST.cell)
-    assert Decisive(verdict(alone(), 1), ("search-tool-down",)).counts(FAILED.cell)
+    assert not decisive.is_decisive(MUST.cell)
+    assert Decisive(verdict(alone(), 1), ("search-tool-down",)).is_decisive(FAILED.cell)
 
 
 @pytest.mark.parametrize(("code", "errors"), [(0, "0"), (5, "1"), (3, "1")])

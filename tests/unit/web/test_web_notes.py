@@ -32,22 +32,22 @@ def test_the_last_of_a_key_counts_and_an_empty_one_removes_it(tmp_path: Path) ->
     notes.keep("0002", NoteText("", "second"))
     assert notes.keep("0001", NoteText("wrong", "")) == KeptNote("wrong", "", "noon")
     notes.keep("0002", NoteText())
-    assert at_noon(tmp_path).all() == {"0001": KeptNote("wrong", "", "noon")}
+    assert at_noon(tmp_path).read_all() == {"0001": KeptNote("wrong", "", "noon")}
 
 
 def test_another_viewer_sees_it_at_once(tmp_path: Path) -> None:
     one, other = at_noon(tmp_path), at_noon(tmp_path)
-    assert other.all() == {}
+    assert other.read_all() == {}
     one.keep("0001", NoteText("star"))
-    assert set(other.all()) == {"0001"}
+    assert set(other.read_all()) == {"0001"}
     other.keep("0002", NoteText("todo"))
-    assert set(one.all()) == {"0001", "0002"}
+    assert set(one.read_all()) == {"0001", "0002"}
 
 
 def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in ("1", "2")]
     assert [writer.wait(30) for writer in writers] == [0, 0]
-    assert len(Notes(tmp_path).all()) == 120
+    assert len(Notes(tmp_path).read_all()) == 120
 
 
 @pytest.mark.parametrize("tail", [b'{"key":"0002","mark":"st', b"\xff\xfe\n", b"[]\n", b'{"key":"0002","mark":"?"}\n'])
@@ -56,9 +56,9 @@ def test_what_is_torn_or_of_somebody_else_is_passed_over_and_kept_apart(tmp_path
     with open(tmp_path / FILE, "ab") as file:
         file.write(tail)
     notes = at_noon(tmp_path)
-    assert set(notes.all()) == {"0001"}
+    assert set(notes.read_all()) == {"0001"}
     notes.keep("0003", NoteText("ok"))
-    assert set(at_noon(tmp_path).all()) == {"0001", "0003"}
+    assert set(at_noon(tmp_path).read_all()) == {"0001", "0003"}
 
 
 def test_a_file_of_many_changes_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_a_file_of_many_changes_is_written_again(tmp_path: Path, monkeypatch: py
     for number in range(30):
         notes.keep("0001", NoteText("ok", str(number)))
     assert len((tmp_path / FILE).read_bytes().splitlines()) <= 13
-    assert other.all() == {"0001": KeptNote("ok", "29", "noon")}
+    assert other.read_all() == {"0001": KeptNote("ok", "29", "noon")}
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
 
 

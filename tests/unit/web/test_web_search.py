@@ -113,7 +113,7 @@ def test_notes_are_searched_first(tmp_path: Path) -> None:
 
 
 def test_a_needle_that_grows_without_its_case_is_placed_right() -> None:
-    text, at = Needle("ende").excerpt("ß" * 50 + " das ENDE")  # type: ignore[misc]
+    text, at = Needle("ende").find_excerpt("ß" * 50 + " das ENDE")  # type: ignore[misc]
     assert text[slice(*at)] == "ENDE"
 
 

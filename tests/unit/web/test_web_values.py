@@ -41,16 +41,16 @@ def test_a_path_begins_with_the_longest_id() -> None:
 def test_the_tail_of_a_file_gives_whole_lines_once(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     tail = FileTail(path)
-    assert tail.lines() == []
+    assert tail.read_lines() == []
     path.write_bytes(b"one\ntw")
-    assert tail.lines() == [b"one"]
-    assert tail.lines() == []
+    assert tail.read_lines() == [b"one"]
+    assert tail.read_lines() == []
     with open(path, "ab") as file:
         file.write(b"o\nthree\n")
-    assert tail.lines() == [b"two", b"three"]
+    assert tail.read_lines() == [b"two", b"three"]
     path.write_bytes(b"x\n")
     with pytest.raises(FileReplaced):
-        tail.lines()
+        tail.read_lines()
 
 
 def test_a_line_that_is_longer_than_one_look_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,13 +58,13 @@ def test_a_line_that_is_longer_than_one_look_is_whole(tmp_path: Path, monkeypatc
     path = tmp_path / "lines"
     path.write_bytes(b"x" * 100 + b"\nshort\nend\n")
     tail = FileTail(path)
-    found = [line for _ in range(4) for line in tail.lines()]
+    found = [line for _ in range(4) for line in tail.read_lines()]
     assert found == [b"x" * 100, b"short", b"end"]
 
 
 def test_a_pipe_in_a_files_place_holds_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert FileTail(tmp_path / "pipe").lines() == []
+    assert FileTail(tmp_path / "pipe").read_lines() == []
 
 
 def test_the_browser_gets_a_file_that_only_the_user_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def format_faults(cause: Cause | CaseCause) -> str:
     if len(by_count) < 2:
         return ""
     texts = [
-        f"{count} × {' + '.join(fault.shown for fault in names) or 'none met'}" for names, count in by_count[:FAULTS]
+        f"{count} × {' + '.join(fault.text for fault in names) or 'none met'}" for names, count in by_count[:FAULTS]
     ]
     return to_one_line(", ".join(texts) + (f", and {len(by_count) - FAULTS} more" if len(by_count) > FAULTS else ""))
 

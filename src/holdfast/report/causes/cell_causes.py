@@ -31,7 +31,7 @@ class FaultName(NamedTuple):
     mode: str
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """`error on tool search`."""
         return f"{self.mode} on {self.plane} {self.target}".rstrip(" *")
 
@@ -117,7 +117,7 @@ def group_cells(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
     grouping = Causes(run)
     for row in run.cells if rows is None else rows:
         grouping.add(row)
-    return grouping.sorted()
+    return grouping.sort_causes()
 
 
 def is_of(cause: Cause, cell: Cell) -> bool:
@@ -163,15 +163,15 @@ class Causes:
         if group is None:
             group = groups[alike] = _Group()
         shares = cell.invariant not in self._run.cell_rules
-        group.add(row, self._member(cell), reason, self._rules.get(cell.invariant, len(self._rules)), shares)
+        group.add(row, self._get_member(cell), reason, self._rules.get(cell.invariant, len(self._rules)), shares)
         if len(groups) > MOST_REASONS:
             self._groups[of] = {_MANY: _join_groups(groups.values())}
 
-    def sorted(self) -> list[Cause]:
+    def sort_causes(self) -> list[Cause]:
         """The causes, worst first: by outcome, critical, weight, number of cells, and the order of the spec."""
         rules = self._rules
         known = sorted(
-            self._all_causes(),
+            self._build_causes(),
             key=lambda one: (
                 wording.build_sort_key(one[0].first),
                 -one[0].cells,
@@ -184,7 +184,7 @@ class Causes:
         )
         return [cause for cause, _ in known]
 
-    def _all_causes(self) -> Iterator[tuple[Cause, tuple[str, ...]]]:
+    def _build_causes(self) -> Iterator[tuple[Cause, tuple[str, ...]]]:
         known = {rule.id: rule.description for rule in self._run.invariants}
         places = wording.Places(self._run)
         for groups in self._groups.values():
@@ -202,7 +202,7 @@ class Causes:
                     tuple(rules),
                     known.get(rules[0], "") if len(rules) == 1 else "",
                     "critical" if cell.critical else cell.severity,
-                    places.of(cell.invariant),
+                    places.format_place(cell.invariant),
                     cell.outcome,
                     group.reason,
                     cell.code,
@@ -217,7 +217,7 @@ class Causes:
                 )
                 yield cause, alike
 
-    def _member(self, cell: Cell) -> MemberCell:
+    def _get_member(self, cell: Cell) -> MemberCell:
         head = wording.format_column(cell)
         met = cell.chaos and cell.met
         known = self._members.get((head, met))

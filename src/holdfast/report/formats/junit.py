@@ -124,7 +124,7 @@ def _count_cells(run: Run, decisive: Decisive) -> tuple[dict[str, Suite], bool]:
 
 def _get_outcome(cell: Cell, decisive: Decisive) -> str:
     """`idle` for a cell that failed, or is an error, but decides nothing."""
-    return "idle" if cell.outcome in ("fail", "error") and not decisive.counts(cell) else cell.outcome
+    return "idle" if cell.outcome in ("fail", "error") and not decisive.is_decisive(cell) else cell.outcome
 
 
 def _by_scenario(run: Run, suites: Mapping[str, Suite], sorted_: bool) -> Iterator[tuple[Suite, Iterable[CellRow]]]:
@@ -247,7 +247,7 @@ def _format_message(row: CellRow) -> str:
 
 
 def _format_body(run: Run, row: CellRow, places: wording.Places) -> str:
-    lines = [f"at {places.of(row.cell.invariant)} ({row.cell.severity})"]
+    lines = [f"at {places.format_place(row.cell.invariant)} ({row.cell.severity})"]
     marks = wording.list_marks(row.cell)
     if marks:
         lines.append(", ".join(marks))

@@ -125,7 +125,7 @@ def _add_standards(run: Run, one: LineRemark, scenario: str, case: Case | None =
 
 def _build_cell_remark(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> LineRemark:
     cell, trial = row.cell, wording.find_telling(row)
-    counts = cell.outcome == "fail" and decisive.counts(cell)
+    counts = cell.outcome == "fail" and decisive.is_decisive(cell)
     level = get_level(rules[cell.invariant]) if counts and cell.invariant in rules else "note"
     again = trial.again if trial else ""
     return _build_remark(

@@ -176,10 +176,10 @@ def _format_path(run: Run) -> str:
 def _format_table(matrix: Grid) -> Iterator[str]:
     rules = list(matrix.rules)
     if len(rules) > MAX_ROWS:
-        rules = [rule for rule in rules if not matrix.quiet([rule], matrix.heads)]
+        rules = [rule for rule in rules if not matrix.is_quiet([rule], matrix.heads)]
     heads = matrix.heads
     if len(heads) > MAX_COLUMNS:
-        heads = [head for head in heads if not matrix.quiet(rules, [head])]
+        heads = [head for head in heads if not matrix.is_quiet(rules, [head])]
     yield from _format_rows(matrix, rules[:MAX_ROWS], heads[:MAX_COLUMNS])
     off_rules, off_heads = len(matrix.rules) - len(rules[:MAX_ROWS]), len(matrix.heads) - len(heads[:MAX_COLUMNS])
     if off_rules or off_heads:
@@ -192,7 +192,7 @@ def _format_rows(matrix: Grid, rules: Sequence[str], heads: Sequence[str]) -> It
     yield "| rule | severity | " + " | ".join(map(escape_inline, heads)) + " |"
     yield "|---|---|" + ":-:|" * len(heads)
     for rule in rules:
-        faces = [matrix.face(rule, head) for head in heads]
+        faces = [matrix.get_face(rule, head) for head in heads]
         cells = [f"{f.text} {f.outcome}".strip() if f.outcome not in ("pass", "n/a") else f.text for f in faces]
         yield f"| {escape_inline(rule)} | {escape_inline(matrix.rules[rule])} | " + " | ".join(cells) + " |"
     if format_legend(matrix):

@@ -30,7 +30,7 @@ def build_causes(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
         grouping = Causes(run)
         for row in run.cells:
             grouping.add(row)
-    every_cause, of_cases = grouping.sorted(), group_cases(run) if run.by_cases else []
+    every_cause, of_cases = grouping.sort_causes(), group_cases(run) if run.by_cases else []
     causes = [_build_case_cause(run, cause) for cause in of_cases[:SHOWN]]
     numbers, room = Numbering(run), CELLS
     for cause in every_cause[: SHOWN - len(causes)]:
@@ -48,7 +48,7 @@ def build_failed_part(part: PartResult, run: Run) -> dict[str, Any]:
     """The causes and the matrix of a failed part, for the page of the whole run."""
     matrix = build_grid(run) if wording.has_matrix(run) else Grid({}, ())
     names, heads = list(matrix.rules)[:ROWS], list(matrix.heads)[:COLUMNS]
-    faces = [[matrix.face(rule, head) for head in heads] for rule in names]
+    faces = [[matrix.get_face(rule, head) for head in heads] for rule in names]
     return {
         "part": part.part,
         "run": part.run,
@@ -87,7 +87,7 @@ def _build_case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
         "cases": [cases.format_head(row.case) for row in cause.members[:CASES]],
         "count": len(cause.members),
         "trials": cause.trials,
-        "where": wording.Places(run).of(cause.rules[0]) if cause.rules else run.spec_path,
+        "where": wording.Places(run).format_place(cause.rules[0]) if cause.rules else run.spec_path,
         "next": "",
         "standards": list(map(str, standards.list_for_case_cause(cause))),
         "trial": one.replica.trial if one else "",

@@ -28,7 +28,7 @@ def build_matrix(run: Run, *, live: bool = False) -> dict[str, Any]:
         if live and cell.outcome == "unproven" and not count_trials(cell):
             continue
         table.add(cell)
-    return table.document()
+    return table.build_document()
 
 
 class MatrixTable:
@@ -37,7 +37,7 @@ class MatrixTable:
     def __init__(self, run: Run) -> None:
         self.numbers = Numbering(run)
         self._strings = InternTable()
-        self._strings.of("")
+        self._strings.get_index("")
         self._known: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
         self._places: list[tuple[int, int]] = []
         self._facts: list[tuple[int, int, int, int]] = []
@@ -54,7 +54,7 @@ class MatrixTable:
         """Its rule and its column, as indexes into the lists of the run's document."""
         return self.numbers.rules[cell.invariant], self.numbers.columns[wording.format_column(cell)]
 
-    def document(self) -> dict[str, Any]:
+    def build_document(self) -> dict[str, Any]:
         rule, column = ([place[n] for place in self._places] for n in range(2))
         outcome, flags, tally, reason = ([fact[n] for fact in self._facts] for n in range(4))
         return {
@@ -82,9 +82,9 @@ def _list_marks(cell: Cell) -> tuple[bool, ...]:
 def _build_facts(cell: Cell, strings: InternTable) -> tuple[int, int, int, int]:
     return (
         _CODE[cell.outcome],
-        strings.of(", ".join(wording.list_marks(cell))),
-        strings.of(wording.format_tally(cell)),
-        strings.of(cell.reason),
+        strings.get_index(", ".join(wording.list_marks(cell))),
+        strings.get_index(wording.format_tally(cell)),
+        strings.get_index(cell.reason),
     )
 
 
@@ -112,7 +112,7 @@ def build_cell(run: Run, row: CellRow) -> dict[str, Any]:
             "low": cell.rate.low if cell.rate else None,
             "high": cell.rate.high if cell.rate else None,
             "next": wording.format_next_step(run, row) if cell.outcome in ("error", "unproven") else "",
-            "where": wording.Places(run).of(cell.invariant),
+            "where": wording.Places(run).format_place(cell.invariant),
         },
         "trials": [_build_trial(trial) for trial in visible],
         "left_out": max(0, len(row.trials) - TRIALS),

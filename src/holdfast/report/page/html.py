@@ -58,7 +58,7 @@ def _render_pieces(title: str, main: Markup, packed: DocumentPack) -> Iterator[b
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     before, after = build_shell(f"{meta}\n<title>{escape(title)}</title>\n<style>{style}</style>", main)
     yield f'{before}<script type="application/octet-stream" id="data">'.encode("utf-8", "replace")
-    for piece in packed.pieces():
+    for piece in packed.encode_pieces():
         yield piece.encode("ascii")
     yield f"</script>\n<script>{script}</script>{after}".encode()
 

@@ -62,7 +62,7 @@ class DocumentPack:
         self._data += self._press.compress(line)
         return len(line)
 
-    def pieces(self) -> Iterator[str]:
+    def encode_pieces(self) -> Iterator[str]:
         """The text; nothing can be added afterwards."""
         self._data += self._press.flush()
         for start in range(0, len(self._data), _PIECE):
@@ -88,17 +88,17 @@ class InlinedRun:
                 self._add_trial(replica.replica.trial, replica.replica.status == "pass", case.case, replica)
         for row in run.cells:
             grouping.add(row)
-            if self.run["has_matrix"] and self._limits.takes(row):
+            if self.run["has_matrix"] and self._limits.add_cell(row):
                 matrix.add(row.cell)
                 self._add_cell(row, *matrix.place(row.cell))
         self.causes = build_causes(run, grouping)
         self.packed.add("run", self.run)
         self.packed.add("run/causes", self.causes)
         if self.run["has_matrix"]:
-            self.packed.add("run/matrix", {**matrix.document(), "lacks": self._limits.lacks()})
+            self.packed.add("run/matrix", {**matrix.build_document(), "lacks": self._limits.describe_left_out()})
 
     def _add_cell(self, row: CellRow, rule: int, column: int) -> None:
-        cell, trial_count = row.cell, self._limits.trials(row)
+        cell, trial_count = row.cell, self._limits.count_trials(row)
         trials: Sequence[TrialRow] = tuple(islice(row.trials, trial_count)) if trial_count else ()
         if not trials and cell.outcome in ("pass", "n/a"):
             return  # the matrix contains everything about it
@@ -109,15 +109,15 @@ class InlinedRun:
             "low": round(cell.rate.low, 3) if cell.rate else None,
             "high": round(cell.rate.high, 3) if cell.rate else None,
             "next": wording.format_next_step(self._run, row) if cell.outcome in ("error", "unproven") else "",
-            "trials": [self._of_cell(trial) for trial in trials],
+            "trials": [self._build_verdict(trial) for trial in trials],
             "left_out": max(0, count_trials(cell) - len(trials)) or None,
         }
         self.packed.add(f"run/cell/{rule}/{column}", drop_empty(document))
 
-    def _of_cell(self, trial: TrialRow) -> dict[str, Any]:
+    def _build_verdict(self, trial: TrialRow) -> dict[str, Any]:
         """The verdict of one rule on a trial."""
         judged = trial.turns[trial.turn].text if trial.turn < len(trial.turns) else trial.answer
-        bounds = self._bounds(trial.outcome == "pass")
+        bounds = self._get_bounds(trial.outcome == "pass")
         return drop_empty(
             {
                 "id": trial.id,
@@ -132,7 +132,7 @@ class InlinedRun:
             }
         )
 
-    def _bounds(self, held: bool) -> Bounds:
+    def _get_bounds(self, held: bool) -> Bounds:
         if self._room[held] <= 0:
             return SHORT
         return INLINED._replace(sent=0) if held else INLINED
@@ -142,7 +142,7 @@ class InlinedRun:
         if id in self._written:
             return
         self._written[id] = row.again
-        bounds = self._bounds(held)
+        bounds = self._get_bounds(held)
         if isinstance(row, TrialRow):
             # A cell stores its own verdict on the trial: the page combines those of all rules.
             document = describe_exchange(_build_observation(row), bounds)
@@ -219,7 +219,7 @@ class PageLimits:
         self._left_cells = self._left_trials = 0
         """Failed cells that found no room."""
 
-    def takes(self, row: CellRow) -> bool:
+    def add_cell(self, row: CellRow) -> bool:
         """Whether the matrix has the cell."""
         self._at += 1
         self._passed += row.cell.outcome == "pass"
@@ -229,7 +229,7 @@ class PageLimits:
         self._left_cells += not included and not held
         return included
 
-    def trials(self, row: CellRow) -> int:
+    def count_trials(self, row: CellRow) -> int:
         """How many trials of the current cell are in the page."""
         held = row.cell.outcome in ("pass", "n/a")
         if held and not self._sampled:
@@ -246,7 +246,7 @@ class PageLimits:
         # Every n-th cell would hit the same rules again and again; multiples of the golden ratio are spread evenly.
         return self._step == 1 or self._at * _GOLDEN % _RANGE < _RANGE // self._step
 
-    def lacks(self) -> str:
+    def describe_left_out(self) -> str:
         """Describe what the page leaves out; empty if it has everything."""
         if self._step == 1 and not self._left_trials:
             return ""

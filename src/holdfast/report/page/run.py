@@ -158,7 +158,7 @@ def build_rules(run: Run) -> Iterator[dict[str, str]]:
             "severity": "critical" if rule.gate else rule.severity,
             "check": rule.check,
             "description": rule.description,
-            "where": places.of(rule.id),
+            "where": places.format_place(rule.id),
         }
         yield {name: make_encodable(text) for name, text in facts.items()}
 

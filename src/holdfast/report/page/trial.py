@@ -221,7 +221,7 @@ def _build_verdict(
         "description": rule.description if rule else "",
         "severity": ("critical" if rule.gate else rule.severity) if rule else "",
         "check": rule.check if rule else "",
-        "where": places.of(one.invariant),
+        "where": places.format_place(one.invariant),
         "outcome": one.outcome,
         "score": one.score,
         "reason": one.reason,

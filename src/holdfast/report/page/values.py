@@ -84,7 +84,7 @@ class InternTable:
         """The number of characters and fields in its entries."""
         self._index: dict[Any, int] = {}
 
-    def of(self, value: str | tuple[Any, ...]) -> int:
+    def get_index(self, value: str | tuple[Any, ...]) -> int:
         """The index of the value in the table."""
         known = self._index.get(value)
         if known is None:

@@ -99,7 +99,7 @@ def _format_common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: in
     yield _format_title(run, cause, width, paint)
     heads = list(dict.fromkeys(to_one_line(cases.format_head(row.case)) for row in cause.members))
     facts = [(f"{cases.get_noun(run)}s", list_names(heads, 2 * (width - LABEL)))]
-    if len(cause.rules) == 1 and (says := rules.description(cause.rules[0])):
+    if len(cause.rules) == 1 and (says := rules.get_description(cause.rules[0])):
         facts.append(("rule", to_one_line(says)))
     if other := format_others(cause.reasons[0], cause.reasons):
         facts.append(("also", other))

@@ -113,22 +113,22 @@ class Sheet:
         self._paint: Paint = get_painter(color)
         self._unicode = unicode
 
-    def part(self, title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str] = ()) -> str:
+    def format_part(self, title: str, about: str, findings: Sequence[DoctorFinding], notes: Sequence[str] = ()) -> str:
         """A heading, one line per finding, and notes."""
         head = f"{self._paint(title, 'bold')}  {to_one_line(about)}".rstrip()
         longest = max((count_columns(to_one_line(one.route)) for one in findings), default=0)
         room = min(longest, max(16, self._width // 2 - 10))
         timed = any(one.took_ms is not None for one in findings)
-        lines = [line for one in findings for line in self._lines(one, room, timed)]
-        return self._text([head, *lines, *[f"  note: {to_one_line(note)}" for note in notes]])
+        lines = [line for one in findings for line in self._format_finding(one, room, timed)]
+        return self._join_lines([head, *lines, *[f"  note: {to_one_line(note)}" for note in notes]])
 
-    def verdict(self, diagnosis: Diagnosis) -> str:
+    def format_verdict(self, diagnosis: Diagnosis) -> str:
         """The result in one line."""
         broken = [one for one in diagnosis.findings if one.broken]
         open_ = [one for one in diagnosis.findings if one.outcome == "unproven"]
         if broken:
             words = f"{format_count(len(broken), 'required thing')} {'is' if len(broken) == 1 else 'are'} missing"
-            return self._text(
+            return self._join_lines(
                 [f"{self._paint(f'✘ {words}', 'fail')}: {', '.join(to_one_line(o.route) for o in broken)}"]
             )
         if not diagnosis.machine:
@@ -138,13 +138,13 @@ class Sheet:
         else:
             words = "Every fault of this spec can be met"
         more = f"; {format_count(len(open_), 'line')} marked ? only a run can settle" if open_ else ""
-        return self._text([f"{self._paint(f'✔ {words}', 'pass')}{more}"])
+        return self._join_lines([f"{self._paint(f'✔ {words}', 'pass')}{more}"])
 
-    def _lines(self, one: DoctorFinding, room: int, timed: bool) -> Iterator[str]:
+    def _format_finding(self, one: DoctorFinding, room: int, timed: bool) -> Iterator[str]:
         start, name = f"  {SIGNS[_STYLES[one.outcome]]} {one.outcome:<{_WORD}}  ", to_one_line(one.route)
         took = "" if not timed else " " * _TOOK if one.took_ms is None else f"{one.took_ms:{_TOOK - 5}.0f} ms  "
         indent = " " * (len(start) + room + 2 + len(took))
-        detail = self._folded(to_one_line(one.detail), len(indent))
+        detail = self._wrap(to_one_line(one.detail), len(indent))
         first = self._paint(start, _STYLES[one.outcome])
         if count_columns(name) > room:
             yield first + name
@@ -153,12 +153,12 @@ class Sheet:
             detail = detail[1:]
         yield from (indent + line for line in detail)
         if one.fix:
-            folded = self._folded(f"fix: {to_one_line(one.fix)}", len(start))
+            folded = self._wrap(f"fix: {to_one_line(one.fix)}", len(start))
             yield from (" " * len(start) + self._paint(line, "bold") for line in folded)
 
-    def _folded(self, text: str, indent: int) -> list[str]:
+    def _wrap(self, text: str, indent: int) -> list[str]:
         return wrap(text, max(20, self._width - indent), break_long_words=False, break_on_hyphens=False)
 
-    def _text(self, lines: Sequence[str]) -> str:
+    def _join_lines(self, lines: Sequence[str]) -> str:
         text = "\n".join(lines) + "\n"
         return text if self._unicode else to_ascii(text)

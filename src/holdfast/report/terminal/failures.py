@@ -22,7 +22,14 @@ LABEL = 13
 def explain_cell(run: Run, row: CellRow, width: int = 100) -> list[str]:
     """Explain one cell without colour."""
     return list(
-        format_cell(run, row, to_one_line(wording.Places(run).of(row.cell.invariant)), width, get_painter(False), False)
+        format_cell(
+            run,
+            row,
+            to_one_line(wording.Places(run).format_place(row.cell.invariant)),
+            width,
+            get_painter(False),
+            False,
+        )
     )
 
 

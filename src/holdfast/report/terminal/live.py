@@ -57,7 +57,7 @@ class Live:
         now = self._clock()
         if self._screen is not None and now >= self._next:
             self._next = now + REDRAW_S
-            self._screen.update(self._picture(now), refresh=True)
+            self._screen.update(self._draw(now), refresh=True)
 
     def close(self) -> None:
         """Remove the display; the summary follows."""
@@ -70,42 +70,43 @@ class Live:
 
         self._began = self._clock()
         console = _open_console(self._stream, self._color)
-        console.print(self._text(to_one_line(self._progress.header)), soft_wrap=True)
+        console.print(self._build_text(to_one_line(self._progress.header)), soft_wrap=True)
         self._screen = RichLive(console=console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._screen.start()
         self.tick()
 
-    def _picture(self, now: float) -> Text:
+    def _draw(self, now: float) -> Text:
         assert self._screen is not None
         size = self._screen.console.size
-        lines = [self._bar(now - self._began, size.width), *self._calls(size.width)]
+        lines = [self._draw_bar(now - self._began, size.width), *self._list_calls(size.width)]
         if does_fit(self._progress.grid, size.width, size.height - 3 - len(lines)):
             lines += ["", *draw(self._progress.grid, size.width, self._paint)]
-        return self._text("\n".join(lines))
+        return self._build_text("\n".join(lines))
 
-    def _bar(self, elapsed: float, width: int) -> str:
+    def _draw_bar(self, elapsed: float, width: int) -> str:
         progress = self._progress
         failed = f"{progress.failed} failed"
         used = "".join(f"   {words}" for words in (progress.workers, progress.used) if words)
-        facts = f"  {progress.done}/{progress.total}   {failed}   {_format_time(elapsed)}{self._rest(elapsed)}{used}"
+        times = f"{_format_time(elapsed)}{self._estimate_rest(elapsed)}"
+        facts = f"  {progress.done}/{progress.total}   {failed}   {times}{used}"
         room = max(0, min(_BAR, width - len(facts) - 1))
         filled = min(room, room * progress.done // progress.total) if progress.total else 0
         bar = self._paint("━" * filled, "pass") + self._paint("─" * (room - filled), "dim")
         return bar + (facts.replace(failed, self._paint(failed, "fail")) if progress.failed else facts)
 
-    def _calls(self, width: int) -> Iterator[str]:
+    def _list_calls(self, width: int) -> Iterator[str]:
         """The running trials with the most calls: how many, and the last one."""
         running = sorted(self._progress.under_way.values(), key=lambda one: -one.made)
         for one in running[:_TRIALS]:
             many = f"{one.made} call{'' if one.made == 1 else 's'}"
             yield self._paint(shorten(to_one_line(f"  {one.where}: {many}, last {one.last}"), width - 1), "dim")
 
-    def _rest(self, elapsed: float) -> str:
+    def _estimate_rest(self, elapsed: float) -> str:
         """An estimate of the remaining time from the pace so far; empty before there is one."""
         run, left = self._progress.done - self._progress.taken_over, self._progress.total - self._progress.done
         return f", about {_format_time(elapsed / run * left)} left" if run > 0 and left > 0 else ""
 
-    def _text(self, text: str) -> Text:
+    def _build_text(self, text: str) -> Text:
         from rich.text import Text
 
         return Text.from_ansi(text if self._unicode else to_ascii(text), no_wrap=True, overflow="ellipsis")

@@ -53,11 +53,11 @@ class Grid(Struct):
         self.faces.setdefault(rule, {})[head] = _LOOKS.setdefault(face, face)
         self.widest = max(self.widest, min(count_columns(face.text), _WIDE))
 
-    def face(self, rule: str, head: str) -> Face:
+    def get_face(self, rule: str, head: str) -> Face:
         return self.faces.get(rule, _NONE).get(head, _BLANK)
 
-    def quiet(self, rules: Sequence[str], heads: Sequence[str]) -> bool:
-        return all(self.face(r, h).quiet for r in rules for h in heads)
+    def is_quiet(self, rules: Sequence[str], heads: Sequence[str]) -> bool:
+        return all(self.get_face(r, h).quiet for r in rules for h in heads)
 
 
 def build_face(cell: Cell) -> Face:
@@ -89,8 +89,8 @@ def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
     rules, heads = list(grid.rules), list(grid.heads)
     blocks = _split_blocks(heads, _compute_room(rules, width), grid.widest)
     if len(rules) > MAX_ROWS or len(blocks) > _MAX_BLOCKS:
-        rules = [r for r in rules if not grid.quiet([r], heads)]
-        heads = [h for h in heads if not grid.quiet(rules, [h])] if rules else []
+        rules = [r for r in rules if not grid.is_quiet([r], heads)]
+        heads = [h for h in heads if not grid.is_quiet(rules, [h])] if rules else []
         blocks = _split_blocks(heads, _compute_room(rules, width), grid.widest)
     visible = rules[:MAX_ROWS]
     dense = len(blocks) > _MAX_BLOCKS
@@ -157,7 +157,7 @@ def _draw_dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: i
     signs = Grid(grid.rules, grid.heads)
     for rule in rules:
         for head in heads:
-            face = grid.face(rule, head)
+            face = grid.get_face(rule, head)
             signs.add(rule, head, Face(face.outcome, face.text[:1]))
     for start in range(0, len(heads), per_block):
         block = heads[start : start + per_block]
@@ -191,7 +191,7 @@ def _draw_row(grid: Grid, rule: str, name: str, cells: Sequence[tuple[str, int]]
     # Blanks stay outside the colour codes, so trailing ones can be removed.
     painted = [pad(severity, _SEVERITY).replace(severity, paint(severity, "dim"))]
     for head, size in cells:
-        face = grid.face(rule, head)
+        face = grid.get_face(rule, head)
         text = shorten(face.text, size)
         painted.append(" " * gap + pad(text, size, centre=True).replace(text, paint(text, face.outcome), 1))
     return f"  {name}  {''.join(painted)}".rstrip()

@@ -129,11 +129,11 @@ class Progress:
         self.under_way: dict[str, CallsSoFar] = {}
         """Trials that have made a call and have not ended, by id."""
         self._heard: dict[type, Callable[..., None]] = {
-            RunStarted: self._started,
-            CallSeen: self._called,
-            TrialEnded: self._ended,
-            VerdictGiven: self._verdict,
-            CellDecided: self._decided,
+            RunStarted: self._start,
+            CallSeen: self._note_call,
+            TrialEnded: self._end_trial,
+            VerdictGiven: self._count_verdict,
+            CellDecided: self._add_cell,
             WorkersAtWork: self._at_work,
         }
 
@@ -142,33 +142,33 @@ class Progress:
         if heard is not None:
             heard(event)
 
-    def _started(self, event: RunStarted) -> None:
+    def _start(self, event: RunStarted) -> None:
         self.total, self.done, self.taken_over = event.trials, event.done, event.done
         self.header = format_header(event)
         self._drawable = len(event.spec.invariants) <= MAX_ROWS
         self._grid = Grid({r.id: r.severity for r in event.spec.invariants}, tuple(_list_heads(event.spec)))
 
-    def _called(self, event: CallSeen) -> None:
+    def _note_call(self, event: CallSeen) -> None:
         trial, call = event.trial, event.call
         before = self.under_way.get(trial.id)
         where = before.where if before is not None else wording.format_head(trial.scenario.name, trial.params)
         count = (before.made if before is not None else 0) + (call.phase != "declared")
         self.under_way[trial.id] = CallsSoFar(where, count, f"{call.plane} {call.tool}".strip())
 
-    def _ended(self, event: TrialEnded) -> None:
+    def _end_trial(self, event: TrialEnded) -> None:
         self.under_way.pop(event.trial.id, None)
         if event.trial.kind == "contract":
             self.done += 1
         if event.observation.trace:
             self._spending.add(event.observation.trace)
 
-    def _verdict(self, event: VerdictGiven) -> None:
+    def _count_verdict(self, event: VerdictGiven) -> None:
         # The verdicts of one trial arrive together, so the last id is enough to count a trial once.
         if event.verdict.outcome == "fail" and event.trial.id != self._last_failed:
             self._last_failed = event.trial.id
             self.failed += 1
 
-    def _decided(self, event: CellDecided) -> None:
+    def _add_cell(self, event: CellDecided) -> None:
         # A matrix too tall to draw is not stored: memory stays small for any run.
         if self._drawable:
             self._fresh.append(event.cell)

@@ -106,7 +106,7 @@ def _format_members(
         row = every[rule, member.head]
         if not cause.mixed:
             row = next(part for part in wording.split_by_cause(row) if is_of(cause, part.cell))
-        yield from format_cell(run, row, to_one_line(places.of(rule)), width, paint, True)
+        yield from format_cell(run, row, to_one_line(places.format_place(rule)), width, paint, True)
 
 
 def _format_common(cause: Cause, facts: Iterable[tuple[str, str]], width: int, paint: Paint) -> Iterator[str]:

@@ -109,7 +109,7 @@ def _add_cells(failed: dict[FailedTask, bool], spec: Spec, run: Run, decisive: D
     shared = {rule.id for rule in case_rules(spec)}
     probes = {rule.id: [Task((probe,), "probe") for probe in rule.probes] for rule in spec.invariants}
     for cell in (row.cell for row in run.cells if row.cell.outcome not in ("n/a", "unproven")):
-        bad = cell.outcome != "pass" and decisive.counts(cell)
+        bad = cell.outcome != "pass" and decisive.is_decisive(cell)
         if cell.invariant not in shared:
             for task in probes.get(cell.invariant) or spec.tasks:
                 failed[failed_task(cell.invariant, cell.scenario, task, cell.params)] = bad

@@ -39,15 +39,15 @@ from holdfast.store.stored_trials import StoredTrials
 from holdfast.store.view import build_run_command
 
 Pair: TypeAlias = tuple[Invariant, Trial, Observation]
-Compared: TypeAlias = Callable[[Trial], Observation | None]
+GetControl: TypeAlias = Callable[[Trial], Observation | None]
 """Returns the control of a trial."""
-Hearing: TypeAlias = Callable[[Iterable[Pair], Compared], Iterator[Pair]]
+Consult: TypeAlias = Callable[[Iterable[Pair], GetControl], Iterator[Pair]]
 """Adds the model's answer for a rule to the observation of each trial."""
 NOT_RECORDED = "not recorded in this run"
 
 _DIGEST = re.compile(rb"masked-[0-9a-f]{16}")
 """The form of a redacted secret in a run's copy of the spec."""
-_Given = tuple[Trial, Observation, Verdict]
+_Judged = tuple[Trial, Observation, Verdict]
 
 
 def judge_again(
@@ -143,7 +143,7 @@ def _digest_plan(spec: Spec) -> bytes:
     return canonical((rules, names, spec.tasks, spec.params, spec.cell_rules, spec.replicas))
 
 
-def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: Iterable[_Given]) -> Path:
+def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: Iterable[_Judged]) -> Path:
     """Write all verdicts or none, add them to the tally, and return the file's path."""
     path = run.get_verdict_file(1 + max((number_of(file) for file in list_verdict_files(run)), default=0))
     unfinished = path.with_suffix(".new")
@@ -163,8 +163,8 @@ def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: 
 
 
 def _judge_trials(
-    run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials, consult: Hearing
-) -> Iterator[_Given]:
+    run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials, consult: Consult
+) -> Iterator[_Judged]:
     """Yield every verdict on every observed trial, trial by trial."""
     judge = Judge(plan.spec, stored=True)
     with closing(StoredObservations(run)) as stored_observations:
@@ -176,11 +176,11 @@ def _judge_trials(
                 tally.note_trial(trial, observation)
                 controls[canonical(trial.params), trial.task] = observation
 
-        def compared(trial: Trial) -> Observation | None:
+        def get_control(trial: Trial) -> Observation | None:
             return controls.get((canonical(trial.params), trial.task.control)) if controls else None
 
-        for rule, trial, observation in consult(_pair_rules(plan, stored, stored_observations, last), compared):
-            yield trial, observation, judge.judge(rule, trial, observation, compared(trial))
+        for rule, trial, observation in consult(_pair_rules(plan, stored, stored_observations, last), get_control):
+            yield trial, observation, judge.judge(rule, trial, observation, get_control(trial))
 
 
 def _find_last(stored_observations: StoredObservations, stored: StoredTrials) -> array[int]:
@@ -249,10 +249,10 @@ def _note_borrowed(plan: StoredPlan) -> tuple[str, ...]:
     return (f"{', '.join(new)}: judged on every stored trial of the scenario that asked the same prompts",)
 
 
-def build_consult(consultations: Consultations, known: StoredAdvice | None) -> Hearing:
+def build_consult(consultations: Consultations, known: StoredAdvice | None) -> Consult:
     """`known` are the answers that the run stored for the same rules."""
 
-    def consult(pairs: Iterable[Pair], compared: Compared) -> Iterator[Pair]:
+    def consult(pairs: Iterable[Pair], get_control: GetControl) -> Iterator[Pair]:
         if not consultations:
             yield from pairs
             return
@@ -260,7 +260,7 @@ def build_consult(consultations: Consultations, known: StoredAdvice | None) -> H
         with asyncio.Runner() as loop:
             try:
                 while batch := tuple(islice(feed, WAITING)):
-                    yield from loop.run(_consult_batch(consultations, known, batch, compared))
+                    yield from loop.run(_consult_batch(consultations, known, batch, get_control))
             finally:
                 loop.run(consultations.close())
 
@@ -268,9 +268,9 @@ def build_consult(consultations: Consultations, known: StoredAdvice | None) -> H
 
 
 async def _consult_batch(
-    consultations: Consultations, known: StoredAdvice | None, batch: Iterable[Pair], compared: Compared
+    consultations: Consultations, known: StoredAdvice | None, batch: Iterable[Pair], get_control: GetControl
 ) -> list[Pair]:
-    return await asyncio.gather(*(_consult_pair(consultations, known, pair, compared(pair[1])) for pair in batch))
+    return await asyncio.gather(*(_consult_pair(consultations, known, pair, get_control(pair[1])) for pair in batch))
 
 
 async def _consult_pair(
