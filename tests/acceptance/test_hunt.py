@@ -256,6 +256,33 @@ def test_map_shows_what_feeds_what_and_what_was_tried(project: MakeProject) -> N
     assert made.cli("map").code == 0
 
 
+def test_the_page_of_a_map_has_its_calls_and_says_how_little_a_score_of_100_covers(project: MakeProject) -> None:
+    made = shop(project, attempts=1)
+    assert made.cli("contract", "run", "-q").code == 0
+    found = made.cli("map", "--json").json
+    (score,) = found["scores"]
+    assert (score["part"], score["score"]) == ("contract", 100.0)
+    assert found["percent"] < 20
+    assert "100.00" in made.cli("map").out
+    drawn = documents((made.folder / ".holdfast/runs" / found["run"] / "report.html").read_text())["run"]
+    assert drawn["verdict"] == "UNPROVEN"
+    (prompt,) = drawn["map"]["prompts"]
+    assert [one["name"] for one in prompt["sites"]] == ["find_order #1", "charge #1"]
+    assert prompt["sites"][0]["links"][0] == {"to": "charge #1", "kind": "call", "values": ["219.5", "C-40417"]}
+    assert prompt["ends"] == [{"kind": "answer", "name": "answer"}]
+    assert made.cli("show", "--json").json["parts"]["hunt"]["reason_codes"] == ["map-only"]
+
+
+def test_a_hunt_without_a_cause_passes_by_one_word(project: MakeProject) -> None:
+    made = shop(project, attempts=1, rules=[ONCE])
+    found = made.cli("hunt", "--order", "1")
+    assert found.code == 0, found.out + found.err
+    assert found.out.splitlines()[-1].startswith("PASS")
+    assert "PASS" in made.cli("runs").out
+    page = documents((rundir(made) / "report.html").read_text())["run"]
+    assert (page["verdict"], len(page["map"]["prompts"])) == ("PASS", 1)
+
+
 def test_write_appends_what_a_file_does_not_have(project: MakeProject) -> None:
     made = shop(project, rules=[ONCE])
     for _ in range(2):

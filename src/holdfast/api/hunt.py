@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.api.job import PreparedJob, load_part, prepare_job
 from holdfast.errors import HarnessError, NothingProven, UsageError, UserError
+from holdfast.hunt.fault_map import MAP, fault_map
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import sweepable
 from holdfast.hunt.result import RESULT, SEVERITIES, HuntResult, HuntStop, found_causes, result, rules_of
@@ -20,7 +21,7 @@ from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions, KnownFaults
 from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.outcome import RunOutcome, store_score, with_hunt
-from holdfast.runner.past.hunted import look_at_hunt
+from holdfast.runner.past.hunted import look_at_hunt, read_tried_faults
 from holdfast.runner.start import load_stored_spec
 from holdfast.store.known_causes import KnownCause, keep_causes, read_known_causes
 from holdfast.store.record import read_observations, read_scenarios, read_trials, read_verdicts
@@ -109,6 +110,7 @@ def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
 def _store_hunt(hunted: EndedHunt) -> EndedHunt:
     """Store what the hunt found, and the verdict that follows from it."""
     write_json(hunted.run.path / RESULT, hunted.found)
+    write_json(hunted.run.path / MAP, fault_map(hunted.planner, read_tried_faults([hunted.run])))
     outcome = with_hunt(hunted.outcome, hunted.run)
     store_score(hunted.run, outcome.score)
     return replace(hunted, outcome=outcome)

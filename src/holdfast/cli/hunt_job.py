@@ -21,21 +21,22 @@ from holdfast.api.hunt import (
 )
 from holdfast.api.job import PreparedJob
 from holdfast.cli.options import build_run_options, show_lines
-from holdfast.cli.run_job import execute, prepare, report_hunt, report_unwritten
+from holdfast.cli.run_job import execute, prepare, report_hunt, report_unwritten, with_reports
 from holdfast.cli.screen import print_document
 from holdfast.cli.screen_output import Screen
 from holdfast.cli.stored_run import find_trial
 from holdfast.errors import UsageError
 from holdfast.folders import get_runs_folder
-from holdfast.hunt.fault_map import fault_map
+from holdfast.hunt.fault_map import MAP, fault_map
 from holdfast.hunt.result import RESULT, HuntResult
 from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions
 from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.hunt import dump_scenarios, format_hunt, map_lines
-from holdfast.runner.outcome import RunOutcome, shorten_path
-from holdfast.runner.past.hunted import read_tried_faults
+from holdfast.runner.outcome import RunOutcome, shorten_path, with_hunt
+from holdfast.runner.past.hunted import newest_scores, read_tried_faults
 from holdfast.runner.past.last_failed import list_runs
+from holdfast.store.rundir import write_json
 
 MAX_TRIALS = 300
 BUDGETS = ("max_trials", "max_cost", "max_time_s")
@@ -128,11 +129,14 @@ def map_and_show(config: Path | None, *, as_json: bool, quiet: bool, **given: An
     prepared = prepare_hunt(find_config(config), asked)
     hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=True), as_json=as_json)
     spec = prepared.job.spec
-    found = fault_map(hunted.planner, read_tried_faults(list_runs(get_runs_folder(spec.file), spec, every_part=True)))
-    if as_json:
-        print_document({**to_builtins(found), "percent": round(found.coverage.percent, 2)})
-    else:
-        show_lines(map_lines(found))
+    runs = list(list_runs(get_runs_folder(spec.file), spec, every_part=True))
+    found = replace(fault_map(hunted.planner, read_tried_faults(runs)), scores=tuple(newest_scores(runs)))
+    write_json(hunted.run.path / MAP, found)
+    with closing(with_reports(with_hunt(hunted.outcome, hunted.run), ())) as outcome:
+        if as_json:
+            print_document({**to_builtins(found), "percent": round(found.coverage.percent, 2), "run": hunted.run.id})
+        else:
+            show_lines(map_lines(found, outcome.run.page))
     return 0
 
 

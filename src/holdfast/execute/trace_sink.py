@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.codec import HALVES, carried, encodable
-from holdfast.model.observation import FAULT_BROKEN, Answer, FaultMet
+from holdfast.model.observation import FAULT_BROKEN, Answer, FaultMet, ServiceExchange
 from holdfast.model.shorten import shorten
 from holdfast.model.spec import UsageLimits
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
@@ -32,6 +32,8 @@ NOTES_KEPT = 100
 """Notes and errors stored per trial."""
 REPLIES_KEPT = 10_000_000
 """Characters of replies stored per trial for a replay, in addition to its trace."""
+EXCHANGES_KEPT = 500
+"""Requests to services stored per trial."""
 _NOTE_SIZE = 1_000
 _MORE = "and more"
 AttemptKey = tuple[str, str, int]
@@ -54,6 +56,7 @@ class LiveSink:
 
             self._meter = UsageMeter(limits, self.note)
         self.trace: list[TraceEvent] = []
+        self._exchanges: list[Callable[[], ServiceExchange]] = []
         self.notes: list[str] = []
         self.errors: list[str] = []
         self.error_code = ""
@@ -147,6 +150,14 @@ class LiveSink:
     def events(self) -> Sequence[TraceEvent]:
         return sorted(self.trace, key=_get_start)
 
+    def add_exchange(self, read: Callable[[], ServiceExchange]) -> None:
+        if not self.closed and len(self._exchanges) < EXCHANGES_KEPT:
+            self._exchanges.append(read)
+
+    def exchanges(self) -> tuple[ServiceExchange, ...]:
+        """The requests to services, in the order in which they began."""
+        return tuple(sorted((exchange() for exchange in self._exchanges), key=_get_start))
+
     def find_unanswered(self, answer: Answer) -> Iterator[str]:
         """Errors for the parties that gave the agent no answer, without a fault causing it."""
         from holdfast.execute.providers import find_silent_providers
@@ -207,5 +218,5 @@ def _keep(texts: list[str], text: str) -> None:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)
 
 
-def _get_start(event: TraceEvent) -> float:
+def _get_start(event: TraceEvent | ServiceExchange) -> float:
     return event.ts

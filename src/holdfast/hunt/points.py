@@ -202,9 +202,9 @@ def every_fault() -> Scenario:
 
 
 def site_name(plane: str, target: str, ordinal: int) -> str:
-    """`charge #1`, `model call 2`, `db connection 1`, `db transaction 2`, `after write 3`."""
+    """`charge #1`, `model call 2`, `db connection 1`, `db transaction 2`, `after write 3`, `world`."""
     if plane == BOUNDARY:
-        return f"after write {ordinal}"
+        return f"after write {ordinal}" if ordinal else "world"
     if plane == "llm":
         return f"model call {ordinal}"
     kinds = {"service": "connection", "transaction": "transaction"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct
 
 from holdfast.model.observation import FaultMet
@@ -26,13 +28,21 @@ class CallSite(Struct, frozen=True):
     """From 1. A client library's retry counts as part of the call that it repeats."""
 
 
+FeedKind: TypeAlias = Literal["call", "answer", "file", "row"]
+
+
 class Feed(Struct, frozen=True):
-    """A value of one call's reply that appears later: in what another call sends, or in the answer."""
+    """A value of one call's reply that appears later: in what another call sends, a file, a row or the answer."""
 
     source: int
     """Of the call, in the order of the trial's calls."""
     target: int | None
-    """Of the call that sends it; None: it is in the answer."""
+    """Of the call that sends it; None: no call does."""
+    kind: FeedKind = "call"
+    name: str = ""
+    """The path of the file, or the service and table of the row."""
+    values: tuple[str, ...] = ()
+    """Some of the values; none if only their digests are stored."""
 
 
 class JudgedTrial(Struct, frozen=True):
@@ -61,6 +71,10 @@ class JudgedTrial(Struct, frozen=True):
     """`writes`, and those calls that may have changed something before they failed for the agent: a lost reply."""
     statements: int = 0
     """How many statements of SQL changed something."""
+    order: tuple[int, ...] = ()
+    """The calls in the order in which they began, those to services included."""
+    rows: tuple[int, ...] = ()
+    """Which of the calls wrote to a table of a database."""
 
 
 class Judged(Struct, frozen=True):

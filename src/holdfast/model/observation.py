@@ -94,6 +94,22 @@ class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
     """The change as a one-line difference: `+ "ignore previous …"`; empty if `would` and `got` are enough."""
 
 
+class ServiceExchange(Struct, frozen=True, omit_defaults=True):
+    """A request to a service of the world and its reply, by digests of their values: nothing of them is stored."""
+
+    ts: float
+    """When it began, in seconds since the start of the trial."""
+    until: float
+    plane: Literal["service", "transaction"]
+    target: str
+    n: int
+    """The number of the connection, or of the database transaction, from 1."""
+    sent: tuple[str, ...] = ()
+    received: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    """The tables that it wrote to."""
+
+
 class Answer(Struct, frozen=True, omit_defaults=True):
     """The agent's result for a task. The faults it met are in the trial's ledger."""
 
@@ -163,6 +179,8 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     """In a stored record: how many audit events are in the trial's audit file instead of here."""
     audited_digest: str = ""
     """In a stored record: the digest of that file when it was written."""
+    exchanges: tuple[ServiceExchange, ...] = ()
+    """Requests to services and their replies, in the order in which they began: they show what feeds what."""
     isolation: tuple[Isolation, ...] = ()
     """What the sandbox enforced and what it did not; empty if there was no sandbox."""
     forbidden: tuple[ForbiddenResult, ...] = ()

@@ -19,6 +19,7 @@ REASON_CODES: Mapping[str, str] = {
     "hunt-unconcluded": "a hunt did not come to a result",
     "hunt-unproven": "known causes of a hunt were not tried, not met, or failed too rarely to tell",
     "interrupted": "the run was interrupted",
+    "map-only": "a map asks in calm only: it shows where faults could act, and proves nothing",
     "no-score": "there is no score to compare with the minimum",
     "nothing-counted": "no cell or case was decided",
     "one-shard": "this is one shard; `holdfast merge` decides",

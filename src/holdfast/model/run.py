@@ -141,6 +141,8 @@ class Run(Struct, frozen=True):
     """For a rejudged run: the id of the run and what changed."""
     hunt: dict[str, Any] | None = None
     """For a hunt that has ended: its `hunt.json`."""
+    map: dict[str, Any] | None = None
+    """For a hunt or a map: its `map.json`."""
 
     @property
     def by_cases(self) -> bool:

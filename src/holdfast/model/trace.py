@@ -12,6 +12,8 @@ EVENTS_KEPT = 2_000
 """Events stored per trial: an agent that never stops calling does not fill the disk."""
 
 
+READ_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE", "CONNECT")
+"""HTTP methods that change nothing."""
 REFUSED = "refused"
 """The error of a call that egress rules blocked."""
 
@@ -59,7 +61,7 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     output: str = ""
     """What the agent received, shortened."""
     write: bool = False
-    """Whether the call changes something: any tool call, or an HTTP method other than GET, HEAD, OPTIONS."""
+    """Whether the call changes something: any tool call, or an HTTP method that is not a reading one."""
     digest: str = ""
     """A digest of what identifies a call: tool and arguments, or method, URL and body. Empty if `tool` and `input` are
     complete.

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from holdfast.model.delivery import DeliveryPart
-from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, Turn
+from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, ServiceExchange, Turn
 from holdfast.model.scenario import Injection
 from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import TraceEvent
@@ -136,6 +136,10 @@ class TraceSink(Protocol):
 
     def add(self, event: TraceEvent) -> None:
         """Adds a call to the trace, when it has ended."""
+        ...
+
+    def add_exchange(self, read: Callable[[], ServiceExchange]) -> None:
+        """Adds a request to a service and its reply; `read` is called when the trial has ended."""
         ...
 
     def events(self) -> Sequence[TraceEvent]:

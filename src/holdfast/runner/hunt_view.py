@@ -7,6 +7,7 @@ from shlex import quote
 
 from msgspec.structs import replace
 
+from holdfast.hunt.fault_map import MAP, FaultMap
 from holdfast.hunt.result import RESULT, HuntedCause, HuntResult
 from holdfast.model.codec import decoder, to_builtins
 from holdfast.model.run import CellRow, Run
@@ -17,6 +18,7 @@ from holdfast.store.rundir import RunDir, read_json
 from holdfast.store.view import StoredCells
 
 _result = decoder(HuntResult)
+_map = decoder(FaultMap)
 
 
 def read_hunt(rundir: RunDir) -> HuntResult | None:
@@ -27,10 +29,13 @@ def read_hunt(rundir: RunDir) -> HuntResult | None:
 
 def add_hunt(run: Run, rundir: RunDir, cells: StoredCells) -> Run:
     """The run with the verdict of its hunt, and its causes next to the calm cells."""
-    found = read_hunt(rundir)
+    found, path = read_hunt(rundir), rundir.path / MAP
+    if path.is_file():
+        run = replace(run, map=to_builtins(read_json(path, _map)))
     plain = replace(run.score, value=None, interval=None, best=None, calm=None, chaos=None, paired=None, pass_hat={})
     if found is None:
-        score = plain if plain.exit_code else _set_verdict(plain, _UNCONCLUDED)
+        decided = plain.exit_code and _UNCONCLUDED.code not in plain.reason_codes
+        score = plain if decided else _set_verdict(plain, _MAP_ONLY if run.map else _UNCONCLUDED)
         return replace(run, score=score)
     rows = tuple(row for cause in found.causes for row in _build_rows(run, cause, cells))
     counts = {**plain.counts, "fail": plain.counts.get("fail", 0) + len(rows)}
@@ -49,6 +54,7 @@ def add_hunt(run: Run, rundir: RunDir, cells: StoredCells) -> Run:
     )
 
 
+_MAP_ONLY = Reason(UNPROVEN, "a map asks every prompt once in calm and tries no fault", "map-only")
 _UNCONCLUDED = Reason(UNPROVEN, "the hunt was not concluded", "hunt-unconcluded")
 
 

@@ -29,6 +29,8 @@ class ConnectionEnd(SocketStream):
         """Whether something was sent to it after that."""
         self._refused = False
         """Whether it answered that with a reset."""
+        self.tap: Callable[[bytes], None] | None = None
+        """Gets a copy of all incoming data."""
         self._arrived = arrived
         self._inflow = BodyBuffer(self)
         self.on_data = self._inflow.feed
@@ -38,6 +40,11 @@ class ConnectionEnd(SocketStream):
         super().connection_made(transport)
         if self._arrived is not None:
             self._arrived(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self.tap is not None:
+            self.tap(data)
+        self.on_data(data)
 
     def eof_received(self) -> bool:
         if self.other is not None:
@@ -165,7 +172,7 @@ class _CopyingEnd(asyncio.BufferedProtocol):
 
 async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
     """Copies in both directions until both have ended; data that neither side holds back passes unread."""
-    one.join_to(other, other.send, _CopyingEnd(one, other))
-    other.join_to(one, one.send, _CopyingEnd(other, one))
+    for end, out in ((one, other), (other, one)):
+        end.join_to(out, out.send, None if end.tap else _CopyingEnd(end, out))
     await one.over.wait()
     await other.over.wait()

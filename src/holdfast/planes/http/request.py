@@ -8,10 +8,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from holdfast.http1.heads import RequestHead
+from holdfast.model.trace import READ_METHODS
 
 _PORTS = {"http": 80, "https": 443}
-READS = ("GET", "HEAD", "OPTIONS", "TRACE", "CONNECT")
-"""Methods that change nothing."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Wanted:
 
     @property
     def writes(self) -> bool:
-        return self.method not in READS
+        return self.method not in READ_METHODS
 
 
 def connected(target: str) -> Origin:

@@ -24,6 +24,7 @@ from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.task import RecordedFiring, RecordedUse
+from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
 from holdfast.planes.injection.faulted_call import FaultedCall
@@ -384,7 +385,7 @@ class Weather:
 def _is_write(call: Call) -> bool:
     """Whether the call may change something, as the trace has it: any call of a tool, an HTTP method that is unsafe."""
     if call.plane == "http":
-        return call.arguments.get("method") not in ("GET", "HEAD", "OPTIONS")
+        return call.arguments.get("method") not in READ_METHODS
     return call.plane in ("tool", "tool_result", "mcp")
 
 

@@ -12,6 +12,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
 from holdfast.planes.injection.weather import step_plane
 from holdfast.planes.tcp import mysql, postgres
+from holdfast.planes.tcp.exchanges import ConnectionExchanges
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, DelayedSink, PacedSink, PlainSink
 from holdfast.planes.tcp.transaction_state import TransactionStep
 from holdfast.planes.tcp.trial_service import TrialService
@@ -39,7 +40,9 @@ class ServiceConnection:
         self._n = service.context.injector.count("service", service.name)
         self._felt: set[DeliveryPart] = set()
         self._delivery = AS_IT_IS
-        self._steps = ConnectionFaults(service, self._n, _sleep)
+        self._exchanges = ConnectionExchanges(service.name, service.wire, self._n, service.context.sink)
+        client.tap = self._exchanges.sent
+        self._steps = ConnectionFaults(service, self._n, _sleep, self._exchanges)
         self._sinks: list[ByteSink] = []
         self._connected = False
         """Whether no connection fault stopped it."""
@@ -81,6 +84,7 @@ class ServiceConnection:
     async def _reach(self, call: Call | None) -> Reply:
         if self._server is None:
             self._server = await self._service.reach()
+            self._server.tap = self._exchanges.received
         return Reply("a connection")
 
     async def _wait(self, ms: float) -> None:
@@ -216,9 +220,10 @@ async def _sleep(ms: float) -> None:
 class ConnectionFaults:
     """Sends a connection's messages through the weather; `n` is the connection's number."""
 
-    def __init__(self, service: TrialService, n: int, sleep: Sleep) -> None:
+    def __init__(self, service: TrialService, n: int, sleep: Sleep, exchanges: ConnectionExchanges) -> None:
         self._service = service
         self._n = n
+        self._exchanges = exchanges
         self._sleep = sleep
         self._met: TransactionStep | None = None
 
@@ -227,12 +232,16 @@ class ConnectionFaults:
         service.transactions += 1
         if service.transactions > 1:
             service.context.injector.mark_concurrent()
-        return service.context.injector.count("transaction", service.name)
+        n = service.context.injector.count("transaction", service.name)
+        self._exchanges.begin(n)
+        return n
 
     def end(self) -> None:
+        self._exchanges.end()
         self._service.transactions -= 1
 
     def wrote(self, statement: TransactionStatement) -> None:
+        self._exchanges.wrote(statement.table)
         self._service.wrote(statement)
 
     async def take(self, dues: Sequence[TransactionStep], send: Sending) -> None:

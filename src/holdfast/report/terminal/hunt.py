@@ -7,13 +7,13 @@ from shlex import quote
 from typing import Any
 
 from holdfast.hunt.evidence import Count
-from holdfast.hunt.fault_map import FaultMap
+from holdfast.hunt.fault_map import FaultMap, MapCoverage
 from holdfast.hunt.points import site_name
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import to_one_line
 from holdfast.report.wording import format_count
 
-VERDICTS = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
+VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 """By the exit code of a hunt."""
 _STOPS = {
     "trials": "--max-trials",
@@ -98,8 +98,8 @@ def _format_fault(fault: Mapping[str, Any]) -> str:
 _SIGNS = {"held": "✔", "failed": "✘", "not met": "?", "open": "·"}
 
 
-def map_lines(found: FaultMap) -> Iterator[str]:
-    """The calls with what they feed, then call sites × modes."""
+def map_lines(found: FaultMap, page: str = "") -> Iterator[str]:
+    """The calls with what they feed, then call sites × modes. `page` has the same as a picture."""
     prompt = None
     for site in found.sites:
         if site.prompt != prompt:
@@ -116,11 +116,21 @@ def map_lines(found: FaultMap) -> Iterator[str]:
     for head, row in zip(heads, found.coverage.rows, strict=True):
         signs = (_SIGNS[row.modes[mode].state] if mode in row.modes else " " for mode in modes)
         yield f"  {head:<{wide}}  {' '.join(signs)}"
-    count = found.coverage
     yield ""
     yield "  ✔ held  ✘ failed  ? not met  · open"
+    yield map_words(found.coverage)
+    if found.scores:
+        scores = ", ".join(f"{one.part} {one.score:.2f} (run {one.run})" for one in found.scores)
+        yield f"score {scores}: a score counts only the faults that were tried"
+    if page:
+        yield f"picture: {page}"
+
+
+def map_words(count: MapCoverage) -> str:
+    """`fault coverage 8 %: of 37 faults 3 held, 0 failed, 0 not met, 34 open`."""
     states = f"{count.held} held, {count.failed} failed, {count.not_met} not met, {count.open} open"
-    yield f"fault coverage {count.percent:.0f} %: of {format_count(count.total, 'fault')} {states}"
+    extra = f"; {format_count(count.extra, 'other fault')} met that hunts do not use" if count.extra else ""
+    return f"fault coverage {count.percent:.0f} %: of {format_count(count.total, 'fault')} {states}{extra}"
 
 
 def dump_scenarios(scenarios: Iterable[Mapping[str, Any]]) -> str:

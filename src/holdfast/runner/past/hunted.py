@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UserError
+from holdfast.model.codec import decoder
 from holdfast.model.judged import Judged, JudgedTrial
+from holdfast.model.score import Score
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions
+from holdfast.runner.start import load_stored_spec
 from holdfast.store.record import read_observations, read_scenarios, read_trials, read_verdicts
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, read_json
 
 if TYPE_CHECKING:
-    from holdfast.hunt.fault_map import TriedFaults
+    from holdfast.hunt.fault_map import MapScore, TrialResult, TriedFaults
     from holdfast.hunt.planner import HuntPlanner
     from holdfast.model.spec import Spec
+
+_score = decoder(Score)
 
 
 def build_hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlanner:
@@ -27,7 +33,7 @@ def build_hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlann
 
 def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[str, JudgedTrial]:
     """The judged trials of a stored run, by id. One with a harness error runs again, unless `keep_errors` is set."""
-    from holdfast.hunt.sites import judged_trial
+    from holdfast.hunt.judged_trial import judged_trial
 
     scenarios = read_scenarios(run, plan.spec.scenarios)
     begun = {one.id: one.build_trial(scenarios) for one in read_trials(run) if one.kind == "contract"}
@@ -52,13 +58,51 @@ def read_tried_faults(runs: Iterable[RunDir]) -> TriedFaults:
     tried = TriedFaults()
     for run in runs:
         try:
-            failed = {one.trial for one in read_verdicts(run.get_verdict_file()) if one.outcome == "fail"}
-            for observation in read_observations(run):
-                if observation.ledger and not observation.error:
-                    tried.add(observation, failed=observation.trial in failed)
+            _add_tried(tried, run)
         except (OSError, UserError):
             continue
     return tried
+
+
+def _add_tried(tried: TriedFaults, run: RunDir) -> None:
+    try:
+        written = load_stored_spec(run, run.read_manifest(), None, os.environ)[0].scenarios
+    except UserError:
+        written = ()  # a variable that it needs is not set: the faults in its ledgers still have targets and modes
+    scenarios = read_scenarios(run, written)
+    begun = {one.id: one.build_trial(scenarios).scenario for one in read_trials(run)}
+    outcomes: dict[str, set[str]] = {}
+    for verdict in read_verdicts(run.get_verdict_file()):
+        outcomes.setdefault(verdict.trial, set()).add(verdict.outcome)
+    for observation in read_observations(run):
+        scenario = begun.get(observation.trial)
+        if scenario is not None and not observation.error and not (scenario.calm and not observation.ledger):
+            tried.add(observation, scenario, _trial_result(outcomes.get(observation.trial, set())))
+
+
+def _trial_result(outcomes: Set[str]) -> TrialResult:
+    """As hunts say it: a trial holds if a rule passed, none failed and no check ended in an error."""
+    if "fail" in outcomes:
+        return "failed"
+    return "held" if "pass" in outcomes and "error" not in outcomes else "unjudged"
+
+
+def newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:
+    """The score of the newest complete run of each part; `runs` begins with the newest."""
+    from holdfast.hunt.fault_map import MapScore
+
+    parts: set[str] = set()
+    for run in runs:
+        path, ended, part = run.path / "score.json", run.read_end(), run.read_manifest().options.part
+        if part in parts or ended is None or not ended.complete or not path.is_file():
+            continue
+        try:
+            score = read_json(path, _score)
+        except (OSError, UserError):
+            continue
+        if score.value is not None:
+            parts.add(part)
+            yield MapScore(part, run.id, score.value)
 
 
 def look_at_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:

@@ -107,7 +107,7 @@ def test_logical_calls_leave_out_retries(count: str, calls: list[int]) -> None:
 def test_only_unsafe_requests_are_writes() -> None:
     placed = Injection("tool", "*", "error", schedule=Schedule(after_event={"write": 1}), match_url="*")
     bench = Bench(placed)
-    for method, fails in (("GET", False), ("POST", True), ("POST", False)):
+    for method, fails in (("GET", False), ("TRACE", False), ("POST", True), ("POST", False)):
         with pytest.raises(Failed) if fails else nullcontext():
             bench.call("http://shop.test/a", "http", method=method)
 

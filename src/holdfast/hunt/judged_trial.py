@@ -1,0 +1,39 @@
+"""What a planner learns of a trial: values only, never words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.hunt.lineage import lineage
+from holdfast.hunt.sites import logical_calls, trial_sites
+from holdfast.model.judged import JudgedTrial, VerdictCode
+from holdfast.model.observation import Observation
+from holdfast.model.verdict import Verdict
+
+
+def judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> JudgedTrial:
+    """What a planner may know of the trial."""
+    codes = tuple([VerdictCode(one.invariant, one.outcome, one.code, one.key) for one in verdicts])
+    made = [events[0] for events, _ in logical_calls(observation.trace)]
+    sites = trial_sites(observation)
+    found = lineage(observation)
+    first = len(sites) - len(made)
+    arrived = tuple(n for n, event in enumerate(made, first) if event.write and not event.unsent)
+    statements = sum(event.type == "db_write" for event in observation.audit)
+    return JudgedTrial(
+        observation.trial,
+        observation.ending,
+        codes,
+        observation.ledger,
+        sites,
+        tuple(n for n in arrived if not made[n - first].failed),
+        found.feeds,
+        not any(event.cost is not None and event.cost.billed and not event.script for event in made),
+        bool(observation.error),
+        sum(event.write and not event.unsent for event in observation.trace) + statements,
+        {one.invariant: one.reason for one in verdicts if one.outcome == "fail"},
+        arrived,
+        statements,
+        order=found.order,
+        rows=found.rows,
+    )

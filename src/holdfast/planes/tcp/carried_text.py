@@ -1,0 +1,116 @@
+"""The values in the bytes of a service's connection, as text: PostgreSQL, MySQL, Redis, and any other protocol."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+
+from holdfast.model.world import Wire
+
+_PRINTED = re.compile(r"[^\x00-\x1f\x7f-\x9f\ufffd]{3,}")
+_LITERAL = re.compile(r"'(?:[^'\\]|''|\\.)*'|\b\d[\w.-]*")
+"""Of a statement only literals are values: tables and columns are in every statement."""
+_RESP_SIZE = re.compile(r"(?m)^[*$]\d+\r$")
+_QUERY, _EXECUTE = 3, 23  # MySQL's COM_QUERY and COM_STMT_EXECUTE
+
+
+def sent_text(wire: Wire, data: bytes) -> str:
+    """What a client sent, without the words of SQL and without its login."""
+    if wire == "postgres":
+        return "\n".join(_postgres_sent(data))
+    if wire == "mysql":
+        packets = (packet for packet in _mysql_packets(data) if packet[:1] in (bytes((_QUERY,)), bytes((_EXECUTE,))))
+        return "\n".join(_literals(one[1:]) if one[0] == _QUERY else _printed(one[1:]) for one in packets)
+    return _printed(data)
+
+
+def received_text(wire: Wire, data: bytes) -> str:
+    """What the service replied."""
+    if wire == "postgres":
+        return "\n".join(
+            value for kind, body in _postgres_frames(data) if kind == b"D" for value in _postgres_values(body)
+        )
+    if wire == "mysql":
+        return "\n".join(value for packet in _mysql_packets(data) for value in _mysql_row(packet))
+    return _printed(data)
+
+
+def _printed(data: bytes) -> str:
+    return "\n".join(_PRINTED.findall(_RESP_SIZE.sub("", data.decode("utf-8", "replace"))))
+
+
+def _literals(sql: bytes) -> str:
+    return "\n".join(_LITERAL.findall(sql.decode("utf-8", "replace")))
+
+
+def _postgres_frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 0
+    while at + 5 <= len(data) and data[at : at + 1].isalnum():
+        size = int.from_bytes(data[at + 1 : at + 5])
+        yield data[at : at + 1], data[at + 5 : at + 1 + size]
+        at += 1 + max(size, 4)
+
+
+def _postgres_sent(data: bytes) -> Iterator[str]:
+    for kind, body in _postgres_frames(data):
+        if kind == b"Q":
+            yield _literals(body)
+        elif kind == b"P":
+            yield _literals(body.partition(b"\0")[2].partition(b"\0")[0])
+        elif kind == b"B":
+            parameters = body.partition(b"\0")[2].partition(b"\0")[2]
+            formats = 2 + 2 * int.from_bytes(parameters[:2])
+            yield from _postgres_values(parameters[formats:])
+        elif kind == b"d":  # rows of a COPY
+            yield _printed(body)
+
+
+def _postgres_values(body: bytes) -> Iterator[str]:
+    """The columns of a row, or the parameters of a statement: a count, then each with its size."""
+    at = 2
+    for _ in range(int.from_bytes(body[:2])):
+        size = int.from_bytes(body[at : at + 4], signed=True)
+        value = body[at + 4 : at + 4 + max(size, 0)]
+        at += 4 + max(size, 0)
+        yield from _read_value(value)
+
+
+def _read_value(value: bytes) -> Iterator[str]:
+    """A text, or a number in binary: which of the two kinds of number is unknown, so it is read as both."""
+    text = value.decode("utf-8", "replace")
+    if text.isprintable() or len(value) not in (2, 4, 8):
+        yield text
+        return
+    yield str(int.from_bytes(value, signed=True))
+    if len(value) != 2:
+        (number,) = struct.unpack(">d" if len(value) == 8 else ">f", value)
+        if 1e-6 < abs(number) < 1e15:
+            yield repr(round(number, 9))
+
+
+def _mysql_packets(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at + 4 < len(data):
+        size = int.from_bytes(data[at : at + 3], "little")
+        yield data[at + 4 : at + 4 + size]
+        at += 4 + size
+
+
+def _mysql_row(packet: bytes) -> Iterator[str]:
+    """The columns of a row of texts; of another packet what can be printed."""
+    columns, at = [], 0
+    while at < len(packet):
+        size, at = packet[at], at + 1
+        if size in (0xFC, 0xFD):
+            width = size - 0xFA
+            size, at = int.from_bytes(packet[at : at + width], "little"), at + width
+        elif size == 0xFB:  # NULL
+            continue
+        if size > 0xFD or at + size > len(packet):
+            return
+        columns.append(packet[at : at + size].decode("utf-8", "replace"))
+        at += size
+    # The definition of a column begins with the catalogue, which is always called def.
+    if columns[:1] != ["def"]:
+        yield from columns

@@ -1,0 +1,76 @@
+"""The requests of one connection to a service and their replies, so that a map can show what feeds what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from holdfast.model.observation import ServiceExchange
+from holdfast.model.world import Wire
+from holdfast.planes.tcp.carried_text import received_text, sent_text
+from holdfast.protocols.trial import TraceSink
+from holdfast.reading.followed_values import fingerprints, followed_values
+
+BYTES_READ = 16_384
+"""Bytes of a request, or of a reply, that are read."""
+
+
+@dataclass
+class _Round:
+    """What was sent, and what came back until more was sent."""
+
+    began: float
+    transaction: int
+    sent: bytearray = field(default_factory=bytearray)
+    received: bytearray = field(default_factory=bytearray)
+    tables: list[str] = field(default_factory=list)
+    ended: float = 0.0
+
+
+class ConnectionExchanges:
+    """Notes the rounds of one connection while it lasts. Their values are read when the trial has ended."""
+
+    def __init__(self, service: str, wire: Wire, n: int, sink: TraceSink) -> None:
+        self._service = service
+        self._wire = wire
+        self._n = n
+        self._sink = sink
+        self._round: _Round | None = None
+        self._transaction = 0
+        """The number of the transaction that is open; 0 if there is none."""
+
+    def sent(self, data: bytes) -> None:
+        if self._round is None or self._round.received:
+            self._round = _Round(self._sink.now(), self._transaction)
+            self._sink.add_exchange(partial(self._read, self._round))
+        self._round.sent += data[: BYTES_READ - len(self._round.sent)]
+
+    def received(self, data: bytes) -> None:
+        if self._round is not None:  # otherwise a greeting
+            self._round.received += data[: BYTES_READ - len(self._round.received)]
+            self._round.ended = self._sink.now()
+
+    def begin(self, transaction: int) -> None:
+        """What is sent now belongs to this transaction."""
+        self._transaction = transaction
+        if self._round is not None:
+            self._round.transaction = transaction
+
+    def end(self) -> None:
+        self._transaction = 0
+
+    def wrote(self, table: str) -> None:
+        if self._round is not None and table:
+            self._round.tables.append(table)
+
+    def _read(self, one: _Round) -> ServiceExchange:
+        return ServiceExchange(
+            round(one.began, 6),
+            round(one.ended or one.began, 6),
+            "transaction" if one.transaction else "service",
+            self._service,
+            one.transaction or self._n,
+            fingerprints(followed_values(sent_text(self._wire, bytes(one.sent)))),
+            fingerprints(followed_values(received_text(self._wire, bytes(one.received)))),
+            tuple(dict.fromkeys(one.tables)),
+        )
