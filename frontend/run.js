@@ -3,10 +3,11 @@ import { get } from "./api.js";
 import { compareAddress, runAddress, runPath } from "./address.js";
 import { cases } from "./cases.js";
 import { Causes } from "./causes.js";
-import { el, inlined, plain, visible } from "./dom.js";
+import { el, inlined, plain, section, visible } from "./dom.js";
 import { listen } from "./events.js";
-import { huntView } from "./hunt.js";
+import { huntView, sites } from "./hunt.js";
 import { Live } from "./live.js";
+import { mapView } from "./map.js";
 import { Matrix } from "./matrix.js";
 import { loadNotes, noteEditor } from "./notes.js";
 import { failedPart, partsTable } from "./parts.js";
@@ -76,9 +77,17 @@ class RunPage {
   draw(found) {
     this.head.replaceChildren(...this.headParts(found).filter(Boolean));
     this.foot.replaceChildren(...footParts(found).filter(Boolean));
-    if (found.hunt) this.cases.replaceChildren(...huntView(this.id, found.hunt));
+    if (found.hunt || found.map) this.drawHunt(found);
     if (found.failed?.length) this.cases.replaceChildren(...found.failed.map(failedPart));
     if (found.cases?.length) this.cases.replaceChildren(el("h2", null, this.casesTitle(found)), ...cases(this.id, found.cases));
+  }
+
+  drawHunt({ hunt, map }) {
+    this.map?.close();
+    this.map = map?.prompts.length ? mapView(map) : null;
+    const drawn = section("Map: calls in order, and what feeds what", ...(this.map?.nodes ?? []));
+    const tried = hunt ? null : section("Call sites × faults of all stored runs", map.rows.length ? sites(map.rows) : null);
+    this.cases.replaceChildren(...[...(hunt ? huntView(this.id, hunt) : []), drawn, tried].filter(Boolean));
   }
 
   casesTitle({ cases: list, cases_left_out: more = 0, noun }) {
@@ -97,7 +106,7 @@ class RunPage {
   }
 
   headParts(found) {
-    const { run } = found, word = verdictOf(found), tone = found.hunt ? toneOf(word === "HELD" ? "pass" : word) : toneOf(run.state === "ended" ? run.verdict : run.state);
+    const { run } = found, word = verdictOf(found), tone = found.hunt ? toneOf(word) : toneOf(run.state === "ended" ? run.verdict : run.state);
     this.live ??= this.running ? new Live(this.id) : null;
     const states = { interrupted: "Interrupted. The results so far:", killed: "The run stopped unexpectedly, perhaps because it was killed. The results so far:", unreadable: run.note || found.note };
     const reasons = [found.hunt ? "" : states[run.state], ...(run.state === "running" ? [] : found.reasons ?? [])].filter(Boolean);
@@ -203,6 +212,7 @@ class RunPage {
   leave() {
     clearTimeout(this.due);
     clearTimeout(this.headDue);
+    this.map?.close();
     this.matrix?.close();
   }
 }

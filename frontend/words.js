@@ -6,7 +6,7 @@ export const TOP = [inlined ? "Run" : "Runs", "#/"];
 
 export const OUTCOMES = ["pass", "fail", "error", "unproven", "n/a"];
 export const SIGNS = { pass: "✔", fail: "✘", error: "!", unproven: "?", "n/a": "–" };
-const STATES = { running: "▸", interrupted: "!", killed: "!", unreadable: "!" };
+const STATES = { running: "▸", interrupted: "!", killed: "!", unreadable: "!", flaky: "≈" };
 export const MARKS = { star: ["★", "starred"], todo: ["○", "to do"], ok: ["✔", "reviewed"], wrong: ["✘", "wrong verdict"] };
 
 export const toneOf = (word) => (word ?? "").toLowerCase().replace("/", "");

@@ -53,6 +53,45 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     assert troubles == []
 
 
+def mapped(count: int, name: str = "tool") -> dict[str, Any]:
+    """A map of so many calls, each of which feeds the next one and the answer, the last one a row and a file."""
+    kinds = [[("call", f"{name} #{n + 2}"), ("answer", "answer")] for n in range(count - 1)]
+    kinds.append([("row", "db.orders"), ("file", "notes.txt")])
+    sites = [
+        {"plane": "tool", "target": name, "on_call": n + 1, "write": n % 2 == 1, "feeds": [], "prompt": "Go.",
+         "links": [{"to": to, "kind": kind, "values": ["C-40417"]} for kind, to in links]}
+        for n, links in enumerate(kinds)
+    ]  # fmt: skip
+    modes = {"error": {"state": "failed", "n": 1}, "slow": {"state": "held", "n": 2}, "stale": {"state": "open"}}
+    rows = [{"plane": "tool", "target": name, "on_call": n + 1, "modes": modes} for n in range(count)]
+    coverage = {"total": 3 * count, "held": count, "failed": count, "not_met": 0, "open": count, "rows": rows}
+    return {"sites": sites, "coverage": coverage, "scores": [{"part": "contract", "run": "0007", "score": 100.0}]}
+
+
+def test_a_map_can_be_read_by_keyboard(show: Callable[..., Any], runs: Any) -> None:
+    page = show(replace(runs.sample(), map=mapped(3)))
+    rows = page.locator(".map .site")
+    assert rows.count() == 6
+    assert page.locator(".map .edge").count() == 6
+    rows.first.focus()
+    page.keyboard.press("ArrowDown")
+    told = page.inner_text(".map .tip")
+    assert told == rows.nth(1).get_attribute("aria-label")
+    assert all(word in told for word in ("tool #2", "a write", "tool #3", "C-40417", "1 failed"))
+    assert page.locator(".map .edge.on").count() == 3
+    page.keyboard.press("End")
+    assert "tool #1" in page.inner_text(".map .tip")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_map_with_many_calls_and_long_names_fits(show: Callable[..., Any], runs: Any, width: int) -> None:
+    page = show(replace(runs.sample(), map=mapped(40, "a_tool_" * 20)), viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    right = "(one) => one.getBoundingClientRect().right"
+    drawn = page.locator(".map svg").evaluate(right)
+    assert max(page.locator(".map text").evaluate_all(f"(all) => all.map({right})")) <= drawn + 1
+
+
 def here(page: Any) -> str:
     """The cell that the keys are at."""
     return str(page.get_attribute(".matrix .cell.here", "aria-label"))

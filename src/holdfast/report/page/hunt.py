@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import convert
 
+from holdfast.hunt.points import site_name
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.page.values import drop_empty
 from holdfast.report.terminal.hunt import VERDICTS, dump_scenarios, format_coverage, format_faults
@@ -34,7 +35,10 @@ def build_hunt(stored: Mapping[str, Any], spec: str) -> dict[str, Any]:
             "gave_up": [format_faults(one.faults) for one in found.gave_up[:CAUSES]],
             "fixed": found.fixed,
             "notes": found.notes,
-            "rows": [{"site": f"{row.target} #{row.on_call}", "states": row.states} for row in found.matrix[:SITES]],
+            "rows": [
+                {"site": site_name(row.plane, row.target, row.on_call), "states": row.states}
+                for row in found.matrix[:SITES]
+            ],
         },
     }
 

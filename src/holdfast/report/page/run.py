@@ -60,12 +60,15 @@ def build_run(run: Run) -> dict[str, Any]:
 
 
 def _build_hunt(run: Run) -> dict[str, Any]:
-    """The causes and the coverage of a hunt; nothing for other runs."""
-    if not run.hunt:
+    """The causes and the coverage of a hunt, and the map of its calls; nothing for other runs."""
+    if not run.hunt and not run.map:
         return {}
     from holdfast.report.page.hunt import build_hunt  # only for hunts: it imports the search
+    from holdfast.report.page.map import build_map
 
-    return build_hunt(run.hunt, run.spec_path)
+    bare = {"has_matrix": False, "judged": "", "one_sample": ""}
+    document = build_hunt(run.hunt, run.spec_path) if run.hunt else bare
+    return {**document, "map": build_map(run.map)} if run.map else document
 
 
 def _build_origin(run: Run) -> dict[str, Any]:

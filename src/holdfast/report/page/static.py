@@ -20,7 +20,7 @@ CAUSES, OPEN, PLACES, CASES, TEXT = 100, 2, 8, 200, 600
 """Limits: causes, expanded causes, cells per cause, cases, and characters of a text."""
 ROWS = 100
 """Rules, and cases, that a notebook shows."""
-_SIGNS = {"PASS": "✔", "HELD": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
+_SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
 
 
 class Markup(str):
@@ -53,6 +53,7 @@ def render_static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -
         tag("header", *_render_head(document), kind="top"),
         _render_causes(document, causes),
         *(_render_failed_part(part) for part in document.get("failed", ())),
+        _render_map(document),
         _render_cases(document),
         tag("noscript", tag("p", "The matrix and the trials need scripts.")) if document["has_matrix"] else None,
         _render_foot(document),
@@ -187,6 +188,23 @@ def _place(document: Mapping[str, Any], cell: Sequence[int]) -> str:
 
 def _shorten_text(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]} …"
+
+
+def _render_map(document: Mapping[str, Any]) -> Markup | None:
+    """The calls in order with what they feed, as text; scripts replace it by a picture."""
+    found = document.get("map")
+    if not found:
+        return None
+    lists = [
+        (tag("p", f"asked: {one.get('asked', '')}"), _list("ol", map(_render_call, one.get("sites", ())), ""))
+        for one in found["prompts"]
+    ]
+    return tag("section", tag("h2", "Map"), tag("p", found["coverage"]), *(part for pair in lists for part in pair))
+
+
+def _render_call(site: Mapping[str, Any]) -> Markup:
+    feeds = ", ".join(f"{link['kind']} {link['to']}" for link in site.get("links", ()))
+    return tag("bdi", site["name"] + (" (write)" if site.get("write") else "") + (f" → {feeds}" if feeds else ""))
 
 
 def _render_cases(document: Mapping[str, Any]) -> Markup | None:

@@ -1,0 +1,69 @@
+"""The map of an agent's calls, for the page of its run: what feeds what, and which faults were tried where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import convert
+
+from holdfast.hunt.fault_map import FaultMap, MappedSite, MapRow
+from holdfast.hunt.points import site_name
+from holdfast.report.page.values import drop_empty
+from holdfast.report.safe import make_encodable
+from holdfast.report.terminal.hunt import map_words
+
+PROMPTS, SITES, ROWS, LINKS = 20, 200, 500, 100
+"""Limits: prompts, call sites of one prompt, rows of the matrix, and places that one reply feeds."""
+
+
+def build_map(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The calls of each prompt in order, each with its coverage and what its reply feeds."""
+    found = convert(stored, FaultMap)
+    rows = {(row.plane, row.target, row.on_call): row for row in found.coverage.rows}
+    by_prompt: dict[str, list[MappedSite]] = {}
+    for site in found.sites:
+        by_prompt.setdefault(site.prompt, []).append(site)
+    return {
+        "coverage": map_words(found.coverage),
+        "scores": [{"part": one.part, "run": one.run, "score": one.score} for one in found.scores],
+        "prompts": [_build_prompt(asked, sites, rows) for asked, sites in list(by_prompt.items())[:PROMPTS]],
+        "rows": [
+            {"site": _get_name(row), "states": {mode: one.state for mode, one in row.modes.items()}}
+            for row in found.coverage.rows[:ROWS]
+        ],
+    }
+
+
+def _build_prompt(asked: str, sites: list[MappedSite], rows: Mapping[tuple[str, str, int], MapRow]) -> dict[str, Any]:
+    shown = sites[:SITES]
+    return drop_empty(
+        {
+            "asked": make_encodable(asked),
+            "sites": [_build_site(site, rows.get((site.plane, site.target, site.on_call))) for site in shown],
+            "ends": list(_find_ends(shown)),
+            "left_out": len(sites) - len(shown),
+        }
+    )
+
+
+def _build_site(site: MappedSite, row: MapRow | None) -> dict[str, Any]:
+    """A call site; `counts` has how many faults of hunts are in each state."""
+    counts = Counter(one.state for one in row.modes.values() if not one.extra) if row else {}
+    links = [{"to": make_encodable(one.to), "kind": one.kind, "values": one.values} for one in site.links[:LINKS]]
+    return drop_empty(
+        {"name": _get_name(site), "plane": site.plane, "write": site.write, "links": links, "counts": counts}
+    )
+
+
+def _get_name(site: MappedSite | MapRow) -> str:
+    return make_encodable(site_name(site.plane, site.target, site.on_call))
+
+
+def _find_ends(sites: Iterable[MappedSite]) -> Iterable[dict[str, str]]:
+    """The files and rows that replies feed, then the answer."""
+    links = [link for site in sites for link in site.links if link.kind != "call"]
+    order = {"file": 0, "row": 1, "answer": 2}
+    ends = sorted({(order[link.kind], link.kind, link.to) for link in links})
+    return ({"kind": kind, "name": make_encodable(name)} for _, kind, name in ends)
