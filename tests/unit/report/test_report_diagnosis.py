@@ -18,21 +18,21 @@ def sheet(**how):
 
 
 def test_a_part_is_aligned_with_sign_word_and_fix(golden: Golden):
-    text = sheet().part("machine", "tried", (OK, NOT, NONE, OPEN), ("a note",))
+    text = sheet().format_part("machine", "tried", (OK, NOT, NONE, OPEN), ("a note",))
     golden(text.splitlines())
 
 
 def test_long_names_and_words_are_folded_and_control_codes_are_shown():
     long = DoctorFinding("n" * 60, "ok", "route-works", "word " * 30 + "\x1b[31m")
-    text = sheet().part("spec", "", (long,))
+    text = sheet().format_part("spec", "", (long,))
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
     assert "\\x1b[31m" in text
 
 
 def test_colour_and_ascii():
-    assert "\x1b[32m" in sheet(color=True).part("a", "", (OK,))
-    assert sheet(unicode=False).part("a", "", (OK, NOT)).isascii()
+    assert "\x1b[32m" in sheet(color=True).format_part("a", "", (OK,))
+    assert sheet(unicode=False).format_part("a", "", (OK, NOT)).isascii()
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_colour_and_ascii():
 def test_the_exit_code_is_that_of_what_is_needed_and_broken(findings, code):
     found = Diagnosis((), findings)
     assert found.exit_code == code
-    assert sheet().verdict(found).startswith("✘" if code else "✔")
+    assert sheet().format_verdict(found).startswith("✘" if code else "✔")
     assert Diagnosis((), (), AskedAgent("hi", findings=findings)).exit_code == code
 
 
 def test_the_verdict_names_what_is_broken_and_what_is_open(golden: Golden):
     found = (Diagnosis((NOT,), (SPEC,)), Diagnosis((OK,), (OPEN,)), Diagnosis((OK,)))
-    golden([sheet().verdict(one) for one in found])
+    golden([sheet().format_verdict(one) for one in found])
 
 
 def test_json_has_three_parts():
