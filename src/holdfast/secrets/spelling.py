@@ -1,4 +1,4 @@
-"""Recognises secrets and their encodings: plain, escaped for JSON or a URL, or inside base64."""
+"""Recognises secrets and their encodings: plain, escaped for JSON, a URL or HTML, or inside base64."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from html import escape
 from itertools import groupby
 from urllib.parse import quote, quote_plus
 
@@ -23,9 +24,9 @@ KEY_SHAPED = re.compile(
 KEY_NAME = r"([\w-]*authorization|[\w-]*api[-_]?key|[\w-]*token|cookie)"
 """A header whose value grants access."""
 _LITERAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
-"""Characters that neither JSON nor a URL escapes."""
+"""Characters that neither JSON nor a URL nor HTML escapes."""
 _SHORT = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
-_BACKSLASH = r"(?:\\|%(?:25){0,2}5[cC])"
+_BACKSLASH = r"(?:\\|%(?:25){0,2}5[cC]|&#(?:92|[xX]5[cC]);)"
 _ESCAPES = _BACKSLASH + "{1,15}"
 """Nested JSON doubles backslashes at each level. The bound keeps many backslashes cheap."""
 _BEGUN = (0, 2, 3)
@@ -64,7 +65,8 @@ def list_plain_spellings(secret: str) -> set[str]:
     in_url = {way(secret, safe, errors="surrogateescape") for way in (quote, quote_plus) for safe in ("", "/")}
     lower = {re.sub("%..", lambda match: match.group().lower(), text) for text in in_url}
     coded = {text.translate(to) for text in _list_base64_forms(secret) for to in ({}, {ord("+"): "-", ord("/"): "_"})}
-    return {secret} | escaped | in_url | lower | coded
+    in_page = {escape(secret), escape(secret, quote=False)}
+    return {secret} | escaped | in_url | in_page | lower | coded
 
 
 def _list_base64_forms(secret: str) -> Iterator[str]:
@@ -93,7 +95,7 @@ def _list_char_patterns(secret: str) -> Iterator[str]:
 def _build_char_pattern(char: str) -> str:
     if char in _LITERAL:
         return char
-    ways = [re.escape(char), _build_percent_pattern(char), _build_unicode_pattern(char)]
+    ways = [re.escape(char), _build_percent_pattern(char), _build_unicode_pattern(char), _build_entity_pattern(char)]
     if char in "\"'/":
         ways.append(f"{_ESCAPES}(?:{char}|{_build_percent_pattern(char)})")
     if char in _SHORT:
@@ -114,6 +116,14 @@ def _build_percent_pattern(char: str) -> str:
     return "".join(
         f"%(?:25){{0,2}}{_build_hex_pattern(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogateescape")
     )
+
+
+def _build_entity_pattern(char: str) -> str:
+    """The character in HTML: an error page escapes `&`, `<`, `>` and quotes, some pages all but ASCII."""
+    named = escape(char)[1:-1] if char in '&<>"' else ""
+    numbers = f"#0*{ord(char)}|#[xX]0*{_build_hex_pattern(f'{ord(char):x}')}"
+    # A page within a page has `&amp;quot;`.
+    return f"&(?:amp;){{0,2}}(?:{numbers}{'|apos' if char == chr(39) else ''}{named and '|' + named});"
 
 
 def _build_unicode_pattern(char: str) -> str:

@@ -1,6 +1,8 @@
 """Secrets are masked however they are written: escaped for JSON, for a URL, or inside of base64."""
 
+import html
 import json
+import re
 import time
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from urllib.parse import quote, quote_plus, urlencode
@@ -31,6 +33,11 @@ WAYS = {
     "javascript's encodeURIComponent": lambda s: quote(s, safe="!'()*"),
     "form": quote_plus,
     "url in url": lambda s: quote(quote(s, safe=""), safe=""),
+    "html": html.escape,
+    "html text": lambda s: html.escape(s, quote=False),
+    "html, ascii": lambda s: html.escape(s).encode("ascii", "xmlcharrefreplace").decode(),
+    "html, hexadecimal": lambda s: re.sub(r"[^\w.~-]|[^\x00-\x7f]", lambda one: f"&#x{ord(one[0]):X};", s),
+    "html in html": lambda s: html.escape(html.escape(s)),
     "json in a url": lambda s: quote(json.dumps(s)[1:-1], safe=""),
 }
 
