@@ -151,7 +151,7 @@ class LiveRun:
         record = _decode(_trials.decode, line)
         if record is None or record.id in self._taken or not record.task.turns:
             return
-        trial = record.trial(self._scenarios)
+        trial = record.build_trial(self._scenarios)
         if trial.kind == "contract" and not self._is_planned(trial):
             return  # from another spec: the resume was forced
         self._pending[trial.id] = trial
