@@ -12,7 +12,7 @@ from measure import limited, project, row
 
 from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.spec import load
 
 SPEC = """
@@ -30,7 +30,7 @@ FEW, MANY = 20, 220
 
 async def trials(path: Path, count: int) -> None:
     spec, _ = load(path, environ=os.environ)
-    trial = plan(spec).trials[0]
+    trial = build_plan(spec).trials[0]
     site = await open_site(spec, environ=os.environ)
     try:
         for _ in range(count):

@@ -13,7 +13,7 @@ from measure import limited, project, row
 
 from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.spec import load
 
 FILES = {
@@ -29,7 +29,7 @@ chaos_matrix: [{name: calm}]
 
 async def trials(folder: Path, count: int, rounds: int) -> float:
     spec, _ = load(folder / "bench.yaml", environ=os.environ)
-    trial = plan(spec).trials[0]
+    trial = build_plan(spec).trials[0]
     site = await open_site(spec, environ=os.environ)
     best = float("inf")
     try:

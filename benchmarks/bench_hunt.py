@@ -31,7 +31,7 @@ RESAMPLES = 400
 
 
 @dataclass(frozen=True)
-class Hunted:
+class HuntUse:
     """One hunt on one world."""
 
     world: World
@@ -59,7 +59,7 @@ class Hunted:
         return [cause in kinds for cause in sorted(self.world.small_causes(), key=sorted)]
 
 
-def hunt(world: World, *, noisy: bool = False, budget: int = BUDGET, shuffled: bool = False) -> Hunted:
+def hunt(world: World, *, noisy: bool = False, budget: int = BUDGET, shuffled: bool = False) -> HuntUse:
     search = Search(world.points(), noisy=noisy)
     draw, order = random.Random(world.seed * 7 + 1), random.Random(world.seed)
     wanted, trials, known_after, spent = world.small_causes(), 0, None, 0.0
@@ -72,7 +72,7 @@ def hunt(world: World, *, noisy: bool = False, budget: int = BUDGET, shuffled: b
         if known_after is None and wanted <= {world.kinds(one.points) for one in search.causes}:
             known_after = trials
         if not plans:
-            return Hunted(world, search, trials, known_after, rounds, spent)
+            return HuntUse(world, search, trials, known_after, rounds, spent)
         rounds.append(plans)
         trials += len(plans)
         outcomes = [world.run(plan, draw) for plan in plans]
@@ -144,7 +144,7 @@ def interval(pairs: Sequence[tuple[float, float]], figure: Callable[[Sequence[fl
     return f"{ratios[RESAMPLES // 40]:.2f} to {ratios[-RESAMPLES // 40]:.2f}"
 
 
-def compare(hunted: list[Hunted], name: str) -> None:
+def compare(hunted: list[HuntUse], name: str) -> None:
     """Trials until all is known, next to random searches that only drop faults, and that also weaken them."""
     needed = [float(one.known_after or RANDOM_BUDGET) for one in hunted]
     for weakens in (False, True):

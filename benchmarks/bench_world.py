@@ -48,9 +48,9 @@ async def run(path: Path, slots: int) -> tuple[list[Observation], float, float]:
     seen: list[Observation] = []
     early = 0.0
     try:
-        async for _, one in execute(site, plan(spec).trials):
+        async for _, one in execute(site, build_plan(spec).trials):
             seen.append(one)
-            early = memory_mb() if len(seen) == len(plan(spec).trials) // 4 else early
+            early = memory_mb() if len(seen) == len(build_plan(spec).trials) // 4 else early
     finally:
         await site.close()
     return seen, early, memory_mb()

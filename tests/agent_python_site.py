@@ -46,7 +46,7 @@ def trial_of(*turns: str, scenario: str = "calm", n: int = 0, **fields: Any) -> 
 
 def placed(spec: Spec, trial: Trial) -> Trial:
     """The trial in the scenario of the spec that it names."""
-    return replace(trial, scenario=spec.scenario(trial.scenario.name))
+    return replace(trial, scenario=spec.get_scenario(trial.scenario.name))
 
 
 def fault(tool: str, mode: str, *, plane: Any = "tool", raises: str | None = None, **settings: Any) -> Injection:

@@ -66,4 +66,4 @@ def fault(target: str, mode: str, *, plane: Any = "tool", **settings: Any) -> In
 def seen_of(site: Site, trial: Trial | None = None) -> Observation:
     """The trial is asked in the scenario of the site's spec that it names."""
     trial = trial or trial_of()
-    return asyncio.run(run_trial(site, replace(trial, scenario=site.spec.scenario(trial.scenario.name))))
+    return asyncio.run(run_trial(site, replace(trial, scenario=site.spec.get_scenario(trial.scenario.name))))

@@ -31,7 +31,7 @@ PROFILES = {
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_documented_profile_has_its_faults(tmp_path: Path, name: str) -> None:
     spec = spec_of(tmp_path, SECTION % "a" + RULES + CALM + f"  - {{name: x, profile: {name}}}\n")
-    scenario = spec.scenario("x")
+    scenario = spec.get_scenario("x")
     assert {injection.plane for injection in scenario.injections} == PROFILES[name]
     assert scenario.left_out == ()
 
@@ -39,7 +39,7 @@ def test_every_documented_profile_has_its_faults(tmp_path: Path, name: str) -> N
 def test_faults_of_a_profile_that_the_agent_cannot_meet_are_left_out_by_name(tmp_path: Path) -> None:
     section = (SECTION % "a").replace(', llm: "bot:model"', ", isolation: inline")
     spec = section + RULES + CALM + "  - {name: x, profile: api_outage}\n"
-    assert spec_of(tmp_path, spec).scenario("x").left_out == ("llm timeout",)
+    assert spec_of(tmp_path, spec).get_scenario("x").left_out == ("llm timeout",)
     told = contract_run(tmp_path, spec, AGENT.replace("model(prompt)", "str(prompt)"))
     assert [note for note in told.json["notes"] if "llm timeout" in note]
 

@@ -14,7 +14,7 @@ from docs_pages import REPO
 from holdfast import plugins
 from holdfast.folders import get_runs_folder
 from holdfast.model.mutation import INTENT_KEPT, MUTATIONS
-from holdfast.model.standards import ATLAS, standard_entries
+from holdfast.model.standards import ATLAS, find_entries
 from holdfast.model.standards import MUTATIONS as MAPPED
 from holdfast.protocols.fault import read_traits
 from holdfast.report.page.causes import build_causes
@@ -118,9 +118,9 @@ def known() -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def test_what_is_mapped_exists_and_what_keeps_the_intent_is_not_an_attack() -> None:
-    assert [ids for ids in known().values() if len(standard_entries(ids)) != len(ids)] == []
+    assert [ids for ids in known().values() if len(find_entries(ids)) != len(ids)] == []
     assert MAPPED.keys() <= set(MUTATIONS) - set(INTENT_KEPT)
-    (atlas,) = [one for one in standard_entries(known()["fault", "memory_poisoning"]) if one.list == ATLAS]
+    (atlas,) = [one for one in find_entries(known()["fault", "memory_poisoning"]) if one.list == ATLAS]
     assert atlas.url == "https://atlas.mitre.org/techniques/AML.T0080.000"
 
 
@@ -131,4 +131,4 @@ def test_the_table_of_the_docs_has_every_id() -> None:
         for names, kind, ids in re.findall(r"^\| (`.*`) \| (\w+) \| (.*) \|$", table, re.MULTILINE)
         for name in re.findall(r"`(\w+)`", names)
     }
-    assert rows == {(name, kind, ", ".join(map(str, standard_entries(ids)))) for (kind, name), ids in known().items()}
+    assert rows == {(name, kind, ", ".join(map(str, find_entries(ids)))) for (kind, name), ids in known().items()}

@@ -94,7 +94,7 @@ ODD = [
     "é\u0301\u202e😀" * 20_000,
     " \n" * 50_000,
 ]
-finding_of = codec.decoder(Finding)
+finding_of = codec.create_decoder(Finding)
 slow_is_fine = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
-from holdfast.model.completion import Completion, Cut, Finish, Hollow, Pause, Text, ToolCall, Trouble, Usage
+from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, Finish, Pause, Text, ToolCall, Usage
 from holdfast.protocols.fault import Call, Failed, FaultContext, Reply, read_traits
 
 FAMILIES = ("faults.tool", "faults.llm", "faults.mcp", "faults.http", "faults.service", "faults.context")
@@ -111,7 +111,7 @@ WIRE_ZOO = {
     "call": Completion((CALL, Finish("tool_calls"), Usage(20, 8)), model="gpt-4o"),
     "text and calls": Completion((Text("I look."), CALL, ToolCall("call_2", "now", ""), Finish("tool_calls"))),
     "no end": Completion((Text("Two wor"), Cut())),
-    "trouble": Completion((Hollow(), Pause(5.0), Text("Two"), Trouble("overloaded", "busy"))),
+    "trouble": Completion((EmptyChunk(), Pause(5.0), Text("Two"), ErrorChunk("overloaded", "busy"))),
     "odd": Completion((Text("Two"), Finish("length")), lacks="message", odd=True),
 }
 ZOO |= {f"wire {kind}": reply for kind, reply in WIRE_ZOO.items()}

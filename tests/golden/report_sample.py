@@ -6,7 +6,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.run_warning import RunNote, RunWarning
@@ -65,7 +65,7 @@ def cell(rule: str, scenario: str, outcome: str, *trials: TrialRow, **more: obje
     chaos = scenario != "no-chaos"
     known = {"severity": found.severity, "weight": found.severity_weight, "critical": found.critical, "chaos": chaos}
     if reason := more.get("reason"):
-        known |= {"code": "check-said", "key": (fingerprint(str(reason)),)}
+        known |= {"code": "check-said", "key": (compute_fingerprint(str(reason)),)}
     return CellRow(Cell(**{"invariant": rule, "scenario": scenario, "outcome": outcome, **known, **more}), trials)  # type: ignore[arg-type]
 
 

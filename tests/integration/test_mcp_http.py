@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_kit import SHOP, McpPlace, mcp_place, text
 
-from holdfast.model.canary import canaries
+from holdfast.model.canary import find_canaries
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.mcp.config import Target
 
@@ -82,7 +82,7 @@ def test_tool_faults_over_http(shop, mode):
         lie = (await price(client)).structured_content["price"]
         phantom = text(await client.call_tool("book", {"item": "lamp"}))
         attacked = text(await client.call_tool("describe", {"item": "lamp"}))
-        return failed, late, lie != 189.3, phantom, canaries(attacked)
+        return failed, late, lie != 189.3, phantom, find_canaries(attacked)
 
     storm = [
         Injection("tool", "price", "error", {}, Schedule(on_call=1)),
@@ -202,7 +202,7 @@ def test_tools_vanish_and_are_poisoned_over_http(shop):
             before = {one.name: one for one in (await client.list_tools()).tools}
             gone = await raised(price(client))
             after = {one.name for one in (await client.list_tools()).tools}
-            return bool(canaries(before["search"].description)), gone, set(before) - after
+            return bool(find_canaries(before["search"].description)), gone, set(before) - after
 
     got = asyncio.run(asyncio.wait_for(run(), LIMIT_S))
     assert got == (True, (-32602, "Unknown tool: price"), {"price"})

@@ -77,7 +77,7 @@ def test_the_server_is_asked_only_where_the_replay_is_live() -> None:
 
     got, place = over_stdio(talk, answer("shop/book", "recorded"), live=True)
     assert got == ["recorded", "booked 1"]  # the server has booked once
-    assert [(use.known, use.passed) for use in place.context.recorded] == [(True, False), (False, True)]
+    assert [(use.is_known, use.passed) for use in place.context.recorded] == [(True, False), (False, True)]
 
 
 def test_unknown_and_used_up_tools_get_the_servers_error_and_the_session_goes_on() -> None:
@@ -90,7 +90,7 @@ def test_unknown_and_used_up_tools_get_the_servers_error_and_the_session_goes_on
     assert got[0] == "a lamp"
     assert [text.partition(":")[0] for text in got[1]] == ["describe", "book"]
     assert "late" in got[2]
-    assert [(use.tool, use.known, use.call) for use in place.context.recorded] == [
+    assert [(use.tool, use.is_known, use.call) for use in place.context.recorded] == [
         ("describe", True, "describe(item=lamp)"),
         ("describe", False, "describe(item=lamp)"),
         ("shop/book", False, "book(item=lamp)"),
@@ -177,4 +177,4 @@ def test_a_server_over_http_is_not_asked_either(form: str) -> None:
         finally:
             server.terminate()
     assert (got[0], got[1].partition(":")[0]) == ("recorded", "book")
-    assert [use.known for use in place.context.recorded] == [True, False]
+    assert [use.is_known for use in place.context.recorded] == [True, False]

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_kit import McpPlace, mcp_place, text
 
-from holdfast.model.canary import canaries
+from holdfast.model.canary import find_canaries
 from holdfast.model.scenario import Injection, Schedule
 
 LIMIT_S = 30
@@ -203,7 +203,7 @@ def test_the_client_takes_a_changed_result_of_a_tool_with_a_schema(injection, li
     assert got.structured_content != {"item": "lamp", "places": ["cellar", "attic"], "count": 12}
     assert set(got.structured_content) == {"item", "places", "count"}
     assert [effect for *_, effect in place.met] == ["met"]
-    assert [tuple(canaries(text(got))) for f in place.context.ledger if f.canaries] == [
+    assert [tuple(find_canaries(text(got))) for f in place.context.ledger if f.canaries] == [
         f.canaries for f in place.context.ledger if f.canaries
     ]
 
@@ -230,7 +230,7 @@ def test_an_injection_is_in_a_result_a_resource_and_a_prompt():
 
     got, place = meet([attack], talk)
     planted = [f.canaries for f in place.context.ledger]
-    assert [tuple(canaries(said)) for said in got] == planted
+    assert [tuple(find_canaries(said)) for said in got] == planted
     assert all(planted)
     assert [f.plane for f in place.context.ledger] == ["mcp", "mcp_read", "mcp_read"]
 
@@ -350,7 +350,7 @@ def test_tool_poisoning_puts_a_canary_into_the_description():
 
     got, place = meet([fault("tool_poisoning", "price")], talk)
     assert got[0].startswith("The price of")
-    assert tuple(canaries(got[0])) == place.context.ledger[0].canaries != ()
+    assert tuple(find_canaries(got[0])) == place.context.ledger[0].canaries != ()
     assert got[1:] == ("Finds items.", False)
     assert place.met == [("price", "tool_poisoning", 1, "met")]
 

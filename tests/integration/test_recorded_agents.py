@@ -122,7 +122,7 @@ def test_a_tool_over_http_answers_what_was_recorded(tmp_path: Path, shop: Server
     said = (seen.turns[0].text or "").strip().split("; ")
     assert said == ['200 {"price": 7}', "no connection", "410 gone", "200 from afar", "no connection", "no connection"]
     assert shop.seen == []
-    assert [use.known for use in seen.recorded] == [True, True, True, True, False, False]
+    assert [use.is_known for use in seen.recorded] == [True, True, True, True, False, False]
     targets = (": GET https://other.test/", f": GET {url}; ", ": stock (1 response)")
     assert [target in note for target, note in zip(targets, seen.notes[-3:], strict=True)] == [True] * 3
 

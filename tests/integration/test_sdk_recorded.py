@@ -38,4 +38,4 @@ def test_a_live_replay_lets_a_tool_it_does_not_know_through(place: Place, voice:
     with place.sail(task=replay(answer("other", 1), live=True)) as served:
         got = use(client, history, say(client, history, "Will it rain?", tools=True), [FOUND])
     assert json.loads(got.text) == FOUND
-    assert [(one.known, one.passed) for one in served.context.recorded] == [(False, True)]
+    assert [(one.is_known, one.passed) for one in served.context.recorded] == [(False, True)]

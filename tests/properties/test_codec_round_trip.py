@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.agents.python.host_protocol import TrialRequest
-from holdfast.model.codec import canonical, carried, decoder, encodable, encode
+from holdfast.model.codec import create_decoder, encode, encode_canonical, make_encodable, make_storable
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.scenario import Injection, Position, Scenario, Schedule
 from holdfast.model.score import Cell, Interval, Score
@@ -67,7 +67,7 @@ NOUNS = [
 @given(data=st.data())
 def test_every_noun_comes_back_as_it_was(noun: type, data: st.DataObject) -> None:
     value = data.draw(of(noun))
-    assert decoder(noun).decode(encode(value)) == value
+    assert create_decoder(noun).decode(encode(value)) == value
 
 
 @given(plain)
@@ -77,21 +77,21 @@ def test_canonical_json_does_not_depend_on_the_order_of_keys(value: Any) -> None
             return {key: turned(inner) for key, inner in reversed(list(value.items()))}
         return [turned(inner) for inner in value] if isinstance(value, list) else value
 
-    assert canonical(turned(value)) == canonical(value)
+    assert encode_canonical(turned(value)) == encode_canonical(value)
 
 
 @given(st.text())
 def test_any_text_can_be_made_to_be_carried(value: str) -> None:
-    carried = encodable(value)
-    assert decoder(str).decode(encode(carried)) == carried
+    carried = make_encodable(value)
+    assert create_decoder(str).decode(encode(carried)) == carried
     assert carried == value or any("\ud800" <= c <= "\udfff" for c in value)
 
 
 @given(st.text(), st.text())
 def test_halves_of_one_character_are_joined_and_each_other_half_is_one_sign(before: str, after: str) -> None:
-    assert encodable("\ud83d\ude00") == "\U0001f600"
-    found = encodable(f"{before} \ude00\ud83d {after}")
-    assert found == f"{encodable(before)} \ufffd\ufffd {encodable(after)}"
+    assert make_encodable("\ud83d\ude00") == "\U0001f600"
+    found = make_encodable(f"{before} \ude00\ud83d {after}")
+    assert found == f"{make_encodable(before)} \ufffd\ufffd {make_encodable(after)}"
 
 
 any_text = st.text(st.characters(categories=["Cs", "L", "Cc"]), max_size=6)
@@ -102,7 +102,7 @@ def test_any_struct_can_be_made_to_be_carried(said: str, beside: dict[str, str])
     event = TraceEvent(0.0, "tool_call", tool=said, canaries=(said,))
     seen = Observation("a", turns=(Turn(said, said),), calls={said: 1}, trace=(event,),
                        evidence={said: Evidence([beside, said])})  # fmt: skip
-    found = carried(seen)
-    assert decoder(Observation).decode(encode(found)) == found
+    found = make_storable(seen)
+    assert create_decoder(Observation).decode(encode(found)) == found
     assert (found is seen) == (found == seen)
-    assert found.turns[0].text == encodable(said)
+    assert found.turns[0].text == make_encodable(said)

@@ -6,11 +6,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.scenario import Injection, Position, Scenario, Schedule
 from holdfast.model.spec import AgentSpec, Invariant, Spec, ToolRef
 from holdfast.model.task import Task
-from holdfast.plan import agent_json, identity, plan
+from holdfast.plan import build_plan, encode_agent, encode_identity
 
 # Busy machines are slow: time is no property of the code under test.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -43,9 +43,9 @@ agents = st.builds(
     st.integers(-(2**60), 2**60),
 )  # fmt: skip
 def test_joined_parts_are_the_canonical_json(kind, scenario, task, params, replica, invariant, agent, seed):
-    section = agent_json(agent)
+    section = encode_agent(agent)
     parts = [kind, scenario.content, task, params, replica, invariant, replace(agent, position=None), seed]
-    assert identity(kind, scenario, task, params, replica, invariant, section, seed) == canonical(parts)
+    assert encode_identity(kind, scenario, task, params, replica, invariant, section, seed) == encode_canonical(parts)
 
 
 @st.composite
@@ -68,24 +68,24 @@ def specs(draw: st.DrawFn) -> Spec:
 @unhurried
 @given(specs())
 def test_planned_ids_are_distinct_stable_and_the_digests_of_their_identity(spec):
-    made = plan(spec)
+    made = build_plan(spec)
     trials = list(made.trials)
     assert len({t.id for t in trials}) == len(trials)
-    assert [t.id for t in plan(spec).trials] == [t.id for t in trials]
-    section = agent_json(spec.agent)
+    assert [t.id for t in build_plan(spec).trials] == [t.id for t in trials]
+    section = encode_agent(spec.agent)
     for place, t in enumerate(trials):
         assert made.trials[place] == t
         assert t.id == digest(
-            identity(t.kind, t.scenario, t.task, t.params, t.replica, t.invariant, section, spec.seed)
+            encode_identity(t.kind, t.scenario, t.task, t.params, t.replica, t.invariant, section, spec.seed)
         )
 
 
 @unhurried
 @given(specs())
 def test_cells_expect_exactly_the_verdicts_that_the_trials_give(spec):
-    made = plan(spec)
-    given = sum(len(made.rules(t)) for t in made.trials)
-    assert sum(made.expected(key) for key in made.cells) == given
+    made = build_plan(spec)
+    given = sum(len(made.get_rules(t)) for t in made.trials)
+    assert sum(made.count_expected(key) for key in made.cells) == given
 
 
 def test_walking_through_a_plan_gives_the_trials_at_its_places() -> None:
@@ -101,6 +101,6 @@ def test_walking_through_a_plan_gives_the_trials_at_its_places() -> None:
         replicas=3,
         seed=7,
     )
-    trials = plan(spec).trials
+    trials = build_plan(spec).trials
     assert list(trials) == [trials[i] for i in range(len(trials))]
     assert len(trials) == 2 * 2 * 3 * 4  # prompts, params, replicas; r1 apart and the rest together, in two scenarios

@@ -15,7 +15,7 @@ from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import Plan, plan
+from holdfast.plan import Plan, build_plan
 from holdfast.score import ScoreOptions, Tally, compute_resilience
 from holdfast.score.cell import count_needed, decide_prompt
 
@@ -71,7 +71,7 @@ def runs(draw: st.DrawFn) -> tuple[Spec, Plan, list[Result]]:
         replicas=draw(st.integers(1, 3)),
         scoring=Scoring(replica_aggregation=draw(st.sampled_from(HOWS))),
     )
-    made, rng = plan(spec), Random(draw(st.integers(0, 2**32)))
+    made, rng = build_plan(spec), Random(draw(st.integers(0, 2**32)))
     return spec, made, [result for trial in made.trials for result in _results(rng, made, trial)]
 
 
@@ -91,7 +91,7 @@ def _results(rng: Random, made: Plan, trial: Trial) -> list[Result]:
     outcomes: list[Any] = ["pass", "pass", "pass", "fail", "error", "unproven"]
     return [
         Result(trial, seen, Verdict(trial.id, rule.id, rng.choice(outcomes), 0.0, f"{trial.id} {rule.id}"))
-        for rule in made.rules(trial)
+        for rule in made.get_rules(trial)
     ]
 
 
@@ -120,7 +120,7 @@ def test_the_order_of_adding_never_changes_the_result(run, rng):
 @given(runs(), st.randoms(use_true_random=False))
 def test_cells_that_stop_once_decided_are_the_same_in_any_order(run, rng):
     spec, _, results = run
-    made = plan(spec, sequential=True)
+    made = build_plan(spec, sequential=True)
     shuffled = rng.sample(results, len(results))
     one, other = tallied(spec, made, results), tallied(spec, made, shuffled)
     assert list(one.iter_cells()) == list(other.iter_cells())
@@ -135,7 +135,7 @@ def test_cells_decided_as_results_come_are_those_of_the_end(run):
     came = [cell for result in results if (cell := tally.add(*result)) is not None]
     at_end = [replace(c, fails_in_calm=False) for c in tally.iter_cells() if c.outcome != "n/a"]
     assert sorted(came, key=str) == sorted(at_end, key=str)
-    assert len(came) == sum(made.applies(key) for key in made.cells)
+    assert len(came) == sum(made.is_applicable(key) for key in made.cells)
     assert tally.trials == len(made.trials)
 
 
@@ -146,10 +146,10 @@ def test_streaming_equals_a_plain_count_over_all_verdicts(run):
     spec, made, results = run
     cells = dict(zip(made.cells, tallied(spec, made, results).iter_cells(), strict=True))
     for key, cell in cells.items():
-        if not made.applies(key):
+        if not made.is_applicable(key):
             assert cell.outcome == "n/a"
             continue
-        rule, scenario = spec.invariant(key.invariant), spec.scenario(key.scenario)
+        rule, scenario = spec.get_invariant(key.invariant), spec.get_scenario(key.scenario)
         mine = [
             r
             for r in results
@@ -158,7 +158,7 @@ def test_streaming_equals_a_plain_count_over_all_verdicts(run):
         ]
         how = rule.replica_aggregation or spec.scoring.replica_aggregation
         prompts = []
-        for task in made.tasks(rule.id):
+        for task in made.get_tasks(rule.id):
             outcomes = [r.verdict.outcome for r in mine if r.trial.task == task]
             counts = [outcomes.count(o) for o in ("pass", "fail", "error")]
             prompts.append(decide_prompt(*counts, spec.replicas, count_needed(how, spec.replicas)))

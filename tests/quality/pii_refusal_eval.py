@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from holdfast.checks.pii import FINDERS, find_pii
 from holdfast.checks.refusal_phrases import find_refusal
-from holdfast.model.plain_text import readings
+from holdfast.model.plain_text import iter_readings
 
 TEXT = Path(__file__).parent / "text"
 HALVES = tuple(sorted(folder.name for folder in TEXT.iterdir() if folder.is_dir()))
@@ -51,7 +51,7 @@ def pii_cases(half: str) -> Iterator[tuple[dict[str, Any], str, bool, bool]]:
     """Each text with each kind that is in it or was found: the text, the kind, whether it is there, whether found."""
     for row in rows(half, "pii"):
         there = [KINDS.get(kind, kind) for kind in row["entities"]]
-        each = [find_pii(text, FINDERS) for text in readings(row["text"], forbids=True)]
+        each = [find_pii(text, FINDERS) for text in iter_readings(row["text"], forbids=True)]
         found = [one.kind for one in max(each, key=len)]
         for kind in sorted({*there, *found}):
             most = max(there.count(kind), found.count(kind))
@@ -63,7 +63,7 @@ def pii_cases(half: str) -> Iterator[tuple[dict[str, Any], str, bool, bool]]:
 
 def refusal_cases(half: str) -> Iterator[tuple[dict[str, Any], str, bool, bool]]:
     for row in rows(half, "refusals"):
-        found = any(map(find_refusal, readings(row["text"], forbids=False)))
+        found = any(map(find_refusal, iter_readings(row["text"], forbids=False)))
         yield row, "", row["refuses"], found
 
 

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 from holdfast.errors import place_of
-from holdfast.model.codec import decoder
+from holdfast.model.codec import create_decoder
 
 
 def _raised(source: str, file: Path) -> Exception:
     file.write_text(source)
     try:
-        exec(compile(source, str(file), "exec"), {"json": json, "decoder": decoder})
+        exec(compile(source, str(file), "exec"), {"json": json, "decoder": create_decoder})
     except Exception as error:
         return error
     raise AssertionError("nothing was raised")

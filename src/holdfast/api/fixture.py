@@ -23,7 +23,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
-from holdfast.plan import RunOptions, plan
+from holdfast.plan import RunOptions, build_plan
 from holdfast.protocols.check import ConsultingCheck, GatheringCheck
 from holdfast.reading.node import Node, from_plain
 from holdfast.reading.reader import Bad, Reader
@@ -103,7 +103,7 @@ class Seen:
         _refuse_late(entry)
         rule = entry.invariant
         spec = replace(self._spec, invariants=(rule,), cell_rules=())
-        made = plan(spec)
+        made = build_plan(spec)
         verdict: Verdict = Judge(spec, stored=True).judge(rule, self._trial, self.observation)
         tally = Tally(spec, made)
         tally.add_trial(self._trial, self.observation, [verdict])

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
-from holdfast.model.when import applies
+from holdfast.model.when import is_applicable
 
 
 def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
@@ -25,17 +25,17 @@ def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunW
     made = mutated(spec, environ)
     probes = [Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes]
     tasks = (*made.tasks, *dict.fromkeys(probes))
-    spec = replace(spec, tasks=tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))
+    spec = replace(spec, tasks=tasks, invariants=tuple(rule.with_task_probes() for rule in spec.invariants))
     return spec, (*made.warnings, *_warn_unjudged(spec))
 
 
 def _warn_unjudged(spec: Spec) -> Iterator[RunWarning]:
     """Mutation types that no rule judges in the weather of this run: the agent is not asked."""
-    rules = [rule for rule in spec.invariants if any(applies(rule.when, one) for one in spec.scenarios)]
+    rules = [rule for rule in spec.invariants if any(is_applicable(rule.when, one) for one in spec.scenarios)]
     idle = Counter(
         task.variation.mutation
         for task in spec.tasks
-        if task.variation is not UNSET and not any(rule.concerns(task) for rule in rules)
+        if task.variation is not UNSET and not any(rule.is_judging(task) for rule in rules)
     )
     for name, count in idle.items():
         many = f"{count} mutation{'' if count == 1 else 's'}"

@@ -19,12 +19,12 @@ from holdfast.api.job import load_part
 from holdfast.api.loaded_spec import LoadedSpec, load_source
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.run import CaseRow, CellRow
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Invariant
-from holdfast.plan import Plan, RunOptions, Select, plan
-from holdfast.plan.matrix import case_rules
+from holdfast.plan import Plan, RunOptions, Select, build_plan
+from holdfast.plan.matrix import select_case_rules
 from holdfast.plan.select import SelectedCell
 from holdfast.report import wording
 from holdfast.report.safe import make_visible, to_one_line
@@ -85,7 +85,7 @@ class SpecFile:
         """
         for part in self._choose_parts():
             self._specs[part] = load_source(self._path, self._options, self._caller, part)
-            self._plans[part] = plan(self._specs[part].spec)
+            self._plans[part] = build_plan(self._specs[part].spec)
         items: dict[str, FileItem] = {}
         for item in (*self._list_cases(), *self._list_cells()):
             name = item.name
@@ -138,10 +138,10 @@ class SpecFile:
         """The cells that no case decides: for a task, those of rules with their own trials."""
         for part, made in self._plans.items():
             spec = made.spec
-            shared = {rule.id for rule in case_rules(spec)} if part == "scenario" else set()
+            shared = {rule.id for rule in select_case_rules(spec)} if part == "scenario" else set()
             for key in made.cells:
-                if key.invariant not in shared and made.expected(key):
-                    rule = spec.invariant(key.invariant)
+                if key.invariant not in shared and made.count_expected(key):
+                    rule = spec.get_invariant(key.invariant)
                     yield _build_item(rule.id, part, key.scenario, rule.id, spec.params[key.params], _get_line(rule))
 
     # -- running ------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class SpecFile:
         """The cells of these items, and all that are judged on the same trials anyway."""
         cells: dict[SelectedCell, None] = {}
         for item in items:
-            shared = [rule.id for rule in case_rules(self._plans[item.part].spec)]
+            shared = [rule.id for rule in select_case_rules(self._plans[item.part].spec)]
             for rule in shared if item.invariant in ("", *shared) else [item.invariant]:
                 cells[SelectedCell(rule, item.scenario, item.params)] = None
         yield from cells
@@ -180,12 +180,12 @@ class SpecFile:
             if run.complete or _is_settled(row, made):
                 cell = row.cell
                 lines = () if cell.outcome == "pass" else failures.explain_cell(run, row)
-                key = (part, cell.invariant, cell.scenario, canonical(cell.params).decode())
+                key = (part, cell.invariant, cell.scenario, encode_canonical(cell.params).decode())
                 if cell.outcome != "n/a":
                     self._decided[key] = _build_outcome(cell.outcome, wording.format_reason(row), lines, result)
         for case in run.cases:
             if run.complete or case.case.status == "fail":
-                key = (part, "", case.case.scenario, canonical(case.case.params).decode())
+                key = (part, "", case.case.scenario, encode_canonical(case.case.params).decode())
                 self._decided[key] = _decide_case(case, result)
 
 
@@ -193,7 +193,7 @@ def _is_settled(row: CellRow, made: Plan) -> bool:
     """Whether a cell of a run that fail-fast ended is final."""
     cell = row.cell
     decided = cell.passes + cell.fails + cell.errors + cell.unproven
-    return cell.outcome == "fail" or decided >= len(made.tasks(cell.invariant)) * made.spec.replicas
+    return cell.outcome == "fail" or decided >= len(made.get_tasks(cell.invariant)) * made.spec.replicas
 
 
 def _decide_case(row: CaseRow, result: RunResult) -> ItemOutcome:
@@ -215,7 +215,7 @@ def _build_outcome(word: ItemWord, why: str, explanation: Sequence[str], result:
 def _build_item(name: str, part: Any, scenario: str, rule: str, params: dict[str, Any], line: int) -> FileItem:
     values = "".join(f"-{key}={param_text(value)}" for key, value in params.items())
     id = to_one_line(f"{name}[{scenario}{values}]").replace("::", ":")
-    return FileItem(id, part, scenario, rule, canonical(params).decode(), line)
+    return FileItem(id, part, scenario, rule, encode_canonical(params).decode(), line)
 
 
 def _build_rest(item: FileItem) -> tuple[Any, ...]:

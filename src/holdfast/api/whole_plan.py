@@ -80,12 +80,12 @@ def plan_whole(
         if not force:
             check_parts(whole)
         config = config or _find_spec_file(whole)
-        other = whole.read_manifest().options.other(options)
+        other = whole.read_manifest().options.find_changed_option(options)
         if other:
             raise UsageError(
                 f"{other} cannot be changed when a run is resumed", hint="leave it out", code="options-conflict"
             )
-        options = whole.read_manifest().options.taken_up(options)
+        options = whole.read_manifest().options.merge_resumed(options)
     spec, _ = load_part(find_config(config), options)
     wanted = whole.read_manifest().parts if whole is not None else _choose_parts(spec, options)
     if not wanted:

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.checks.patterns import explain_dead_pattern
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.verdict import Finding
 from holdfast.reading.json_values import BadPath, loads, query, validator
 
@@ -68,7 +68,7 @@ def read_answer(text: str, *, unique: bool = True) -> Any:
             # The parser's message says what kind of error it is. A text that is wrong from its first character is
             # prose.
             kind = bad.msg if isinstance(bad, JSONDecodeError) else str(bad)
-            why, key = shorten(str(bad), 120), fingerprint(kind) if text[:stopped].strip() else "prose"
+            why, key = shorten(str(bad), 120), compute_fingerprint(kind) if text[:stopped].strip() else "prose"
         return Finding(False, f"not JSON: {why}", "json-invalid", (key,), marks=marks)
 
 

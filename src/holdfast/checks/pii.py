@@ -10,7 +10,7 @@ from typing import NamedTuple
 from holdfast.checks.pii_numbers import find_cards, find_ibans, find_ssns
 from holdfast.checks.pii_phones import find_phones
 from holdfast.checks.pii_text import Span, get_preceding_text
-from holdfast.model.plain_text import with_plain_numbers
+from holdfast.model.plain_text import to_plain_numbers
 
 
 class Sighting(NamedTuple):
@@ -152,7 +152,7 @@ FINDERS: dict[str, Callable[[str], Iterable[Span]]] = {
 
 def find_pii(text: str, kinds: Iterable[str]) -> list[Sighting]:
     """All personal data of these kinds, in text order and without overlaps."""
-    text, wanted = with_plain_numbers(text), set(kinds)
+    text, wanted = to_plain_numbers(text), set(kinds)
     result: list[Sighting] = []
     # One byte per character marks claimed text, so that a card number is not reported as a phone number too.
     claimed = bytearray(len(text))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from holdfast.checks.pii import FINDERS, find_pii
 from holdfast.checks.refusals.folding import fold, unfold_span
 from holdfast.checks.refusals.refusal_language import LATIN, SCRIPTS, RefusalLanguage, load_language, load_latin_words
-from holdfast.model.plain_text import unmarked, with_blank_emphasis
+from holdfast.model.plain_text import blank_emphasis, strip_marks
 
 OPENING = 600
 """Characters in which a refusal is looked for. A later one concerns a detail of an answer."""
@@ -46,7 +46,7 @@ def find_refusal(text: str) -> tuple[int, int] | None:
     """The span of the words that refuse, or None if the text does not refuse."""
     head = text[: OPENING + FOLLOWS]
     # Quotes and emphasis become blanks of the same length. Folding may change lengths; `unfolded` maps the span back.
-    plain = with_blank_emphasis(_blank_quotes(head))
+    plain = blank_emphasis(_blank_quotes(head))
     folded = fold(plain)
     opening = len(fold(plain[:OPENING]))
     for name in _guess_languages(folded[:opening]):
@@ -70,7 +70,7 @@ def _has_disclosure(text: str, span: tuple[int, int], rules: RefusalLanguage) ->
         folded = fold(sentence)
         if rules.offers.search(folded) or _OURS.search(folded):
             continue
-        plain = unmarked(sentence)
+        plain = strip_marks(sentence)
         if any(plain[one.start : one.end] not in declined for one in find_pii(plain, FINDERS)):
             return True
     return False

@@ -12,7 +12,7 @@ from holdfast.checks.wording import shorten
 from holdfast.likeness import compare as texts
 from holdfast.likeness.align import Conflict
 from holdfast.likeness.compare import Method
-from holdfast.likeness.vectors import missing
+from holdfast.likeness.vectors import find_missing_packages
 from holdfast.model.observation import Turn
 from holdfast.model.verdict import Finding
 
@@ -92,7 +92,7 @@ def find_problems(
     """Problems of the settings that both checks have."""
     if threshold is not None and similarity_threshold is not None:
         yield "threshold", "similarity_threshold says the same: give one of them"
-    if method == "semantic" and (lacking := missing()):
+    if method == "semantic" and (lacking := find_missing_packages()):
         yield "method", lacking
     if method == "model" and not (model or "").strip():
         yield "model", "is missing: method model asks one; give a name in models, provider/name, or a known model"

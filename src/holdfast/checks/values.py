@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from holdfast.checks.patterns import search
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import encode
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
@@ -151,7 +151,7 @@ def get_value_key(value: Any, wanted: Any = None) -> tuple[str, ...]:
     number, limit = to_number(value), to_number(wanted)
     if number is not None and limit is not None:
         return ("above" if number > limit else "below",)
-    return ("number",) if number is not None else (fingerprint(to_text(value)),)
+    return ("number",) if number is not None else (compute_fingerprint(to_text(value)),)
 
 
 def _format_value(value: Any) -> str:

@@ -43,4 +43,4 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
     else:
         text = "\n".join(format_comparison(found, get_painter(screen.should_use_color(sys.stdout)))) + "\n"
         sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else to_ascii(text))
-    return int(exits and bool(found.of("worse")))
+    return int(exits and bool(found.select_rules("worse")))

@@ -363,7 +363,7 @@ def show_lines(lines: Iterable[str]) -> None:
 def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
     """What the command line asks for and probably does not mean."""
     from holdfast.model.run_warning import RunWarning
-    from holdfast.plan import RunOptions, traits_of
+    from holdfast.plan import RunOptions, get_traits
 
     warnings = []
     if spec.part == "scenario" and not spec.matrix and given.min_score is not None:
@@ -384,7 +384,7 @@ def check_options(spec: Spec, given: RunOptions) -> list[RunWarning]:
         text = f"--min-score is 0 to 100: {given.min_score:g} means {given.min_score:g} %"
         warnings.append(RunWarning("option-min-score", text))
     cores = os.cpu_count() or 1
-    timed = any(traits_of(rule).reads == "latency" for rule in spec.invariants)
+    timed = any(get_traits(rule).reads == "latency" for rule in spec.invariants)
     if timed and given.concurrency is not None and given.concurrency > cores:
         cost = "trials that wait for a core look slow"
         text = f"{given.concurrency} trials in parallel on {cores} cores, and a rule measures latency: {cost}"

@@ -239,10 +239,10 @@ _TIMES = re.compile(r"\b(\d+(\.\d+)? ?(ms|s|sec|seconds)|\d\d?:\d\d(:\d\d)?(\.\d
 
 def _state(verdict: Verdict) -> tuple[tuple[str, ...], str]:
     """What a rule on state found, without what differs in every trial."""
-    from holdfast.model.codec import canonical
+    from holdfast.model.codec import encode_canonical
     from holdfast.planes.recorded_tools import without_made_parts
 
-    return verdict.key, _TIMES.sub("#", without_made_parts(canonical(verdict.details).decode()))
+    return verdict.key, _TIMES.sub("#", without_made_parts(encode_canonical(verdict.details).decode()))
 
 
 def _build_hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSession) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
-from holdfast.model.events import Event, Warned
+from holdfast.model.events import Event, WarningIssued
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.spec import Part
 from holdfast.report.safe import can_show_signs, escape_commands, to_ascii
@@ -53,7 +53,7 @@ class Screen:
         shown = self._listener = self._make_listener() if self.hears_trials else None
 
         def listen(event: Event) -> None:
-            if isinstance(event, Warned):
+            if isinstance(event, WarningIssued):
                 self.warn(event.warning)
             elif shown is not None:
                 shown(event)

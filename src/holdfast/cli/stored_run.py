@@ -64,7 +64,7 @@ def find_cause(cause: str) -> tuple[str, str]:
 
     folders = (part for run in reversed(list_stored_runs(get_runs_folder())) for part in list_parts(run) or (run,))
     for path in (folder / RESULT for folder in folders):
-        found = read_json(path, decoder(HuntResult)).causes if path.is_file() else ()
+        found = read_json(path, create_decoder(HuntResult)).causes if path.is_file() else ()
         for one in found:
             if one.id.startswith(cause) and one.trial:
                 return RunDir(path.parent).id, one.trial

@@ -19,7 +19,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
-from holdfast.plan import RunOptions, control_trial
+from holdfast.plan import RunOptions, build_control_trial
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.plugins import get_fault_traits
 from holdfast.processes.startable import make_install_hint
@@ -47,7 +47,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
             f"{spec.path} has no prompt to send", code="nothing-to-ask", hint="add golden_prompts: or task:"
         )
     # The simulated user is left out: the first turn shows all that the doctor needs.
-    trial = control_trial(spec, replace(task.plain, user=UNSET), spec.params[0])
+    trial = build_control_trial(spec, replace(task.plain, user=UNSET), spec.params[0])
     try:
         world = WorldOptions(secrets=read_world_secrets(spec, RunOptions(), environ))
         site = await open_site(spec, environ=environ, concurrency=1, models=models, world=world)

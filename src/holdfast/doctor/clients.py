@@ -189,9 +189,9 @@ async def try_format(probe_site: ProbeSite, kind: ApiFormat) -> str:
 
 def _compare(how: str, whole: Completion, cut: Completion) -> None:
     if whole.text != SAID:
-        raise Unmet(f"{how}: an untouched reply arrived as {whole.shown!r}", FIX)
+        raise Unmet(f"{how}: an untouched reply arrived as {whole.display_text!r}", FIX)
     if cut.text.strip() != _CUT or cut.finish != "length":
-        raise Unmet(f"{how}: instead of the fault, {cut.shown!r} arrived", FIX)
+        raise Unmet(f"{how}: instead of the fault, {cut.display_text!r} arrived", FIX)
 
 
 async def _send(client: Upstreams, url: str, body: bytes, stream: bool) -> Completion:

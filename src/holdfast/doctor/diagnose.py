@@ -12,7 +12,7 @@ from holdfast.doctor.needs import check_needs
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
-from holdfast.model.codec import carried
+from holdfast.model.codec import make_storable
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Problem, Spec
 from holdfast.plan import RunOptions
@@ -55,7 +55,7 @@ async def examine_agent(case: ExaminedSpec, environ: Mapping[str, str], tell: Te
 
 
 async def _ask(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> AskedAgent:
-    result: AskedAgent = case.mask.mask_struct(carried(await ask_agent(case.spec, environ, case.models)))
+    result: AskedAgent = case.mask.mask_struct(make_storable(await ask_agent(case.spec, environ, case.models)))
     tell("agent", f"run once, in calm: {result.prompt}", result.findings, result.notes)
     return result
 

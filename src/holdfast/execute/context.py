@@ -35,7 +35,7 @@ class LiveTurns:
         limit = self._sink.limit
         if len(turns) < len(task.turns) and not limit:
             return task.turns[len(turns)]
-        if limit or task.user is UNSET or len(turns) >= task.most_turns:
+        if limit or task.user is UNSET or len(turns) >= task.max_turns:
             return None
         if self.user is None:
             raise HarnessError("this task needs a simulated user, and none is available here", code="user-failed")

@@ -15,7 +15,7 @@ from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.traits import CheckTraits
-from holdfast.plan.checks import traits_of
+from holdfast.plan.checks import get_traits
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import PlaneSettings
@@ -144,7 +144,7 @@ def needs_cost(spec: Spec) -> bool:
 
 
 def _list_traits(spec: Spec) -> Iterator[CheckTraits]:
-    return (traits_of(rule) for rule in spec.invariants if plugins.find("checks", rule.check) is not None)
+    return (get_traits(rule) for rule in spec.invariants if plugins.find("checks", rule.check) is not None)
 
 
 def _is_on_wire(injection: Injection, spec: Spec) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from holdfast.model.canary import echoes
+from holdfast.model.canary import find_echoes
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.trace import TraceEvent
 
@@ -40,7 +40,7 @@ class RefusedCalls:
             self._at_host[host] += 1
             return False
         before = trace[at]
-        sent = dict.fromkeys((*before.canaries, *event.canaries, *echoes(f"{event.tool} {event.input}")))
+        sent = dict.fromkeys((*before.canaries, *event.canaries, *find_echoes(f"{event.tool} {event.input}")))
         trace[at] = replace(before, times=before.times + 1, canaries=tuple(sent))
         return True
 

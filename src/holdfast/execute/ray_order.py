@@ -9,13 +9,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.model.codec import carried, decoder, encode
+from holdfast.model.codec import create_decoder, encode, make_storable
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunNote
 from holdfast.model.trial import Trial
 
-_trials = decoder(Trial)
-_observations = decoder(Observation)
+_trials = create_decoder(Trial)
+_observations = create_decoder(Observation)
 
 
 class WorkOrder(Struct, frozen=True):
@@ -84,7 +84,7 @@ def encode_observation(observation: Observation) -> bytes:
     try:
         return encode(observation)
     except UnicodeEncodeError:  # lone surrogates: what is stored will say so
-        return encode(carried(observation))
+        return encode(make_storable(observation))
 
 
 def read_observation(line: bytes) -> Observation:

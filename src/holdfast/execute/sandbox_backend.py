@@ -11,7 +11,7 @@ from holdfast import plugins
 from holdfast.errors import UserError
 from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.plan.checks import traits_of
+from holdfast.plan.checks import get_traits
 from holdfast.protocols.sandbox import SandboxBackend
 from holdfast.reading.program_word import program_calls
 from holdfast.world.program_search import ProgramSearch, search_of
@@ -47,7 +47,7 @@ def _list_other_programs(spec: Spec) -> Iterator[str]:
     for command in spec.world.setup.commands:
         yield from (call.program for call in program_calls(command))
     for rule in spec.invariants:
-        yield from traits_of(rule).programs
+        yield from get_traits(rule).programs
 
 
 async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.execute.targets import needs_tool_check
 from holdfast.execute.worlds import BareWorlds, Worlds
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
@@ -62,11 +62,11 @@ class Site:
 
     def add(self, params: Mapping[str, Any], site: Site) -> None:
         """Trials with these parameters run on that site, because the agent's section refers to them."""
-        self._by_params[canonical(params)] = site
+        self._by_params[encode_canonical(params)] = site
 
     def find_site(self, trial: Trial) -> Site:
         """The site of the trial."""
-        return self._by_params[canonical(trial.params)] if self._by_params else self
+        return self._by_params[encode_canonical(trial.params)] if self._by_params else self
 
     def fill_task(self, trial: Trial) -> Task:
         """The task with `{{ params.x }}` filled in; the trial keeps what was written."""

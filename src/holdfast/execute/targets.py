@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from holdfast.errors import SpecError
-from holdfast.model.observation import unread_models
+from holdfast.model.observation import list_unread_models
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trace import TraceEvent
@@ -58,7 +58,7 @@ def check_tools_offered(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable
     if any(event.offers_tools or event.plane in _OF_TOOLS for event in trace):
         return
     faults = [(scenario, fault) for scenario in spec.scenarios if (fault := _find_tool_fault(scenario)) is not None]
-    unread = unread_models(calls)
+    unread = list_unread_models(calls)
     why = f"{_UNREAD}: {', '.join(unread)}" if unread else _UNSEEN
     problems = [_make_problem(scenario, fault, why, _DECLARE, "no-tools-seen") for scenario, fault in faults]
     raise SpecError(spec.path, problems, source=source_of(spec))

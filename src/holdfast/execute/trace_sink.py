@@ -168,7 +168,7 @@ class LiveSink:
 
     def make_storable(self, value: S) -> S:
         """The value with text that can be stored; a note says if the agent's own could not."""
-        stored = carried(value)
+        stored = make_storable(value)
         if stored is not value:
             self.note(HALVES)
         return stored
@@ -205,15 +205,15 @@ def _shorten_target(event: TraceEvent) -> TraceEvent:
     if len(event.tool) <= TARGET_KEPT:
         return event
     method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
-    from holdfast.model.canary import echoes
+    from holdfast.model.canary import find_echoes
 
-    canaries = dict.fromkeys((*event.canaries, *echoes(event.tool)))
+    canaries = dict.fromkeys((*event.canaries, *find_echoes(event.tool)))
     return replace(event, tool=f"{brief(method)}{space}{brief(url)}", canaries=tuple(canaries))
 
 
 def _keep(texts: list[str], text: str) -> None:
     """Add a new text while there is room."""
-    text = encodable(shorten(text, _NOTE_SIZE))
+    text = make_encodable(shorten(text, _NOTE_SIZE))
     if len(texts) <= NOTES_KEPT and text not in texts:
         texts.append(text if len(texts) < NOTES_KEPT else _MORE)
 

@@ -17,7 +17,7 @@ from holdfast.execute.injector import OnFault
 from holdfast.execute.site import Site
 from holdfast.execute.targets import check_tools_offered
 from holdfast.execute.trace_sink import OnCall
-from holdfast.model.codec import encodable
+from holdfast.model.codec import make_encodable
 from holdfast.model.observation import ENDED_BY_US, Answer, Observation, Turn
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
@@ -154,9 +154,9 @@ async def _observe_trial(
         except AgentUnavailable as broken:
             if broken.config and trial.kind == "control":
                 raise add_position(site.spec, broken) from broken  # the run ends before its trials begin
-            answer, error, code = _NOTHING, encodable(_format_unavailable(broken)), broken.code
+            answer, error, code = _NOTHING, make_encodable(_format_unavailable(broken)), broken.code
         except HarnessError as broken:
-            answer, error, code = broken.answer or _NOTHING, encodable(str(broken)), broken.code
+            answer, error, code = broken.answer or _NOTHING, make_encodable(str(broken)), broken.code
         except Exception as broken:  # a bug in Holdfast or in a plug-in ends one trial, not the run
             answer, error, code = _NOTHING, said(broken) + place_of(broken), "bug"
         else:

@@ -14,9 +14,9 @@ from holdfast.model.observation import WHOLE, Answer, ForbiddenResult, Observati
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.model.when import applies
+from holdfast.model.when import is_applicable
 from holdfast.model.world import Evidence
-from holdfast.plan.checks import make_check, with_params
+from holdfast.plan.checks import fill_params, make_check
 from holdfast.planes.describe import said
 from holdfast.protocols.check import Check, ForeseeingCheck, GatheringCheck, check_traits
 from holdfast.protocols.trial import WorldFindings
@@ -37,7 +37,7 @@ def list_checks(spec: Spec, trial: Trial) -> Iterator[tuple[str, Check]]:
     own = frozenset(spec.cell_rules)
     for rule in spec.invariants if trial.kind != "control" else ():
         shared = trial.invariant == "*" and rule.id not in own and not rule.probes
-        if (shared or trial.invariant == rule.id) and applies(rule.when, trial.scenario):
+        if (shared or trial.invariant == rule.id) and is_applicable(rule.when, trial.scenario):
             yield rule.id, make_check(_fill_params(rule, trial))
 
 
@@ -110,7 +110,7 @@ def _add_side_calls(result: ForbiddenResult, beside: str) -> ForbiddenResult:
 
 
 def _fill_params(rule: Invariant, trial: Trial) -> Invariant:
-    return with_params(rule, trial.params) if trial.params else rule
+    return fill_params(rule, trial.params) if trial.params else rule
 
 
 async def _gather_check(check: GatheringCheck, world: World, seen: Observation) -> Evidence:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta
 
 from holdfast.faults.texts import read_texts
-from holdfast.model.canary import new_canary
+from holdfast.model.canary import draw_canary
 
 AttackPlace: TypeAlias = Literal["start", "middle", "end"]
 
@@ -28,7 +28,7 @@ def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rn
     """
     candidates = ([] if payload is None else [payload]) + list(payloads)
     chosen = rng.choice(candidates or read_texts(attack))
-    return chosen.replace("{canary}", new_canary(rng))
+    return chosen.replace("{canary}", draw_canary(rng))
 
 
 def placed(text: str, addition: str, place: AttackPlace) -> str:

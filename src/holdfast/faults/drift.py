@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.faults.json_text import dump, dump_like, parse
 from holdfast.faults.renamed_field import renamed
 from holdfast.faults.texts import read_pairs, read_texts
-from holdfast.model.tokens import count_tokens, first_tokens
+from holdfast.model.tokens import count_tokens, take_tokens
 
 # -- structure ---------------------------------------------------------------------------------
 _FENCED = re.compile(r"(?s)(.*?```(?:json)?[ \t]*\n)(.*?)(\n```.*)")
@@ -125,7 +125,7 @@ def _shorter(text: str, times: float) -> str:
         if count_tokens(longer) > limit:
             break
         shorter = longer
-    return shorter or first_tokens(text, limit)
+    return shorter or take_tokens(text, limit)
 
 
 def rephrase_refusal(text: str, severity: str, rng: Random) -> str:

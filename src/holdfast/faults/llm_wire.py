@@ -12,15 +12,15 @@ from holdfast.errors import HarnessError
 from holdfast.model.completion import (
     Completion,
     Delta,
+    EmptyChunk,
     Finish,
     FinishReason,
-    Hollow,
     Pause,
     Text,
     ToolCall,
     Usage,
 )
-from holdfast.model.tokens import first_tokens
+from holdfast.model.tokens import take_tokens
 from holdfast.protocols.fault import Call
 
 
@@ -41,14 +41,14 @@ def is_streamed(call: Call) -> bool:
 
 def beginning(reply: Completion, tokens: int) -> tuple[Delta, ...]:
     """The deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
-    left = len(first_tokens(reply.text, tokens))
+    left = len(take_tokens(reply.text, tokens))
     deltas: list[Delta] = []
     for delta in reply.deltas:
         if isinstance(delta, Text):
             if len(delta.text) > left:
                 return (*deltas, Text(delta.text[:left])) if left else tuple(deltas)
             left -= len(delta.text)
-        elif not isinstance(delta, Hollow | Pause):
+        elif not isinstance(delta, EmptyChunk | Pause):
             break
         deltas.append(delta)
     return tuple(deltas)

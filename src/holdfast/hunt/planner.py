@@ -15,13 +15,13 @@ from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS, Plan, PlanOutcome
 from holdfast.hunt.points import HuntSite, Points, boundaries
 from holdfast.hunt.search import Search, Shrink, fixed_runs
 from holdfast.model.codec import digest
-from holdfast.model.judged import CallSite, Judged, JudgedTrial
+from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.when import PLANES
-from holdfast.plan import agent_json, identity, traits_of
+from holdfast.plan import encode_agent, encode_identity, get_traits
 from holdfast.plan.options import HuntOptions
 from holdfast.plan.serving import EVERY_RULE
 
@@ -77,9 +77,9 @@ class HuntPlanner:
         self._calm = {trial.id: trial for trial in calm}
         self.options = options
         self._named = named
-        self._agent = agent_json(spec.agent)
+        self._agent = encode_agent(spec.agent)
         self._begun = False
-        self._timed = {rule.id for rule in spec.invariants if traits_of(rule).reads == "latency"}
+        self._timed = {rule.id for rule in spec.invariants if get_traits(rule).reads == "latency"}
         self._failing = {rule.id: PLANES[rule.when] for rule in spec.invariants if rule.when in PLANES}
         self._deeds = [glob for rule in spec.invariants for glob in _write_tools(spec, rule.id)]
         """Tools that rules about deeds name. To most other tools a call is only a question."""
@@ -98,7 +98,7 @@ class HuntPlanner:
         self.rule_errors = Counter[str]()
         """By rule: trials in which its check ended in an error."""
 
-    def next(self, judged: Judged) -> Sequence[Trial]:
+    def next(self, judged: JudgingProgress) -> Sequence[Trial]:
         if not self._begun:
             self._begun = True
             return tuple(self._calm.values())
@@ -289,7 +289,7 @@ class HuntPlanner:
 
     def _trial(self, task: Task, scenario: Scenario, replica: int) -> Trial:
         params, seed = self._spec.params[0], self._spec.seed
-        id = digest(identity("contract", scenario, task, params, replica, EVERY_RULE, self._agent, seed))
+        id = digest(encode_identity("contract", scenario, task, params, replica, EVERY_RULE, self._agent, seed))
         return Trial(id, "contract", scenario, task, replica, params, EVERY_RULE, seed)
 
 
@@ -320,5 +320,5 @@ def _shape(one: JudgedTrial) -> str:
 
 def _write_tools(spec: Spec, rule: str) -> list[str]:
     """The tools that a rule about deeds names."""
-    traits = traits_of(spec.invariant(rule))
+    traits = get_traits(spec.get_invariant(rule))
     return [name for _, name in traits.tools] if traits.judges_deeds else []

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from holdfast import plugins
 from holdfast.hunt.evidence import Plan, Point, bits
 from holdfast.hunt.sites import SERVICE_PLANES
-from holdfast.model.codec import canonical, digest, to_builtins
+from holdfast.model.codec import digest, encode_canonical, to_builtins
 from holdfast.model.judged import CallSite, JudgedTrial
 from holdfast.model.scenario import Injection, Plane, Scenario, Schedule
 from holdfast.model.spec import Spec
-from holdfast.model.traits import Hunted, Rung
+from holdfast.model.traits import HuntUse, Rung
 from holdfast.planes.injection.weather import make_fault
 from holdfast.protocols.fault import read_traits
 
@@ -58,7 +58,7 @@ class HuntPoint(Struct, frozen=True):
 
     site: int
     injection: Injection
-    how: Hunted
+    how: HuntUse
 
 
 class Points:
@@ -105,7 +105,7 @@ class Points:
                 if number == len(self.sites):
                     self.sites.append(HuntSite(at))
                 rung = max((how.rung for how in _hunted(injection)), default=Rung.SLOW)
-                how = Hunted(rung=rung, lasting=injection.schedule.on_call is None)
+                how = HuntUse(rung=rung, lasting=injection.schedule.on_call is None)
                 added.append(self._add(self.sites[number], injection, how, number))
             plan |= 1 << self._by_content[content]
         return plan, added
@@ -116,8 +116,8 @@ class Points:
             return CALM_AGAIN
         injections = tuple(self.all[number].injection for number in bits(plan))
         # Sorted, because the numbers of points depend on the order in which calls were first seen.
-        contents = sorted((one.content for one in injections), key=canonical)
-        return Scenario(f"hunt-{digest(canonical(contents))[:8]}", injections)
+        contents = sorted((one.content for one in injections), key=encode_canonical)
+        return Scenario(f"hunt-{digest(encode_canonical(contents))[:8]}", injections)
 
     def outcome(self, plan: Plan, trial: JudgedTrial) -> tuple[int, int]:
         """The points that the trial met, and the sites that it reached."""
@@ -136,7 +136,7 @@ class Points:
         """Whether one of the faults goes on."""
         return any(self.all[number].how.lasting for number in bits(plan))
 
-    def _ladder(self, site: HuntSite) -> Iterator[tuple[Injection, Hunted]]:
+    def _ladder(self, site: HuntSite) -> Iterator[tuple[Injection, HuntUse]]:
         sweep = bool(self._modes)
         for plane in _FAMILIES.get(site.call.plane, ()):
             for mode, how in ladder(plane):
@@ -151,14 +151,14 @@ class Points:
                 if not (results or functions or not traits.on_calls):
                     yield injection, how
 
-    def _add(self, site: HuntSite, injection: Injection, how: Hunted, number: int) -> Point:
+    def _add(self, site: HuntSite, injection: Injection, how: HuntUse, number: int) -> Point:
         self._by_content[_content(injection)] = len(self.all)
         self.all.append(HuntPoint(number, injection, how))
         weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
         return Point(number, 2 * how.rung + how.lasting, weight, separate=site.write)
 
 
-def placed(call: CallSite, plane: Plane, mode: str, how: Hunted) -> Injection:
+def placed(call: CallSite, plane: Plane, mode: str, how: HuntUse) -> Injection:
     """A fault at a call site: at that call alone, or from it on."""
     if plane == "world":
         return Injection(plane, "*", mode, {**how.settings, "after_event": {"write": call.ordinal}})
@@ -176,7 +176,7 @@ def boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
 
 
 @cache
-def ladder(plane: Plane) -> tuple[tuple[str, Hunted], ...]:
+def ladder(plane: Plane) -> tuple[tuple[str, HuntUse], ...]:
     """The modes of a family that hunts use, from weak to strong."""
     modes = plugins.list_names(f"faults.{plane}")
     found = [(mode, how) for mode in modes for how in plugins.get_fault_traits(plane, mode).hunted]
@@ -226,8 +226,8 @@ def _ordinal(injection: Injection) -> int:
 
 
 def _content(injection: Injection) -> bytes:
-    return canonical(injection.content)
+    return encode_canonical(injection.content)
 
 
-def _hunted(injection: Injection) -> tuple[Hunted, ...]:
+def _hunted(injection: Injection) -> tuple[HuntUse, ...]:
     return plugins.get_fault_traits(injection.plane, injection.mode).hunted

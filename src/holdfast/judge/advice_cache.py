@@ -10,7 +10,7 @@ from stat import S_ISREG
 
 import msgspec
 
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import create_decoder, encode
 from holdfast.protocols.check import Advice
 
 FILES_KEPT = 20_000
@@ -18,7 +18,7 @@ SIZE_KEPT = 64_000
 """Maximum number of bytes of a stored reply: a rating has a few hundred."""
 REMEMBERED = 1_000
 """Maximum number of replies in memory."""
-_advice = decoder(Advice)
+_advice = create_decoder(Advice)
 
 
 class AdviceCache:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError, HoldfastError, place_of
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.judges import JudgeClient, Judges
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation
 from holdfast.model.spec import AgentSpec
@@ -85,9 +85,9 @@ class Consultation:
         if temperature is None:
             temperature = (entry.temperature if entry is not None else None) or 0.0
         question = Question(judge.meaning.name, system, prompt, temperature, json=self._role.json)
-        key = digest(canonical([judge.identity, question, vote]), 16)
+        key = digest(encode_canonical([judge.identity, question, vote]), 16)
         # A script counts the `times` of its rules over all votes of a judgement, so they share one conversation.
-        conversation = digest(canonical([judge.identity, question]), 16)
+        conversation = digest(encode_canonical([judge.identity, question]), 16)
         lock = self._locks.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
         async with lock:
             return await self._get_reply(judge, question, key, conversation, fits)

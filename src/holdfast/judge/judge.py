@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from holdfast.judge.endings import has_text
 from holdfast.judge.masked import explain_masking
 from holdfast.judge.rule import RuleJudge, apply_ran_tools
-from holdfast.model.codec import canonical
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.codec import encode_canonical
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Judgement, Verdict
-from holdfast.plan.checks import refers_to_params, with_params
+from holdfast.plan.checks import fill_params, has_params
 
 _Judged = tuple[Judgement, Finding, int]
 """The outcome, the finding and the index of the turn that decided."""
@@ -35,7 +35,7 @@ class Judge:
         self._timeout_ms = spec.agent.timeout_ms
         self._web = spec.agent.web_in_reach
         self._rules = {
-            i.id: RuleJudge(i, self._timeout_ms, web=self._web) for i in spec.invariants if not refers_to_params(i)
+            i.id: RuleJudge(i, self._timeout_ms, web=self._web) for i in spec.invariants if not has_params(i)
         }
         self._filled: dict[tuple[str, bytes], RuleJudge] = {}
 
@@ -109,9 +109,9 @@ class Judge:
 
     def _get_filled_rule(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""
-        key = (invariant.id, canonical(trial.params))
+        key = (invariant.id, encode_canonical(trial.params))
         if key not in self._filled:
-            self._filled[key] = RuleJudge(with_params(invariant, trial.params), self._timeout_ms, web=self._web)
+            self._filled[key] = RuleJudge(fill_params(invariant, trial.params), self._timeout_ms, web=self._web)
         return self._filled[key]
 
 
@@ -143,7 +143,7 @@ def _to_error(observation: Observation, outcome: Judgement, finding: Finding) ->
 
 
 def _get_error_key(error: str) -> tuple[str, ...]:
-    return (fingerprint(error),)
+    return (compute_fingerprint(error),)
 
 
 def _build_silent_turn(trial: Trial) -> tuple[Turn, ...]:

@@ -12,9 +12,9 @@ from holdfast.checks.trace.calls import find_unreadable_call, get_delivery, get_
 from holdfast.errors import HarnessError, HoldfastError, NothingToJudge, place_of
 from holdfast.judge.endings import describe_ending
 from holdfast.model.exhibit import Exhibit
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.plain_text import as_typed, is_blank, readings, spans_in
+from holdfast.model.plain_text import is_blank, iter_readings, locate_spans, to_typed_text
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Judgement
@@ -98,10 +98,14 @@ class RuleJudge:
 
     def _find_in_readings(self, exhibit: Exhibit) -> Iterator[Finding]:
         text = exhibit.text
-        for reading in readings(text, forbids=self.negative, by_line=self.by_line):
+        for reading in iter_readings(text, forbids=self.negative, by_line=self.by_line):
             for check in self.checks if reading is not text else self.checks[1:]:
                 finding = check.decide(replace(exhibit, text=reading))
-                yield replace(finding, marks=spans_in(text, reading, finding.marks)) if reading is not text else finding
+                yield (
+                    replace(finding, marks=locate_spans(text, reading, finding.marks))
+                    if reading is not text
+                    else finding
+                )
 
     def judge_trace(
         self, turn: Turn, observation: Observation, control: Observation | None
@@ -153,7 +157,7 @@ class RuleJudge:
         if not _is_well_typed(finding):
             return "error", Finding(None, "the check gave a finding of the wrong types", "bad-finding")
         if not finding.code:
-            finding = replace(finding, code="check-said", key=(fingerprint(finding.reason),))
+            finding = replace(finding, code="check-said", key=(compute_fingerprint(finding.reason),))
         if score is not None and not 0.0 <= score <= 1.0:
             return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1", "bad-score")
         if passed is None or (finding.empty and self.negative):
@@ -208,7 +212,7 @@ def _convert_to_typed(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_convert_to_typed(one) for one in value)
     # A setting without words concerns its characters: a rule against curly quotes does not forbid straight ones.
-    return as_typed(value) if isinstance(value, str) and re.search(r"\w\w", value) else value
+    return to_typed_text(value) if isinstance(value, str) and re.search(r"\w\w", value) else value
 
 
 def apply_ran_tools(observation: Observation, outcome: Judgement, finding: Finding) -> tuple[Judgement, Finding]:
@@ -240,7 +244,7 @@ def _to_error(broken: BaseException) -> tuple[Judgement, Finding]:
     if isinstance(broken, NothingToJudge):
         return "unproven", Finding(None, str(broken), broken.code)
     details = broken.details if isinstance(broken, HarnessError) else {}
-    key = (type(broken).__name__, fingerprint(str(broken)))
+    key = (type(broken).__name__, compute_fingerprint(str(broken)))
     return "error", Finding(None, _describe(broken), "check-raised", key, details=details)
 
 

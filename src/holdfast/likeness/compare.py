@@ -26,7 +26,7 @@ from holdfast.likeness.conflicts import RULES
 from holdfast.likeness.data import compare_code, compare_data, compare_tables
 from holdfast.likeness.tables import Language, detect_language
 from holdfast.likeness.tokens import name_words
-from holdfast.likeness.vectors import near
+from holdfast.likeness.vectors import is_near
 
 Method = Literal["lexical", "semantic"]
 _LONGEST = 1_000_000
@@ -60,7 +60,7 @@ def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
     ours, theirs = (read_statements(_iter_lines(blocks), lang) for blocks in (one, other))
     if plain and not ours and not theirs and _list_small_words(expected) != _list_small_words(actual):
         conflicts.append(Conflict("text", expected, actual))
-    score, statement_conflicts = _compare_statements(ours, theirs, lang, near if method == "semantic" else None)
+    score, statement_conflicts = _compare_statements(ours, theirs, lang, is_near if method == "semantic" else None)
     conflicts += statement_conflicts
     return Likeness(0.0, tuple(dict.fromkeys(conflicts))) if conflicts else Likeness(score)
 

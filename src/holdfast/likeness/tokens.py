@@ -89,14 +89,14 @@ class Clause:
         return frozenset[str]().union(*(token.marks for token in self.tokens))
 
     @property
-    def says_enough(self) -> bool:
+    def is_substantial(self) -> bool:
         """Whether it counts as a separate clause: two words, or one that is negated."""
         return len(self.content) > 1 or bool(self.content and "not" in self.marks)
 
 
 def read_clauses(text: str, lang: Language) -> list[Clause]:
     """The clauses of a line. A clause of a single word joins the next one, or else the previous one."""
-    tokens = _tokens(text, lang)
+    tokens = _read_tokens(text, lang)
     colon = next((n for n, token in enumerate(tokens) if token.text == ":"), 0)
     if sum(bool(token.key) for token in tokens[:colon]) <= _LABEL:
         for token in tokens[:colon]:
@@ -105,26 +105,26 @@ def read_clauses(text: str, lang: Language) -> list[Clause]:
     for token in tokens:
         if (token.kind == "sign" and token.text in _CLAUSE_ENDS) or token.marks & _JOINTS:
             strong = token.text in ";." or "if" in token.marks
-            if current.says_enough or (strong and "not" in current.marks):
+            if current.is_substantial or (strong and "not" in current.marks):
                 clauses.append(current)
                 current = Clause()
         if token.kind != "sign" or current.tokens:
             current.tokens.append(token)
-    if current.says_enough or not clauses:
+    if current.is_substantial or not clauses:
         clauses.append(current)
     else:
         clauses[-1].tokens.extend(current.tokens)
     return clauses
 
 
-def _tokens(text: str, lang: Language) -> list[TextToken]:
+def _read_tokens(text: str, lang: Language) -> list[TextToken]:
     text = re.sub(r"[*`\"#~]+|(?<!\w)_+|_+(?!\w)", " ", text)
     if lang.name == "en":
         for pattern, full in _CONTRACTIONS:
             text = pattern.sub(full, text)
     if lang.name in SPACELESS:
         text = convert_numerals(text)
-    tokens = list(_mark_tokens(_pieces(text, lang), lang))
+    tokens = list(_mark_tokens(_scan_pieces(text, lang), lang))
     _set_bounds(tokens)
     first = next((token for token in tokens if token.kind != "sign"), None)
     if first is not None:
@@ -132,7 +132,7 @@ def _tokens(text: str, lang: Language) -> list[TextToken]:
     return tokens
 
 
-def _pieces(text: str, lang: Language) -> list[TextPiece]:
+def _scan_pieces(text: str, lang: Language) -> list[TextPiece]:
     """The kind and text of everything in a line."""
     pieces = list[TextPiece]()
     for match in _SCAN.finditer(text):
@@ -140,7 +140,7 @@ def _pieces(text: str, lang: Language) -> list[TextPiece]:
         if kind != "word":
             pieces.append(TextPiece(kind, match[0]))
         elif lang.known is not None:
-            pieces.extend(TextPiece("word", part) for part in _segments(match[0], lang.known))
+            pieces.extend(TextPiece("word", part) for part in _split_run(match[0], lang.known))
         elif fold(match[0]) in lang.numbers:
             pieces.append(TextPiece("word", match[0]))
         else:
@@ -152,7 +152,7 @@ _RUNS = re.compile(r"[A-Za-z]+|[\u30a0-\u30ff]+|.")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]")
 
 
-def _segments(run: str, known: re.Pattern[str]) -> Iterator[str]:
+def _split_run(run: str, known: re.Pattern[str]) -> Iterator[str]:
     """Splits a run of characters without spaces: words of the tables, katakana words, and pairs of other characters."""
     at, rest = 0, ""
     while at <= len(run):
@@ -186,7 +186,7 @@ def _mark_tokens(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]
             yield TextToken(text, fact.kind, fact.shown, none, fact)
             at += size
             continue
-        size, marks = _phrase(words, at, lang)
+        size, marks = _find_phrase(words, at, lang)
         last = at + 1 == len(words) or pieces[at + 1].kind == "sign"
         if piece.kind == "code":
             yield TextToken(piece.text, "code", words[at].rstrip("()"))
@@ -197,12 +197,12 @@ def _mark_tokens(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]
             kind = "stop" if marks <= frozenset({"empty", "and", "past"}) else "mark"
             yield TextToken(" ".join(words[at : at + size]), kind, marks=marks - {"empty"})
         else:
-            yield _word(piece.text, words[at], lang)
+            yield _build_word(piece.text, words[at], lang)
             size = 1
         at += size
 
 
-def _word(text: str, folded: str, lang: Language) -> TextToken:
+def _build_word(text: str, folded: str, lang: Language) -> TextToken:
     base = get_stem(folded, lang.name)
     if lang.name == "ja" and "\u3040" <= text[:1] <= "\u309f" and base not in lang.groups:
         return TextToken(text, "stop")  # endings and particles in hiragana
@@ -212,7 +212,7 @@ def _word(text: str, folded: str, lang: Language) -> TextToken:
     return TextToken(text, "word", lang.groups.get(base, base), marks, side=lang.sides.get(base))
 
 
-def _phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[str]]:
+def _find_phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[str]]:
     """The number of words of the table phrase that begins here, and its effect."""
     for size in range(lang.longest.get(words[at], 0), 0, -1):
         marks = lang.marks.get(" ".join(words[at : at + size]))

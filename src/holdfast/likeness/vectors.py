@@ -17,41 +17,41 @@ _NEAR = 0.55
 _TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
-def missing() -> str | None:
+def find_missing_packages() -> str | None:
     """What must be installed to compare meanings, or None."""
     lacking = [name for name in _NEEDED if find_spec(name) is None]
     if not lacking:
-        lacking = [name for name in (_WEIGHTS, _TOKENS) if not (_folder() / name).is_file()]
+        lacking = [name for name in (_WEIGHTS, _TOKENS) if not (_find_folder() / name).is_file()]
     return f"method semantic needs {', '.join(lacking)}: {EXTRA}" if lacking else None
 
 
-def _folder() -> Path:
+def _find_folder() -> Path:
     spec = find_spec("wordllama")  # Searches without importing: the package's own loader needs the network.
     places = spec.submodule_search_locations if spec is not None else None
     return Path(next(iter(places or ()), ""))
 
 
 @cache
-def _model() -> tuple[Any, Any]:
+def _load_model() -> tuple[Any, Any]:
     """The tokenizer and the table of vectors, one row per token."""
-    if lacking := missing():
+    if lacking := find_missing_packages():
         raise HarnessError(lacking, code="extra-missing")
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(_folder() / _TOKENS))
+    tokenizer = Tokenizer.from_file(str(_find_folder() / _TOKENS))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    (table,) = load_file(str(_folder() / _WEIGHTS)).values()
+    (table,) = load_file(str(_find_folder() / _WEIGHTS)).values()
     return tokenizer, table
 
 
 @lru_cache(maxsize=512)
-def _direction(text: str) -> Any:
+def _compute_direction(text: str) -> Any:
     """The mean of the text's vectors, normalised."""
     import numpy
 
-    tokenizer, table = _model()
+    tokenizer, table = _load_model()
     ids = tokenizer.encode(text, add_special_tokens=False).ids
     if not ids:
         return numpy.zeros(table.shape[1], dtype=numpy.float32)
@@ -59,11 +59,11 @@ def _direction(text: str) -> Any:
     return mean / (float(numpy.linalg.norm(mean)) or 1.0)
 
 
-def cosine(one: str, other: str) -> float:
+def compute_cosine(one: str, other: str) -> float:
     """How similar two texts are in meaning, -1 to 1, before any calibration."""
-    return float(_direction(one) @ _direction(other))
+    return float(_compute_direction(one) @ _compute_direction(other))
 
 
-def near(one: str, other: str) -> bool:
+def is_near(one: str, other: str) -> bool:
     """Whether two words have about the same meaning."""
-    return cosine(one, other) >= _NEAR
+    return compute_cosine(one, other) >= _NEAR

@@ -13,8 +13,8 @@ import zlib
 from collections.abc import Iterator
 from random import Random
 
-from holdfast.model.codec import encodable
-from holdfast.model.plain_text import canonical
+from holdfast.model.codec import make_encodable
+from holdfast.model.plain_text import to_canonical_text
 
 MARK = "HOLDFAST-CANARY-"
 
@@ -53,44 +53,46 @@ and flags, and other hyphens.
 """
 
 
-def new_canary(rng: Random) -> str:
+def draw_canary(rng: Random) -> str:
     """Draw a word that no agent says by chance."""
     return f"{MARK}{rng.getrandbits(32):08x}"
 
 
-def canaries(text: str) -> list[str]:
+def find_canaries(text: str) -> list[str]:
     """Every canary in a text as it was planted, in order, without repeats."""
     return list(dict.fromkeys(_CANARY.findall(text)))
 
 
-def echoes(text: str) -> tuple[str, ...]:
+def find_echoes(text: str) -> tuple[str, ...]:
     """Every canary in a text, in lower case, up to a limit.
 
     It may be visible, or hidden in a tag, a comment or the target of a link, which reaches whoever gets the link.
     """
-    words = (word for reading in _readings(text) for bare in _bare(reading) for word in _ECHO.findall(bare))
+    words = (
+        word for reading in _iter_readings(text) for bare in _strip_formatting(reading) for word in _ECHO.findall(bare)
+    )
     return tuple(dict.fromkeys(words))[:ECHOES_KEPT]
 
 
-def _readings(text: str) -> Iterator[str]:
+def _iter_readings(text: str) -> Iterator[str]:
     """The text itself, and the text after each encoding that can be undone."""
     for _ in range(_STEPS):
         yield text
-        if "\\" in text and (styled := _CSS_ESCAPE.sub(_sign, text)) != text:
-            yield encodable(styled)
-        plain = _decoded(text)
+        if "\\" in text and (styled := _CSS_ESCAPE.sub(_unescape, text)) != text:
+            yield make_encodable(styled)
+        plain = _decode_text(text)
         if plain == text:
             return
         text = plain
     yield text
 
 
-def _decoded(text: str) -> str:
-    text = canonical(text)
+def _decode_text(text: str) -> str:
+    text = to_canonical_text(text)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(_LOOKALIKES)
     if "\\" in text or "=" in text:
-        text = encodable(_ESCAPE.sub(_sign, text))  # an escape may be half of a character
+        text = make_encodable(_ESCAPE.sub(_unescape, text))  # an escape may be half of a character
     if "+" in text and not any(map(str.isspace, text)):
         text = text.replace("+", " ")  # in a form, a plus is a space
     if "%" in text:
@@ -100,20 +102,20 @@ def _decoded(text: str) -> str:
     return text
 
 
-def _sign(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     digits = next(filter(None, escape.groups()), "")
     number = int(digits, 8 if escape.lastgroup == "octal" else 16) if digits else ord("\n")
     return chr(number) if number < 0x110000 else ""
 
 
-def _bare(text: str) -> Iterator[str]:
+def _strip_formatting(text: str) -> Iterator[str]:
     """The text without formatting marks: as displayed, and with tags and link targets, which are not displayed."""
     yield _NOISE.sub("", text).lower()
     if "<" in text or "(" in text or "][" in text:
         yield _SPACING.sub("", text).lower()
 
 
-class Lookout:
+class CanaryReader:
     """Finds canaries in a stream of bytes, wherever it is split. `legible`: all of it could be read as text."""
 
     def __init__(self, *, packed: bool = False) -> None:
@@ -127,7 +129,7 @@ class Lookout:
         self._broken = False
 
     @property
-    def found(self) -> tuple[str, ...]:
+    def canaries(self) -> tuple[str, ...]:
         """In lower case, in order, without repeats."""
         return tuple(self._found)
 
@@ -145,15 +147,15 @@ class Lookout:
                 data, self._broken = b"", True
             # Data beyond the limit, or after the end, was not read.
             self._broken |= bool(self._unpacker.unconsumed_tail or self._unpacker.unused_data)
-        text = self._text(data)
+        text = self._decode_bytes(data)
         self._size += len(text)
         self._odd += text.count("\ufffd") + sum(map(text.count, _CONTROLS))
         self._tail += text
         if len(self._found) < ECHOES_KEPT:
-            self._found.update(dict.fromkeys(echoes(self._tail)))
+            self._found.update(dict.fromkeys(find_echoes(self._tail)))
         self._tail = self._tail[-_OVERLAP:]
 
-    def _text(self, data: bytes) -> str:
+    def _decode_bytes(self, data: bytes) -> str:
         """Decode the bytes: UTF-16 or UTF-32 by their byte order mark, otherwise UTF-8."""
         if self._decoder is None:
             self._head, data = b"", self._head + data

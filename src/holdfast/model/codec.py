@@ -13,19 +13,19 @@ import msgspec
 T = TypeVar("T")
 
 
-def _written(value: Any) -> Any:
+def _encode_path(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     raise NotImplementedError(f"{type(value).__name__} cannot be stored")
 
 
-def _read(kind: type, value: Any) -> Any:
+def _decode_path(kind: type, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise NotImplementedError(f"{kind.__name__} cannot be read back")
 
 
-_encoder = msgspec.json.Encoder(enc_hook=_written)
+_encoder = msgspec.json.Encoder(enc_hook=_encode_path)
 _canonical = msgspec.json.Encoder(order="sorted", enc_hook=str)
 
 encode = _encoder.encode
@@ -42,7 +42,7 @@ class LazyDecoder(Generic[T]):
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[T]:
-        return msgspec.json.Decoder(self._kind, dec_hook=_read)
+        return msgspec.json.Decoder(self._kind, dec_hook=_decode_path)
 
     @cached_property
     def decode(self) -> Callable[[bytes | str], T]:
@@ -53,12 +53,12 @@ class LazyDecoder(Generic[T]):
         return self._decoder.decode_lines
 
 
-def decoder(kind: type[T]) -> LazyDecoder[T]:
+def create_decoder(kind: type[T]) -> LazyDecoder[T]:
     """A reusable decoder for one type; building it costs more than using it."""
     return LazyDecoder(kind)
 
 
-def canonical(value: Any) -> bytes:
+def encode_canonical(value: Any) -> bytes:
     """JSON with sorted keys: equal content gives equal bytes on any machine."""
     return _canonical.encode(value)
 
@@ -77,7 +77,7 @@ HALVES = "halves of characters (lone surrogates) came up, which no encoding can 
 """The note of a trial whose text was changed."""
 
 
-def encodable(text: str) -> str:
+def make_encodable(text: str) -> str:
     """The text without lone surrogates, which UTF-8 cannot encode: pairs are joined, others become �."""
     if text.isascii():
         return text
@@ -88,25 +88,25 @@ def encodable(text: str) -> str:
     return text
 
 
-def carried(value: T) -> T:
+def make_storable(value: T) -> T:
     """The value with every text in it encodable, or the value itself if it already is. This costs as much as writing
     it.
     """
     try:
         _encoder.encode(value)
     except UnicodeEncodeError:
-        changed: T = _carried(value)
+        changed: T = _make_storable(value)
         return changed
     return value
 
 
-def _carried(value: Any) -> Any:
+def _make_storable(value: Any) -> Any:
     if isinstance(value, str):
-        return encodable(value)
+        return make_encodable(value)
     if isinstance(value, msgspec.Struct):
-        return type(value)(**{name: _carried(getattr(value, name)) for name in value.__struct_fields__})
+        return type(value)(**{name: _make_storable(getattr(value, name)) for name in value.__struct_fields__})
     if isinstance(value, dict):
-        return {_carried(key): _carried(inner) for key, inner in value.items()}
+        return {_make_storable(key): _make_storable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(map(_carried, value))
+        return type(value)(map(_make_storable, value))
     return value

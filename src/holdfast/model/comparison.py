@@ -48,6 +48,6 @@ class Comparison(Struct, frozen=True, omit_defaults=True):
     """Rules and scenarios that are not compared, and why."""
     notes: tuple[str, ...] = ()
 
-    def of(self, change: Change) -> tuple[RuleComparison, ...]:
+    def select_rules(self, change: Change) -> tuple[RuleComparison, ...]:
         """The rules with this outcome."""
         return tuple(one for one in self.rules if one.change == change)

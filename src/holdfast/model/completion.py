@@ -47,7 +47,7 @@ class Usage(Struct, frozen=True, tag="usage"):
     """Input tokens written to that cache, if they are billed separately."""
 
 
-class Trouble(Struct, frozen=True, tag="trouble"):
+class ErrorChunk(Struct, frozen=True, tag="trouble"):
     """An error event inside a reply with status 200. It ends the reply."""
 
     kind: str
@@ -55,7 +55,7 @@ class Trouble(Struct, frozen=True, tag="trouble"):
     message: str
 
 
-class Hollow(Struct, frozen=True, tag="hollow"):
+class EmptyChunk(Struct, frozen=True, tag="hollow"):
     """An empty chunk, such as `choices: []`."""
 
 
@@ -69,11 +69,11 @@ class Cut(Struct, frozen=True, tag="cut"):
     """The connection is lost here: no terminator, no further byte."""
 
 
-Delta: TypeAlias = Text | ToolCall | Finish | Usage | Trouble | Hollow | Pause | Cut
+Delta: TypeAlias = Text | ToolCall | Finish | Usage | ErrorChunk | EmptyChunk | Pause | Cut
 
 
-_PLAIN = (Text, Usage, Hollow, Pause)
-_BROKEN = (Trouble, Cut)
+_PLAIN = (Text, Usage, EmptyChunk, Pause)
+_BROKEN = (ErrorChunk, Cut)
 _ENDED = ("stop", "tool_calls")
 
 
@@ -117,23 +117,23 @@ class Completion(Struct, frozen=True, omit_defaults=True):
         return None
 
     @property
-    def shown(self) -> str:
+    def display_text(self) -> str:
         """The reply for people: its text, its tool calls, and an unusual ending."""
-        if self._only_says:
+        if self._is_plain:
             return self.text
         calls, odd_ends = [], []
         for delta in self.deltas:
             if isinstance(delta, ToolCall):
                 calls.append(f"{delta.name}({delta.arguments})")
             elif isinstance(delta, _BROKEN):
-                odd_ends.append(f"[{delta.message}]" if isinstance(delta, Trouble) else "[cut off]")
+                odd_ends.append(f"[{delta.message}]" if isinstance(delta, ErrorChunk) else "[cut off]")
         finish = self.finish
         end = [f"[{finish}]"] if finish in ("length", "content_filter") else []
         lacks = [f"[no {self.lacks}]"] if self.lacks else []
         return "\n".join([part for part in (self.text, *calls, *lacks, *odd_ends, *end) if part])
 
     @property
-    def _only_says(self) -> bool:
+    def _is_plain(self) -> bool:
         """Whether it is only text with a normal ending, like nearly every reply."""
         if self.lacks:
             return False

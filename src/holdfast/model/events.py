@@ -61,7 +61,7 @@ class CellDecided(Struct, frozen=True):
     cell: Cell
 
 
-class WorkersAtWork(Struct, frozen=True):
+class WorkerStatus(Struct, frozen=True):
     """The state of a cluster's workers."""
 
     workers: int
@@ -72,7 +72,7 @@ class WorkersAtWork(Struct, frozen=True):
     """The number of trials repeated because their worker was lost."""
 
 
-class Warned(Struct, frozen=True):
+class WarningIssued(Struct, frozen=True):
     warning: RunWarning
 
 
@@ -90,7 +90,7 @@ Event: TypeAlias = (
     | TrialEnded
     | VerdictGiven
     | CellDecided
-    | WorkersAtWork
-    | Warned
+    | WorkerStatus
+    | WarningIssued
     | RunEnded
 )

@@ -38,20 +38,20 @@ _NUMBER = (
 )
 
 
-def _without_quote(match: re.Match[str]) -> str:
+def _shorten_quote(match: re.Match[str]) -> str:
     """Drop a quoted phrase but keep the status codes in it: `'401 Unauthorized'`."""
     return "'…" + "".join(f"({status})" for status in _STATUS_IN_QUOTES.findall(match[2])) + "'"
 
 
 @lru_cache(4_096)
-def fingerprint(text: str) -> str:
+def compute_fingerprint(text: str) -> str:
     """Digest the text without times, ids, temporary folders, quoted phrases and numbers that do not name a kind.
 
     It is a digest because the masker would not recognise a secret that lost only its digits.
     """
     text = re.sub(_TIME, "#", text[:READ])
     text = re.sub(_LABELLED, r"\1 #", text)
-    text = re.sub(_QUOTED, _without_quote, text, flags=re.DOTALL)
+    text = re.sub(_QUOTED, _shorten_quote, text, flags=re.DOTALL)
     text = re.sub(_PLACE, r"…/\1", text)
     text = re.sub(_MIXED, "#", text)
     text = re.sub(_ID, "#", text, flags=re.IGNORECASE)

@@ -14,13 +14,13 @@ PROTOCOLS = 2
 """The values that a plug-in may declare as its `protocol_version`."""
 
 
-class Numbered(Struct, frozen=True):
+class FormatNumber(Struct, frozen=True):
     """The part of a document that is read first, because another format may have other keys."""
 
     format: int = 1
     """Documents written before there were numbers have format 1."""
 
 
-def too_new(what: str, number: object, known: int) -> str:
+def format_too_new(what: str, number: object, known: int) -> str:
     """The message for a format that this version does not support."""
     return f"{what} has format {number}; this version of Holdfast reads {known}"

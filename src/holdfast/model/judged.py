@@ -31,7 +31,7 @@ class CallSite(Struct, frozen=True):
 FeedKind: TypeAlias = Literal["call", "answer", "file", "row"]
 
 
-class Feed(Struct, frozen=True):
+class DataFlow(Struct, frozen=True):
     """A value of one call's reply that appears later: in what another call sends, a file, a row or the answer."""
 
     source: int
@@ -58,7 +58,7 @@ class JudgedTrial(Struct, frozen=True):
     """In the order in which they began."""
     writes: tuple[int, ...] = ()
     """Which of the calls change something and succeeded."""
-    feeds: tuple[Feed, ...] = ()
+    feeds: tuple[DataFlow, ...] = ()
     scripted: bool = True
     """No live model was asked."""
     error: bool = False
@@ -77,7 +77,7 @@ class JudgedTrial(Struct, frozen=True):
     """Which of the calls wrote to a table of a database."""
 
 
-class Judged(Struct, frozen=True):
+class JudgingProgress(Struct, frozen=True):
     """The progress of a planner's trials."""
 
     done: int = 0

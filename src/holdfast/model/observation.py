@@ -212,6 +212,6 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
         return tuple(f for f in self.ledger if f.effect == "met")
 
 
-def unread_models(calls: Iterable[str]) -> list[str]:
+def list_unread_models(calls: Iterable[str]) -> list[str]:
     """The counted calls to models in formats that Holdfast cannot read, as `HOST speaks FORMAT`."""
     return [name.removeprefix("unread:") for name in calls if name.startswith("unread:")]

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from holdfast.model.codec import encodable
+from holdfast.model.codec import make_encodable
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};)")
 _CODE_SPAN = r"(?<!`)(?P<code>`+)(?!`)(?:[^`]|(?!(?P=code)(?!`))`+)*(?P=code)(?!`)"
@@ -33,7 +33,7 @@ _TYPED = {
 }
 
 
-def canonical(text: str) -> str:
+def to_canonical_text(text: str) -> str:
     """The text in NFC with entities resolved outside of code, plain spaces and quotes, and nothing invisible."""
     if "&" in text and _ENTITY.search(text):
         from html import unescape
@@ -42,10 +42,10 @@ def canonical(text: str) -> str:
         text = _CODE_OR_ENTITY.sub(lambda match: unescape(match[0]) if match[0][0] == "&" else match[0], text)
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
-    return text if text.isascii() else as_typed(_INVISIBLE.sub("", text))
+    return text if text.isascii() else to_typed_text(_INVISIBLE.sub("", text))
 
 
-def as_typed(text: str) -> str:
+def to_typed_text(text: str) -> str:
     """The text in NFC with plain spaces and straight quotes, as a keyboard writes it."""
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_TYPED))
 
@@ -61,12 +61,12 @@ _NUMERIC = {
 _EMPHASIS = str.maketrans("*_~", "   ")
 
 
-def with_plain_numbers(text: str) -> str:
+def to_plain_numbers(text: str) -> str:
     """The text with ASCII digits, plain spaces and hyphens, at its original length."""
     return text if text.isascii() else text.translate(_NUMERIC)
 
 
-def with_blank_emphasis(text: str) -> str:
+def blank_emphasis(text: str) -> str:
     """The text with spaces instead of emphasis marks, at its original length."""
     return text.translate(_EMPHASIS)
 
@@ -79,7 +79,7 @@ def is_blank(text: str) -> bool:
     if "(" <= text[:1] <= "~":  # nearly every answer
         return False
     first = _VISIBLE.search(text)
-    return not first or (first[0] == "&" and not canonical(text).strip())
+    return not first or (first[0] == "&" and not to_canonical_text(text).strip())
 
 
 _FENCE = re.compile(r"\s{0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -90,25 +90,25 @@ _ONE_NUMBER = re.compile(r"\s*\S*[0-9]\S*\s*")
 _MARKED = re.compile(r"[\\*_~`#><\[\n]")
 
 
-def unmarked(text: str) -> str:
+def strip_marks(text: str) -> str:
     """The canonical text without Markdown marks and simple tags, and with line wraps joined; code blocks stay."""
-    return _unmarked(canonical(text))
+    return _strip_marks(to_canonical_text(text))
 
 
-def _unmarked(text: str, *, by_line: bool = False) -> str:
+def _strip_marks(text: str, *, by_line: bool = False) -> str:
     if not _MARKED.search(text):
         return text
-    blocks = _blocks(text, by_line=by_line)
-    return "\n".join(block if is_code else _without_marks(block) for block, is_code in blocks if block)
+    blocks = _iter_blocks(text, by_line=by_line)
+    return "\n".join(block if is_code else _strip_block_marks(block) for block, is_code in blocks if block)
 
 
-def _blocks(text: str, *, by_line: bool) -> Iterator[tuple[str, bool]]:
+def _iter_blocks(text: str, *, by_line: bool) -> Iterator[tuple[str, bool]]:
     """Each paragraph, heading and list item on one line, unless `by_line`, and each line of code as it is."""
     fence, wrapped = "", list[str]()
     for line in text.splitlines():
         mark = _FENCE.match(line)
         if mark and mark[1].startswith(fence):
-            yield _joined(wrapped), False
+            yield _join_lines(wrapped), False
             fence, wrapped = "" if fence else mark[1], []
         elif fence:
             yield line, True
@@ -116,17 +116,17 @@ def _blocks(text: str, *, by_line: bool) -> Iterator[tuple[str, bool]]:
             quoted = _QUOTE_MARKS.match(line)
             line = line[quoted.end() :] if quoted else line
             heading = _HEADING.match(line)
-            if heading or by_line or not wrapped or not _continues(wrapped[-1], line):
-                yield _joined(wrapped), False
+            if heading or by_line or not wrapped or not _is_continuation(wrapped[-1], line):
+                yield _join_lines(wrapped), False
                 wrapped = []
             if heading:
                 yield line[heading.end() :], False
             else:
                 wrapped.append(line)
-    yield _joined(wrapped), False
+    yield _join_lines(wrapped), False
 
 
-def _continues(line: str, following: str) -> bool:
+def _is_continuation(line: str, following: str) -> bool:
     """Whether the next line belongs to the same sentence; a column of numbers is not a sentence."""
     column = _ONE_NUMBER.fullmatch(line) and _ONE_NUMBER.fullmatch(following)
     return bool(line.strip()) and not column and not _NEW_BLOCK.match(following)
@@ -135,7 +135,7 @@ def _continues(line: str, following: str) -> bool:
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]")
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     """Join wrapped lines; after a hyphen at the end, and in Chinese and Japanese, without a space."""
     joined = lines[:1]
     for line in (line.lstrip() for line in lines[1:]):
@@ -157,7 +157,7 @@ _SIGN = re.compile(rf"\\[!-/:-@\[-`{{-~]|{_CODE_SPAN}|`+|\*+|_+|~~+")
 """An escaped mark, a code span, or a run of marks. Marks inside a code span are literal."""
 
 
-def _without_marks(block: str) -> str:
+def _strip_block_marks(block: str) -> str:
     if not _MARKED.search(block):
         return block
     block = _TAG.sub(lambda tag: " " if _BREAKING_TAG.match(tag[0]) else "", block)
@@ -176,7 +176,7 @@ def _without_marks(block: str) -> str:
             ticks = len(run["code"] or run[0])
             dropped.update((*range(run.start(), run.start() + ticks), *range(run.end() - ticks, run.end())))
             continue
-        opens, closes = _flanks(sign, block[run.start() - 1 : run.start()], block[run.end() : run.end() + 1])
+        opens, closes = _classify_marks(sign, block[run.start() - 1 : run.start()], block[run.end() : run.end() + 1])
         # A run closes what earlier runs opened; its remaining marks may open something themselves.
         paired = min(len(waiting[sign]), run.end() - run.start()) if closes else 0
         for place in range(run.start(), run.start() + paired):
@@ -187,7 +187,7 @@ def _without_marks(block: str) -> str:
     return "".join(block[before + 1 : after] for before, after in pairwise(ends))
 
 
-def _flanks(sign: str, before: str, after: str) -> tuple[bool, bool]:
+def _classify_marks(sign: str, before: str, after: str) -> tuple[bool, bool]:
     """Whether a run of marks can open emphasis and whether it can close it; `_` inside a word is part of the word.
 
     As in CommonMark, a run between a word and a punctuation mark faces the word only: `j***@x.org` is masked, not bold.
@@ -208,37 +208,37 @@ _NESTED = 3
 """Depth of JSON inside JSON strings that is read."""
 
 
-def readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterator[str]:
+def iter_readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterator[str]:
     """The distinct readings of a text, the original first; `forbids` also searches the text without formatting marks.
 
     An answer in JSON is also read with its escapes resolved. `by_line`: lines stay as they are.
     """
     yield text
     known = [text]
-    for written in _unpacked(text):
-        plain = canonical(written)
-        for reading in (plain, _unmarked(plain, by_line=by_line)) if forbids else (plain,):
+    for written in _iter_unescaped(text):
+        plain = to_canonical_text(written)
+        for reading in (plain, _strip_marks(plain, by_line=by_line)) if forbids else (plain,):
             if reading not in known:
                 known.append(reading)
                 yield reading
 
 
-def _unpacked(text: str) -> Iterator[str]:
+def _iter_unescaped(text: str) -> Iterator[str]:
     """The text, and the text of the JSON strings in it."""
     yield text
     for _ in range(_NESTED):
         if "\\" not in text or not _JSON.match(text) or text.rstrip(" \t\r\n`")[-1:] not in ("}", "]", '"'):
             return
-        text = _unescaped(text)  # which may be JSON inside a JSON string
+        text = _unescape(text)  # which may be JSON inside a JSON string
         yield text
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     # An escape may be half of a character.
-    return encodable(_JSON_ESCAPE.sub(_character, text)) if "\\" in text else text
+    return make_encodable(_JSON_ESCAPE.sub(_unescape_character, text)) if "\\" in text else text
 
 
-def _character(escape: re.Match[str]) -> str:
+def _unescape_character(escape: re.Match[str]) -> str:
     return chr(int(escape[1], 16)) if escape[1] else _CONTROLS.get(escape[2], escape[2])
 
 
@@ -248,22 +248,26 @@ _LONGEST_MAPPED = 20_000
 """Length of the longest text in which spans are looked up."""
 
 
-def spans_in(text: str, reading: str, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def locate_spans(text: str, reading: str, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Find spans of a reading in the original text; those that cannot be located exactly are left out."""
     if len(text) > _LONGEST_MAPPED:  # marks only show a person the place: no verdict depends on them
         return ()
-    read = canonical if canonical(text) == reading else unmarked
+    read = to_canonical_text if to_canonical_text(text) == reading else strip_marks
     # A reading does not record where its characters came from. But the reading of a prefix of the text is, nearly
     # always, a prefix of the reading, and grows with it. So the start of a span is found by bisection: the longest
     # prefix that reads no further than the span. If opening and closing marks lie on both sides of the cut, the prefix
     # reads differently; the words are then not at its end, and the span is left out.
 
-    def length(end: int) -> int:
+    def measure_length(end: int) -> int:
         return len(read(text[:end]))
 
     ends = range(len(text) + 1)
     places = [
-        (max(bisect_right(ends, start, key=length) - 1, 0), bisect_left(ends, end, key=length), reading[start:end])
+        (
+            max(bisect_right(ends, start, key=measure_length) - 1, 0),
+            bisect_left(ends, end, key=measure_length),
+            reading[start:end],
+        )
         for start, end in spans[:_MAPPED]
     ]
     return tuple((start, end) for start, end, words in places if words in read(text[start:end]))

@@ -14,7 +14,7 @@ def shorten(text: str, limit: int = LIMIT) -> str:
     return f"{text[:half]} … {text[-half:]}"
 
 
-def beginning(text: str, limit: int = LIMIT) -> str:
+def get_beginning(text: str, limit: int = LIMIT) -> str:
     """The beginning of the text, on one line."""
     line = " ".join(text[: limit * 4].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -39,7 +39,7 @@ PartAsked = Part | Literal["run", "ci", "verify"]
 """A part by name, the default of `holdfast run`, all parts, or only the agent with its first prompt."""
 
 
-def run_command(part: PartAsked) -> str:
+def get_run_command(part: PartAsked) -> str:
     """The command that runs a part."""
     if part == "run" or part == "ci" or part == "verify":
         return f"holdfast {part}"
@@ -81,7 +81,7 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
     asked_only: tuple[str, ...] = ()
     """The only probes that it judges, if probes are ordinary tasks."""
 
-    def on_tasks(self) -> Invariant:
+    def with_task_probes(self) -> Invariant:
         """The rule for specs whose probes are ordinary tasks: it judges its own probes only."""
         return replace(self, probes=(), asked_only=self.probes) if self.probes else self
 
@@ -90,7 +90,7 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
         """Whether it judges only some tasks."""
         return self.attacks_only or bool(self.sessions or self.asked_only)
 
-    def concerns(self, task: Task) -> bool:
+    def is_judging(self, task: Task) -> bool:
         """Whether the rule judges this task."""
         if self.asked_only or task.kind == "probe":
             return task.kind == "probe" and task.prompt in self.asked_only
@@ -233,7 +233,7 @@ class PartWeights(Struct, frozen=True, omit_defaults=True):
     contract: float = 0.35
     replay: float = 0.10
 
-    def of(self, part: Literal["mutation", "chaos", "contract", "replay"]) -> float:
+    def get_weight(self, part: Literal["mutation", "chaos", "contract", "replay"]) -> float:
         """The weight of a part."""
         return {"mutation": self.mutation, "chaos": self.chaos, "contract": self.contract, "replay": self.replay}[part]
 
@@ -358,13 +358,13 @@ class Spec(Struct, frozen=True, omit_defaults=True):
         """Whether a simulated user takes part in a conversation."""
         return any(task.user is not UNSET for task in self.tasks)
 
-    def aggregation(self, rule: Invariant) -> Aggregation:
+    def get_aggregation(self, rule: Invariant) -> Aggregation:
         """How the verdicts of a rule's replicas combine."""
         how = rule.replica_aggregation or self.scoring.replica_aggregation
         return Aggregation() if how.kind == "mean" else how  # a mean combines composites, not verdicts
 
-    def invariant(self, id: str) -> Invariant:
+    def get_invariant(self, id: str) -> Invariant:
         return next(i for i in self.invariants if i.id == id)
 
-    def scenario(self, name: str) -> Scenario:
+    def get_scenario(self, name: str) -> Scenario:
         return next(s for s in self.scenarios if s.name == name)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 
 
 class DialogueMessage(Struct, frozen=True):
@@ -165,19 +165,19 @@ class RecordedUse(Struct, frozen=True, omit_defaults=True):
     """Unknown, and passed on: the session is replayed `live`."""
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether the recording answered it."""
         return self.n > 0
 
     @property
     def failed(self) -> bool:
         """Whether it received a recorded failure."""
-        return self.known and (self.status == 0 or self.status >= 400)
+        return self.is_known and (self.status == 0 or self.status >= 400)
 
     @property
     def refused(self) -> bool:
         """Whether it was unknown and got a connection error."""
-        return not self.known and not self.passed
+        return not self.is_known and not self.passed
 
 
 class SayRule(Struct, frozen=True):
@@ -233,7 +233,7 @@ class Task(Struct, frozen=True, gc=False):
         return self.turns[0] if len(self.turns) == 1 else "\n".join(self.turns)
 
     @property
-    def most_turns(self) -> int:
+    def max_turns(self) -> int:
         """How often the agent is asked at most."""
         return len(self.turns) if self.user is UNSET else max(len(self.turns), self.user.max_turns)
 
@@ -252,7 +252,7 @@ class Task(Struct, frozen=True, gc=False):
         """Whether it is a mutation of the request itself."""
         return self.variation is not UNSET and self.variation.request is not None
 
-    def asked_in(self, scenario: str) -> bool:
+    def is_asked_in(self, scenario: str) -> bool:
         """Whether trials in the scenario ask it: a session runs only in its own scenario."""
         return self.recording is UNSET or self.recording.scenario in ("", scenario)
 
@@ -264,7 +264,7 @@ class Task(Struct, frozen=True, gc=False):
     @property
     def digest(self) -> str:
         """Digest only the question: the same prompt gets the same random draws in every task."""
-        return digest(canonical(self.turns))
+        return digest(encode_canonical(self.turns))
 
     @property
     def attack(self) -> bool:

@@ -17,7 +17,7 @@ def count_tokens(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def first_tokens(text: str, limit: int) -> str:
+def take_tokens(text: str, limit: int) -> str:
     """The text up to the end of token number `limit`, or the whole text if it is shorter."""
     if limit < 1:
         return "" if _TOKEN.search(text) else text

@@ -35,7 +35,7 @@ class Rung(IntEnum):
     KILLED = 10
 
 
-class Hunted(Struct, frozen=True, kw_only=True):
+class HuntUse(Struct, frozen=True, kw_only=True):
     """How a hunt uses a fault."""
 
     rung: Rung
@@ -74,7 +74,7 @@ class FaultTraits(Struct, frozen=True, kw_only=True):
     """For worlds: what the sandbox must be able to change, or to watch, from the start."""
     needs_running: bool = False
     """Of worlds: at the very start there is nothing that it could act on."""
-    hunted: tuple[Hunted, ...] = ()
+    hunted: tuple[HuntUse, ...] = ()
     """How a hunt uses it; empty: hunts do not."""
     met: str = ""
     """When it counts as met, for the catalogue; empty: the same as its section."""

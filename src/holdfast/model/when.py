@@ -14,16 +14,16 @@ PLANES: Mapping[str, frozenset[str]] = {
 """The planes that a `when` can name."""
 
 
-def meeting(when: When, scenario: Scenario) -> frozenset[int]:
+def find_needed_injections(when: When, scenario: Scenario) -> frozenset[int]:
     """The indexes of the injections that must be met for a rule with this `when` to count under chaos."""
     planes = PLANES.get(when)
     return frozenset(i for i, x in enumerate(scenario.injections) if planes is None or x.plane in planes)
 
 
-def applies(when: When, scenario: Scenario) -> bool:
+def is_applicable(when: When, scenario: Scenario) -> bool:
     """Whether a rule with this `when` is judged in the scenario."""
     if when == "always":
         return True
     if when == "no_chaos":
         return scenario.calm
-    return bool(meeting(when, scenario))
+    return bool(find_needed_injections(when, scenario))

@@ -132,7 +132,7 @@ class Fixture(Struct, frozen=True, omit_defaults=True):
     kinds: tuple[DriftKind, ...] = DRIFT_KINDS
 
 
-class WayIn(Struct, frozen=True):
+class IngressPort(Struct, frozen=True):
     """A port of the agent that may be reached from outside."""
 
     source: str
@@ -145,7 +145,7 @@ class Network(Struct, frozen=True, omit_defaults=True):
     egress: Literal["deny", "allow"] = "deny"
     allow: tuple[str, ...] = ()
     ingress: Literal["deny", "allow"] = "deny"
-    ways_in: tuple[WayIn, ...] = ()
+    ways_in: tuple[IngressPort, ...] = ()
     dns_overrides: dict[str, str] = field(default_factory=dict)
     """Host name to the name of a service."""
 
@@ -158,7 +158,7 @@ class Determinism(Struct, frozen=True, omit_defaults=True):
     dns: Literal["static", "real"] | None = None
 
 
-class Audited(Struct, frozen=True, omit_defaults=True):
+class AuditSettings(Struct, frozen=True, omit_defaults=True):
     """What the audit log records."""
 
     commands: bool = True
@@ -191,7 +191,7 @@ class WorldSpec(Struct, frozen=True, omit_defaults=True):
     fixtures: tuple[Fixture, ...] = ()
     network: Network = Network()
     determinism: Determinism = Determinism()
-    audit: Audited = Audited()
+    audit: AuditSettings = AuditSettings()
     forbidden: Forbidden = Forbidden()
 
     @property
@@ -199,7 +199,7 @@ class WorldSpec(Struct, frozen=True, omit_defaults=True):
         """Whether a trial has effects outside its world: on a server that others use, or by an open port."""
         return any(service.kind == EXTERNAL for service in self.services) or bool(self.network.ways_in)
 
-    def service(self, name: str) -> ServiceSpec:
+    def get_service(self, name: str) -> ServiceSpec:
         return next(s for s in self.services if s.name == name)
 
 

@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec import Struct
 
-from holdfast.model.canary import MARK, new_canary
+from holdfast.model.canary import MARK, draw_canary
 from holdfast.mutate.bundled import read_table
 from holdfast.mutate.mutator import MadeMutation
 
@@ -58,7 +58,7 @@ class CorpusAttacks:
         entries = corpus(self._type)
         first = blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=4).digest()
         entry = entries[(int.from_bytes(first, "big") + n) % len(entries)]
-        canary = new_canary(rng)
+        canary = draw_canary(rng)
         turns = tuple(planted(turn, prompt, canary, rng) for turn in entry.turns)
         return MadeMutation(turns, entry.name, (canary,), entry.action)
 

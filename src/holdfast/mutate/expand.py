@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, Struct
 
 from holdfast.errors import UserError
-from holdfast.model.codec import carried
+from holdfast.model.codec import make_storable
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, REQUEST_MUTATIONS, MutationSpec, MutationType
 from holdfast.model.task import Task, Variation
 from holdfast.mutate.mutator import MadeMutation, Mutator, PromptDraft, dice
@@ -130,7 +130,7 @@ def _task(source: Task, type: MutationType, one: MadeMutation, settings: Mutatio
     )
     before = (*(() if source.context is UNSET else source.context), *one.context)
     turns = (*one.turns, *source.turns[1:])
-    return carried(Task(turns, "mutation", variation, before or UNSET, user=source.user))
+    return make_storable(Task(turns, "mutation", variation, before or UNSET, user=source.user))
 
 
 def _notes(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[str]:

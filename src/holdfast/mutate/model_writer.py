@@ -16,7 +16,7 @@ from holdfast.execute.agent_section import resolve_model
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.consult import Consultation, ModelRole
 from holdfast.judge.judges import find_missing_key
-from holdfast.model.canary import echoes
+from holdfast.model.canary import find_echoes
 from holdfast.model.model_spec import ModelSpec
 from holdfast.mutate.bundled import language_of
 from holdfast.mutate.words import exact_parts, names
@@ -118,7 +118,7 @@ def unusable(text: str, prompt: str, required: Sequence[str], canary: str = "", 
         return "too short"
     if any(part not in text for part in required):
         return "without a number, name or quoted text of the prompt"
-    if canary and canary.lower() in echoes(text):
+    if canary and canary.lower() in find_echoes(text):
         return "a code word put together already"
     if any(same_words(text, other) for other in existing):
         return "copies of another"

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.canary import MARK
-from holdfast.model.codec import encodable
+from holdfast.model.codec import make_encodable
 from holdfast.model.mutation import MutationType
 from holdfast.mutate.corpus import CorpusAttacks
 from holdfast.mutate.model_writer import Assignment, Writer, kept_parts, replies, unusable
@@ -108,7 +108,7 @@ def _assignment(source: WrittenSource, n: int, start: int, count: int) -> Assign
         fields["number_of_the_first"] = start + 1  # a different question than the one before gets a different reply
     if n and source.base is None and source.taken:
         fields["other_than"] = source.taken
-    written = encodable(json.dumps(fields, ensure_ascii=False, indent=1))
+    written = make_encodable(json.dumps(fields, ensure_ascii=False, indent=1))
     return Assignment(
         _SYSTEMS[source.type], written, source.text, tuple(source.kept), source.canary, source.taken, round=n
     )

@@ -1,27 +1,27 @@
 """Stage 2, Spec to Trials: pure, lazy, and always in the same order."""
 
-from holdfast.plan.checks import make_check, traits_of
-from holdfast.plan.ids import agent_json, identity
-from holdfast.plan.layout import Lazy
-from holdfast.plan.matrix import CellKey, Plan, control_trial, plan
+from holdfast.plan.checks import get_traits, make_check
+from holdfast.plan.ids import encode_agent, encode_identity
+from holdfast.plan.layout import LazySequence
+from holdfast.plan.matrix import CellKey, Plan, build_control_trial, build_plan
 from holdfast.plan.options import RunOptions
-from holdfast.plan.planners import FailFast, Once, Rounds
+from holdfast.plan.planners import FailFastPlanner, OncePlanner, RoundsPlanner
 from holdfast.plan.select import EVERYTHING, Select
 
 __all__ = [
     "EVERYTHING",
     "CellKey",
-    "FailFast",
-    "Lazy",
-    "Once",
+    "FailFastPlanner",
+    "LazySequence",
+    "OncePlanner",
     "Plan",
-    "Rounds",
+    "RoundsPlanner",
     "RunOptions",
     "Select",
-    "agent_json",
-    "control_trial",
-    "identity",
+    "build_control_trial",
+    "build_plan",
+    "encode_agent",
+    "encode_identity",
+    "get_traits",
     "make_check",
-    "plan",
-    "traits_of",
 ]

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from holdfast.protocols.check import Check
 
 
-def refers_to_params(invariant: Invariant) -> bool:
+def has_params(invariant: Invariant) -> bool:
     """Whether a setting of the rule contains a parameter."""
-    return _refers(invariant.settings)
+    return _has_params(invariant.settings)
 
 
-def with_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
+def fill_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
     """The rule for these parameters."""
-    settings = {key: _filled(value, params) for key, value in invariant.settings.items()}
+    settings = {key: _fill_value(value, params) for key, value in invariant.settings.items()}
     check = plugins.find("checks", invariant.check)
     if check is not None and (
         key := check.traits.shell_setting
@@ -37,20 +37,20 @@ def with_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
     return replace(invariant, settings=settings)
 
 
-def _refers(value: Any) -> bool:
+def _has_params(value: Any) -> bool:
     if isinstance(value, str):
         return bool(names(value).params)
     if isinstance(value, Mapping):
-        return any(_refers(item) for item in value.values())
-    return isinstance(value, list | tuple) and any(_refers(item) for item in value)
+        return any(_has_params(item) for item in value.values())
+    return isinstance(value, list | tuple) and any(_has_params(item) for item in value)
 
 
-def _filled(value: Any, params: Mapping[str, Any]) -> Any:
+def _fill_value(value: Any, params: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return interpolate(value, params)
     if isinstance(value, Mapping):
-        return {key: _filled(item, params) for key, item in value.items()}
-    return [_filled(item, params) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _fill_value(item, params) for key, item in value.items()}
+    return [_fill_value(item, params) for item in value] if isinstance(value, list | tuple) else value
 
 
 def make_check(invariant: Invariant) -> Check:
@@ -79,7 +79,7 @@ def is_usable(check: Check) -> bool:
     return not (isinstance(check, FastidiousPlugin) and any(check.problems()))
 
 
-def traits_of(invariant: Invariant) -> CheckTraits:
+def get_traits(invariant: Invariant) -> CheckTraits:
     """The traits of a rule's check with its settings; PluginError if there is none."""
     from holdfast.protocols.check import check_traits
 

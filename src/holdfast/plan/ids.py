@@ -10,34 +10,34 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.codec import canonical, to_builtins
+from holdfast.model.codec import encode_canonical, to_builtins
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.spec.secrecy import without_keys
 
 
-def agent_json(agent: AgentSpec) -> bytes:
+def encode_agent(agent: AgentSpec) -> bytes:
     """The agent section for an id: without its position, and without literal keys."""
-    return canonical(without_keys(to_builtins(replace(agent, position=None)), "agent"))
+    return encode_canonical(without_keys(to_builtins(replace(agent, position=None)), "agent"))
 
 
-def head(kind: str, scenario: Scenario) -> bytes:
+def encode_head(kind: str, scenario: Scenario) -> bytes:
     """The opening of the array, up to the task."""
-    return b"[%b,%b," % (canonical(kind), canonical(scenario.content))
+    return b"[%b,%b," % (encode_canonical(kind), encode_canonical(scenario.content))
 
 
-def middle(task: Task, params: Mapping[str, Any]) -> bytes:
+def encode_middle(task: Task, params: Mapping[str, Any]) -> bytes:
     """Task and params, up to the replica."""
-    return b"%b,%b," % (canonical(task), canonical(params))
+    return b"%b,%b," % (encode_canonical(task), encode_canonical(params))
 
 
-def tail(invariant: str, agent_json: bytes, seed: int) -> bytes:
+def encode_tail(invariant: str, agent_json: bytes, seed: int) -> bytes:
     """The part after the replica."""
-    return b",%b,%b,%d]" % (canonical(invariant), agent_json, seed)
+    return b",%b,%b,%d]" % (encode_canonical(invariant), agent_json, seed)
 
 
-def identity(
+def encode_identity(
     kind: str,
     scenario: Scenario,
     task: Task,
@@ -51,4 +51,9 @@ def identity(
 
     `invariant` is `*` if the trial serves every rule of its scenario.
     """
-    return b"%b%b%d%b" % (head(kind, scenario), middle(task, params), replica, tail(invariant, agent_json, seed))
+    return b"%b%b%d%b" % (
+        encode_head(kind, scenario),
+        encode_middle(task, params),
+        replica,
+        encode_tail(invariant, agent_json, seed),
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Generic, NamedTuple, TypeVar, overload
 
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
@@ -26,7 +26,7 @@ class TrialGroup(NamedTuple):
     tasks: tuple[Task, ...]
 
 
-class Spot(NamedTuple):
+class TrialSpot(NamedTuple):
     """A trial's position: its group, then its task, params and replica."""
 
     scenario: Scenario
@@ -67,17 +67,17 @@ class Layout:
         self._replicas = spec.replicas
         self._numbers = tuple(params)
         self._params = tuple(spec.params[i] for i in params)
-        self._parts = tuple(canonical(p) + b"," for p in self._params)
-        self._agent = ids.agent_json(spec.agent)
+        self._parts = tuple(encode_canonical(p) + b"," for p in self._params)
+        self._agent = ids.encode_agent(spec.agent)
         self._starts = array("L", (0,))
         # 100,000 groups come from a few hundred scenarios and rules: each block is two references and a number.
         self._weathers: list[_Weather] = []
         self._asked: list[_RuleTasks] = []
-        self._lay(groups)
+        self._place_groups(groups)
         # Trials are mostly requested in order: the last block is nearly always the right one.
-        self._last = self._block(0) if self._asked else None
+        self._last = self._get_block(0) if self._asked else None
 
-    def _lay(self, groups: Iterable[TrialGroup]) -> None:
+    def _place_groups(self, groups: Iterable[TrialGroup]) -> None:
         weathers: dict[str, _Weather] = {}
         rule_tasks: dict[tuple[str, int], _RuleTasks] = {}
         each = len(self._params) * self._replicas
@@ -85,14 +85,16 @@ class Layout:
             if not tasks:
                 continue
             if scenario.name not in weathers:
-                weathers[scenario.name] = _Weather(scenario, ids.head("contract", scenario))
+                weathers[scenario.name] = _Weather(scenario, ids.encode_head("contract", scenario))
             key = (
                 invariant,
                 id(tasks),
             )  # one rule may ask other tasks in another scenario; `rule_tasks` keeps them alive
             if key not in rule_tasks:
-                parts = tuple(canonical(task) + b"," for task in tasks)
-                rule_tasks[key] = _RuleTasks(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
+                parts = tuple(encode_canonical(task) + b"," for task in tasks)
+                rule_tasks[key] = _RuleTasks(
+                    invariant, tasks, parts, ids.encode_tail(invariant, self._agent, self._seed)
+                )
             self._weathers.append(weathers[scenario.name])
             self._asked.append(rule_tasks[key])
             self._starts.append(self._starts[-1] + len(tasks) * each)
@@ -100,7 +102,7 @@ class Layout:
     def __len__(self) -> int:
         return self._starts[-1]
 
-    def trial(self, place: int) -> Trial:
+    def build_trial(self, place: int) -> Trial:
         """The trial at a position, from 0."""
         block, task, params, replica = self._find(place)
         weather, rule_tasks = block.weather, block.asked
@@ -116,7 +118,7 @@ class Layout:
             self._seed,
         )
 
-    def walk(self) -> Iterator[Trial]:
+    def iter_trials(self) -> Iterator[Trial]:
         """Every trial in order."""
         replicas = [(n, b"%d" % n) for n in range(self._replicas)]
         for weather, rule_tasks in zip(self._weathers, self._asked, strict=True):
@@ -129,27 +131,27 @@ class Layout:
                             id, "contract", weather.scenario, task, replica, params, rule_tasks.invariant, self._seed
                         )
 
-    def spot(self, place: int) -> Spot:
+    def find_spot(self, place: int) -> TrialSpot:
         """The parts of the trial at a position, without its id."""
         block, task, params, replica = self._find(place)
         rule_tasks = block.asked
-        return Spot(
+        return TrialSpot(
             block.weather.scenario, rule_tasks.invariant, rule_tasks.tasks[task], self._numbers[params], replica
         )
 
     def _find(self, place: int) -> tuple[_Block, int, int, int]:
         block = self._last
         if block is None or not block.start <= place < block.stop:
-            block = self._last = self._block(bisect_right(self._starts, place) - 1)
+            block = self._last = self._get_block(bisect_right(self._starts, place) - 1)
         rest, replica = divmod(place - block.start, self._replicas)
         task, params = divmod(rest, len(self._params))
         return block, task, params, replica
 
-    def _block(self, i: int) -> _Block:
+    def _get_block(self, i: int) -> _Block:
         return _Block(self._starts[i], self._starts[i + 1], self._weathers[i], self._asked[i])
 
 
-class Lazy(Sequence[T], Generic[T]):
+class LazySequence(Sequence[T], Generic[T]):
     """A sequence whose items are created on demand: a plan of 100,000 trials stores none of them.
 
     It contains the items at `positions`, each created by `at`; a slice is also lazy.
@@ -172,10 +174,10 @@ class Lazy(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, index: slice) -> Lazy[T]: ...
-    def __getitem__(self, index: int | slice) -> T | Lazy[T]:
+    def __getitem__(self, index: slice) -> LazySequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | LazySequence[T]:
         if isinstance(index, slice):
-            return Lazy(self._at, self._kept[index])
+            return LazySequence(self._at, self._kept[index])
         return self._at(self._kept[index])
 
     def __iter__(self) -> Iterator[T]:

@@ -97,26 +97,26 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
         """Whether replicas stop once they are decided."""
         return self.max_replicas is not None
 
-    def taken_up(self, now: RunOptions) -> RunOptions:
+    def merge_resumed(self, now: RunOptions) -> RunOptions:
         """These options, updated by those of a resume.
 
         What to run is fixed. What counts as passed stays unless it is given again. The rest is taken from the resume.
         """
         stays = {name: getattr(self, name) for name in SETTLED}
-        stays |= {name: getattr(self, name) for name in (*VERDICT, "strict_world") if not now.gives(name)}
+        stays |= {name: getattr(self, name) for name in (*VERDICT, "strict_world") if not now.has_option(name)}
         return replace(now, **stays)
 
-    def gives(self, name: str) -> bool:
+    def has_option(self, name: str) -> bool:
         """Whether an option was given."""
         return bool(getattr(self, name) != getattr(DEFAULT, name))
 
-    def other(self, now: RunOptions) -> str:
+    def find_changed_option(self, now: RunOptions) -> str:
         """The first fixed option that now has another value, as written; empty if there is none."""
         for flag, before, now_value, default in zip(
             (*_SELECT, *(f"--{name.replace('_', '-')}" for name in _PLAIN)),
-            _values(self),
-            _values(now),
-            _values(DEFAULT),
+            _list_values(self),
+            _list_values(now),
+            _list_values(DEFAULT),
             strict=True,
         ):
             if now_value not in (default, before):
@@ -147,7 +147,7 @@ _PLAIN = SETTLED[1:-1]
 _SELECT = ("--scenario", "--invariant", "--trial", "-k", "--lf", "the choice of cells", "--shard")
 
 
-def _values(options: RunOptions) -> tuple[Any, ...]:
+def _list_values(options: RunOptions) -> tuple[Any, ...]:
     """The fixed options by flag: a recording by its absolute path."""
     plain = (getattr(options, name) for name in _PLAIN)
     select = options.select

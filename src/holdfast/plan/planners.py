@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-from holdfast.model.judged import Judged
+from holdfast.model.judged import JudgingProgress
 from holdfast.model.trial import Trial
-from holdfast.plan.layout import Lazy
+from holdfast.plan.layout import LazySequence
 
 
-class Once:
+class OncePlanner:
     """Returns every trial at the start, then none."""
 
     detailed = False
@@ -18,11 +18,11 @@ class Once:
     def __init__(self, trials: Sequence[Trial]) -> None:
         self._trials = trials
 
-    def next(self, judged: Judged) -> Sequence[Trial]:
+    def next(self, judged: JudgingProgress) -> Sequence[Trial]:
         return () if judged.done else self._trials
 
 
-class FailFast:
+class FailFastPlanner:
     """Returns `width` trials at a time until one has failed."""
 
     detailed = False
@@ -33,11 +33,11 @@ class FailFast:
         self._trials = trials
         self._width = width
 
-    def next(self, judged: Judged) -> Sequence[Trial]:
+    def next(self, judged: JudgingProgress) -> Sequence[Trial]:
         return () if judged.failed else self._trials[judged.done : judged.done + self._width]
 
 
-class Rounds:
+class RoundsPlanner:
     """Returns one replica of every undecided prompt, then the next one.
 
     A complete round is judged before the next is made, so the trials depend neither on the order in which they end nor
@@ -59,11 +59,11 @@ class Rounds:
             self._rounds[trial.replica].append(place)
         self._round = 0
 
-    def next(self, judged: Judged) -> Sequence[Trial]:
+    def next(self, judged: JudgingProgress) -> Sequence[Trial]:
         while self._round < len(self._rounds) and not (self._fail_fast and judged.failed):
             places = self._rounds[self._round]
             self._round += 1
             wanted = array("L", (place for place in places if self._wants(self._trials[place])))
             if wanted:
-                return Lazy(self._trials.__getitem__, wanted)
+                return LazySequence(self._trials.__getitem__, wanted)
         return ()

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from holdfast.errors import UsageError
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.task import Task
 from holdfast.spec.references import param_text
 
@@ -21,12 +21,12 @@ Words = Sequence[str]
 Matcher = Callable[[Words], bool]
 
 
-def matcher(expression: str) -> Matcher:
+def parse_keywords(expression: str) -> Matcher:
     """A predicate for names by an expression. A word matches if it is part of a name, ignoring case."""
     parser = _Parser(expression)
-    matches = parser.either()
+    matches = parser.parse_either()
     if parser.rest:
-        raise parser.wrong(f"found {parser.rest[0][1]!r} after its end")
+        raise parser.build_error(f"found {parser.rest[0][1]!r} after its end")
     return matches
 
 
@@ -40,61 +40,61 @@ class _Parser:
         while at < len(text):
             token = _TOKEN.match(text, at)
             if token is None:
-                raise self.wrong("a quote is not closed")
+                raise self.build_error("a quote is not closed")
             at = token.end()
             word = token["word"]
             sign = token["sign"] or (word if word in _OPERATORS else None)
             self.rest.append(("sign", sign) if sign else ("word", word or token["double"] or token["single"]))
 
-    def wrong(self, why: str) -> UsageError:
+    def build_error(self, why: str) -> UsageError:
         hint = "write names or parts of them, with and, or, not and parentheses; text with spaces in quotes"
         return UsageError(f"-k {self.expression!r} cannot be read: {why}", code="selection-invalid", hint=hint)
 
-    def either(self) -> Matcher:
-        left = self.both()
-        while self._takes("or"):
-            left = _either(left, self.both())
+    def parse_either(self) -> Matcher:
+        left = self.parse_both()
+        while self._accept("or"):
+            left = _match_either(left, self.parse_both())
         return left
 
-    def both(self) -> Matcher:
-        left = self.single()
-        while self._takes("and"):
-            left = _both(left, self.single())
+    def parse_both(self) -> Matcher:
+        left = self.parse_single()
+        while self._accept("and"):
+            left = _match_both(left, self.parse_single())
         return left
 
-    def single(self) -> Matcher:
-        if self._takes("not"):
-            return _neither(self.single())
-        if self._takes("("):
-            inner = self.either()
-            if not self._takes(")"):
-                raise self.wrong("a parenthesis is not closed")
+    def parse_single(self) -> Matcher:
+        if self._accept("not"):
+            return _match_neither(self.parse_single())
+        if self._accept("("):
+            inner = self.parse_either()
+            if not self._accept(")"):
+                raise self.build_error("a parenthesis is not closed")
             return inner
         if not self.rest or self.rest[0][0] != "word":
-            raise self.wrong(f"expected a name, found {self.rest[0][1]!r}" if self.rest else "a name is missing")
-        return _word(self.rest.pop(0)[1])
+            raise self.build_error(f"expected a name, found {self.rest[0][1]!r}" if self.rest else "a name is missing")
+        return _match_word(self.rest.pop(0)[1])
 
-    def _takes(self, sign: str) -> bool:
+    def _accept(self, sign: str) -> bool:
         if self.rest and self.rest[0] == ("sign", sign):
             self.rest.pop(0)
             return True
         return False
 
 
-def _word(word: str) -> Matcher:
+def _match_word(word: str) -> Matcher:
     folded = word.casefold()
     return lambda names: any(folded in name.casefold() for name in names)
 
 
-def _neither(inner: Matcher) -> Matcher:
+def _match_neither(inner: Matcher) -> Matcher:
     return lambda names: not inner(names)
 
 
-def _both(left: Matcher, right: Matcher) -> Matcher:
+def _match_both(left: Matcher, right: Matcher) -> Matcher:
     return lambda names: left(names) and right(names)
 
 
-def _either(left: Matcher, right: Matcher) -> Matcher:
+def _match_either(left: Matcher, right: Matcher) -> Matcher:
     return lambda names: left(names) or right(names)
 
 
@@ -124,14 +124,16 @@ class SelectedCell(Struct, frozen=True, array_like=True):
     """Canonical JSON."""
 
 
-def failed_task(rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> FailedTask:
+def build_failed_task(rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> FailedTask:
     made: list[Any] = []
     if task.variation is not UNSET:
         made += [task.variation.mutation, task.variation.name, task.variation.request]
     if task.recording is not UNSET:
         made.append(task.recording.session)
     made += [part for part in (task.context, task.user) if part is not UNSET]
-    return FailedTask(rule, scenario, task.turns, canonical(params).decode(), canonical(made).decode() if made else "")
+    return FailedTask(
+        rule, scenario, task.turns, encode_canonical(params).decode(), encode_canonical(made).decode() if made else ""
+    )
 
 
 class Shard(Struct, frozen=True, array_like=True):
@@ -177,43 +179,43 @@ class TaskFilter:
     def __init__(self, select: Select) -> None:
         self._fits: Matcher | None = None
         if select.keywords:
-            self._fits = matcher(select.keywords)
+            self._fits = parse_keywords(select.keywords)
         self._failed = frozenset(select.failed)
         self._cells = frozenset(select.cells)
 
-    def keeps(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
-        if self._failed and failed_task(rule, scenario, task, params) not in self._failed:
+    def is_selected(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
+        if self._failed and build_failed_task(rule, scenario, task, params) not in self._failed:
             return False
-        if self._cells and SelectedCell(rule, scenario, canonical(params).decode()) not in self._cells:
+        if self._cells and SelectedCell(rule, scenario, encode_canonical(params).decode()) not in self._cells:
             return False
         if self._fits is None:
             return True
         values = (f"{name}={param_text(value)}" for name, value in params.items())
-        return self._fits((rule, scenario, *task.turns, *_names(task), *values))
+        return self._fits((rule, scenario, *task.turns, *_get_names(task), *values))
 
 
 EVERYTHING = Select()
 
 
-def _names(task: Task) -> tuple[str, ...]:
+def _get_names(task: Task) -> tuple[str, ...]:
     """The names of a mutation or a session."""
     made = () if task.variation is UNSET else (task.variation.mutation, task.variation.name)
     return made if task.recording is UNSET else (*made, task.recording.session, task.recording.name)
 
 
-def chosen(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[str, ...]:
+def select_names(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[str, ...]:
     """The names that match any of the patterns, in their own order; every pattern must match."""
     if not patterns:
         return tuple(names)
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise UsageError(
-                f"no {what} matches {pattern!r}", code="nothing-selected", hint=_near(pattern, names, what)
+                f"no {what} matches {pattern!r}", code="nothing-selected", hint=_suggest_names(pattern, names, what)
             )
     return tuple(name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns))
 
 
-def positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
+def find_positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
     """The indexes in `ids` of the wanted trials; each must identify exactly one."""
     begins = tuple(dict.fromkeys(w.lower() for w in wanted))
     for begin in begins:
@@ -230,11 +232,11 @@ def positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
                 if id.startswith(begin):
                     by_prefix[begin].append((position, id))
     for begin, hits in by_prefix.items():
-        _only_one(begin, hits)
+        _require_one(begin, hits)
     return sorted({hits[0][0] for hits in by_prefix.values()})
 
 
-def _only_one(begin: str, hits: Sequence[tuple[int, str]]) -> None:
+def _require_one(begin: str, hits: Sequence[tuple[int, str]]) -> None:
     if not hits:
         why = "an id changes with the seed, the scenario, the prompt, the rule and the agent section"
         raise UsageError(f"no trial's id begins with {begin!r}", code="nothing-selected", hint=why)
@@ -245,7 +247,7 @@ def _only_one(begin: str, hits: Sequence[tuple[int, str]]) -> None:
         )
 
 
-def _near(pattern: str, names: Sequence[str], what: str) -> str:
+def _suggest_names(pattern: str, names: Sequence[str], what: str) -> str:
     from difflib import get_close_matches
 
     if not names:

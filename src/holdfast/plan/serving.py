@@ -10,35 +10,37 @@ from holdfast.errors import UsageError
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
-from holdfast.model.when import applies
+from holdfast.model.when import is_applicable
 from holdfast.plan.layout import Layout, TrialGroup
-from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, chosen, positions
+from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, find_positions, select_names
 
 
-def kept_places(spec: Spec, select: Select, layout: Layout, serving: Serving) -> Sequence[int]:
+def select_places(spec: Spec, select: Select, layout: Layout, serving: Serving) -> Sequence[int]:
     """The positions of the selected trials; UsageError if nothing is left."""
     everything = range(len(layout))
     if not everything and select != EVERYTHING:
-        raise UsageError("nothing is left to run", code="nothing-selected", hint=_left_out(spec, select))
+        raise UsageError("nothing is left to run", code="nothing-selected", hint=_explain_nothing_left(spec, select))
     places: Sequence[int] = everything
     if select.trials:
-        places = positions(select.trials, (layout.trial(place).id for place in everything))
+        places = find_positions(select.trials, (layout.build_trial(place).id for place in everything))
     if select.filters:
         wanted = TaskFilter(select)
-        places = [place for place in places if _keeps(wanted, spec, layout, serving, place)]
+        places = [place for place in places if _is_selected(wanted, spec, layout, serving, place)]
         if not places:
-            raise UsageError("nothing is left to run", code="nothing-selected", hint=_left_out(spec, select))
-    return places if select.shard is None else _share(places, select.shard, spec.replicas)
+            raise UsageError(
+                "nothing is left to run", code="nothing-selected", hint=_explain_nothing_left(spec, select)
+            )
+    return places if select.shard is None else _select_shard(places, select.shard, spec.replicas)
 
 
-def _keeps(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, place: int) -> bool:
+def _is_selected(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, place: int) -> bool:
     """Whether the trial at the position asks a wanted task for a rule that it serves."""
-    spot = layout.spot(place)
-    rules = serving.rules(spot.scenario, spot.invariant, spot.task)
-    return any(wanted.keeps(rule.id, spot.scenario.name, spot.task, spec.params[spot.params]) for rule in rules)
+    spot = layout.find_spot(place)
+    rules = serving.get_rules(spot.scenario, spot.invariant, spot.task)
+    return any(wanted.is_selected(rule.id, spot.scenario.name, spot.task, spec.params[spot.params]) for rule in rules)
 
 
-def _share(places: Sequence[int], shard: Shard, replicas: int) -> list[int]:
+def _select_shard(places: Sequence[int], shard: Shard, replicas: int) -> list[int]:
     """Every n-th question: scenarios and rules are spread evenly, and the replicas of a question stay together.
 
     So a cell that fails in one shard has failed, whatever the others observe.
@@ -53,30 +55,32 @@ def _share(places: Sequence[int], shard: Shard, replicas: int) -> list[int]:
     return share
 
 
-def chosen_parts(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Invariant, ...]]:
+def select_parts(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Invariant, ...]]:
     """The selected scenarios and rules."""
-    scenarios = set(chosen(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
-    invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
+    scenarios = set(select_names(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
+    invariants = set(select_names(select.invariants, [r.id for r in spec.invariants], "rule"))
     selected = [s for s in spec.scenarios if s.name in scenarios]
     rules = [r for r in spec.invariants if r.id in invariants]
     if select.filters:
         wanted = TaskFilter(select)
-        pairs = [(s, r) for s in selected for r in rules if applies(r.when, s) and _wanted(wanted, spec, r, s)]
+        pairs = [(s, r) for s in selected for r in rules if is_applicable(r.when, s) and _is_wanted(wanted, spec, r, s)]
         selected = [s for s in selected if any(s is scenario for scenario, _ in pairs)]
         rules = [r for r in rules if any(r is rule for _, rule in pairs)]
     return tuple(selected), tuple(rules)
 
 
-def _wanted(wanted: TaskFilter, spec: Spec, rule: Invariant, scenario: Scenario) -> bool:
-    return any(wanted.keeps(rule.id, scenario.name, task, at) for task in tasks_of(spec, rule) for at in spec.params)
+def _is_wanted(wanted: TaskFilter, spec: Spec, rule: Invariant, scenario: Scenario) -> bool:
+    return any(
+        wanted.is_selected(rule.id, scenario.name, task, at) for task in get_tasks(spec, rule) for at in spec.params
+    )
 
 
-def _left_out(spec: Spec, select: Select) -> str:
+def _explain_nothing_left(spec: Spec, select: Select) -> str:
     """The options that left nothing."""
     besides = replace(select, failed=())
     if select.failed and besides == EVERYTHING:
         return "the failed trials of the last run are no longer in this file"
-    if select.failed and _leaves_any(spec, besides):
+    if select.failed and _has_cells(spec, besides):
         fits = f"what fits -k {select.keywords!r}" if select.keywords else "what is selected"
         return f"{fits} did not fail when it was last asked: leave out --lf to run it"
     if select.keywords:
@@ -84,9 +88,9 @@ def _left_out(spec: Spec, select: Select) -> str:
     return "no selected rule's `when` is met by a selected scenario"
 
 
-def _leaves_any(spec: Spec, select: Select) -> bool:
-    scenarios, rules = chosen_parts(spec, select)
-    return any(applies(rule.when, scenario) for rule in rules for scenario in scenarios)
+def _has_cells(spec: Spec, select: Select) -> bool:
+    scenarios, rules = select_parts(spec, select)
+    return any(is_applicable(rule.when, scenario) for rule in rules for scenario in scenarios)
 
 
 EVERY_RULE = "*"
@@ -101,51 +105,51 @@ class Serving:
         self._invariants = invariants
         self.selective = any(rule.selective for rule in invariants)
         """Whether different rules judge trials of one scenario."""
-        self.tasks = {rule.id: tasks_of(spec, rule) for rule in invariants}
+        self.tasks = {rule.id: get_tasks(spec, rule) for rule in invariants}
         own = frozenset(spec.cell_rules)
         self._alone = {rule.id: (rule,) for rule in invariants if rule.probes or rule.id in own}
-        self._shared = {scenario.name: self._sharing(scenario) for scenario in scenarios}
+        self._shared = {scenario.name: self._find_sharing_rules(scenario) for scenario in scenarios}
 
-    def rules(self, scenario: Scenario, name: str, task: Task) -> tuple[Invariant, ...]:
+    def get_rules(self, scenario: Scenario, name: str, task: Task) -> tuple[Invariant, ...]:
         """The rules that trials of the task serve there; `name` is the trial's rule, or EVERY_RULE."""
-        served = self._shared_by(scenario) if name == EVERY_RULE else self._alone.get(name, ())
-        return tuple(rule for rule in served if rule.concerns(task)) if self.selective else served
+        served = self._get_shared_rules(scenario) if name == EVERY_RULE else self._alone.get(name, ())
+        return tuple(rule for rule in served if rule.is_judging(task)) if self.selective else served
 
-    def groups(self) -> Iterator[TrialGroup]:
+    def iter_groups(self) -> Iterator[TrialGroup]:
         """Every group of trials in order; a shared group is at the position of its first rule."""
         for scenario in self._scenarios:
             shared = self._shared[scenario.name]
             for rule in self._invariants:
                 if shared and rule is shared[0]:
-                    yield TrialGroup(scenario, EVERY_RULE, self._shared_tasks(shared, scenario))
-                elif rule.id in self._alone and applies(rule.when, scenario):
+                    yield TrialGroup(scenario, EVERY_RULE, self._get_shared_tasks(shared, scenario))
+                elif rule.id in self._alone and is_applicable(rule.when, scenario):
                     yield TrialGroup(scenario, rule.id, self.tasks[rule.id])
 
-    def _shared_by(self, scenario: Scenario) -> tuple[Invariant, ...]:
+    def _get_shared_rules(self, scenario: Scenario) -> tuple[Invariant, ...]:
         served = self._shared.get(scenario.name)
         if served is None:  # a planner invented it, or the selection leaves it out
             left_out = any(scenario.name == one.name for one in self._spec.scenarios)
-            served = self._shared[scenario.name] = () if left_out else self._sharing(scenario)
+            served = self._shared[scenario.name] = () if left_out else self._find_sharing_rules(scenario)
         return served
 
-    def _sharing(self, scenario: Scenario) -> tuple[Invariant, ...]:
+    def _find_sharing_rules(self, scenario: Scenario) -> tuple[Invariant, ...]:
         """The rules that share the scenario's trials: those without their own."""
-        return tuple(r for r in self._invariants if r.id not in self._alone and applies(r.when, scenario))
+        return tuple(r for r in self._invariants if r.id not in self._alone and is_applicable(r.when, scenario))
 
-    def _shared_tasks(self, rules: Sequence[Invariant], scenario: Scenario) -> tuple[Task, ...]:
+    def _get_shared_tasks(self, rules: Sequence[Invariant], scenario: Scenario) -> tuple[Task, ...]:
         """The tasks of rules that share their trials: all that one of them judges in the scenario."""
         if not self.selective:
             return self.tasks[rules[0].id]
-        tasks = (task for task in _all_tasks(self._spec) if task.asked_in(scenario.name))
-        return tuple(task for task in tasks if any(rule.concerns(task) for rule in rules))
+        tasks = (task for task in _list_tasks(self._spec) if task.is_asked_in(scenario.name))
+        return tuple(task for task in tasks if any(rule.is_judging(task) for rule in rules))
 
 
-def tasks_of(spec: Spec, rule: Invariant) -> tuple[Task, ...]:
+def get_tasks(spec: Spec, rule: Invariant) -> tuple[Task, ...]:
     """Each task once: a prompt written twice would be the same trial twice."""
     if rule.probes:
         return tuple(dict.fromkeys(Task((probe,), "probe") for probe in rule.probes))
-    return tuple(task for task in _all_tasks(spec) if rule.concerns(task)) if rule.selective else _all_tasks(spec)
+    return tuple(task for task in _list_tasks(spec) if rule.is_judging(task)) if rule.selective else _list_tasks(spec)
 
 
-def _all_tasks(spec: Spec) -> tuple[Task, ...]:
+def _list_tasks(spec: Spec) -> tuple[Task, ...]:
     return tuple(dict.fromkeys(spec.tasks))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.model.codec import canonical, digest, encodable, encode
+from holdfast.model.codec import digest, encode, encode_canonical, make_encodable
 from holdfast.model.completion import Completion
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 def brief(target: str) -> str:
     """A target as counters, ledger and trace record it; a long one is shortened to its ends and a digest."""
     if not target.isascii():
-        target = encodable(target)
+        target = make_encodable(target)
     if len(target) <= TARGET_KEPT:
         return target
     return f"{shorten(target, TARGET_KEPT - 20)} #{digest(target.encode())}"
@@ -31,23 +31,23 @@ def cut_off(text: str) -> tuple[str, ...]:
     """The canaries in a text that is too long for an event, which keeps only the text's ends."""
     if len(text) <= TEXT_KEPT:
         return ()
-    from holdfast.model.canary import echoes
+    from holdfast.model.canary import find_echoes
 
-    return echoes(text)
+    return find_echoes(text)
 
 
 def describe(value: Any) -> str:
     """A short, readable form of a value."""
     if isinstance(value, Completion):
-        return encodable(shorten(value.shown or "an empty reply"))
-    return encodable(shorten(str.__str__(value) if isinstance(value, str) else witness(value)))
+        return make_encodable(shorten(value.display_text or "an empty reply"))
+    return make_encodable(shorten(str.__str__(value) if isinstance(value, str) else witness(value)))
 
 
 def witness(value: Any) -> str:
     """The value as complete text, without memory addresses."""
     if isinstance(value, _JSON_KINDS):
         try:
-            return _steady(canonical(value).decode())
+            return _steady(encode_canonical(value).decode())
         except Exception:  # a value inside it cannot be serialised
             return _printed(value)
     return _printed(value)
@@ -58,9 +58,9 @@ def as_json(value: Any) -> str:
     if isinstance(value, bytes | bytearray):
         value = bytes(value).decode("utf-8", "replace")
     try:
-        return encode(encodable(value) if isinstance(value, str) else value).decode()  # keys keep their order
+        return encode(make_encodable(value) if isinstance(value, str) else value).decode()  # keys keep their order
     except Exception:  # a value inside it cannot be serialised
-        return encode(encodable(witness(value))).decode()
+        return encode(make_encodable(witness(value))).decode()
 
 
 def same(one: Any, other: Any) -> bool:
@@ -82,7 +82,7 @@ def same(one: Any, other: Any) -> bool:
 def arguments_digest(arguments: Mapping[str, Any]) -> str:
     """A digest of a call's arguments that does not depend on memory addresses or on order."""
     try:
-        return digest(_steady(canonical(dict(arguments)).decode()).encode())
+        return digest(_steady(encode_canonical(dict(arguments)).decode()).encode())
     except Exception:  # JSON cannot represent these values: use their printed form
         printed = [f"{name}={_printed(arguments[name])}" for name in sorted(arguments)]
         return digest("\n".join(printed).encode("utf-8", "surrogatepass"))
@@ -94,7 +94,7 @@ def said(raised: BaseException) -> str:
         text = str(raised)
     except Exception:
         text = "(its message cannot be read)"
-    return encodable(f"{type(raised).__name__}: {text}" if text else type(raised).__name__)
+    return make_encodable(f"{type(raised).__name__}: {text}" if text else type(raised).__name__)
 
 
 def _alike(one: Any, other: Any) -> bool:

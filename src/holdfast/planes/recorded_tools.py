@@ -248,13 +248,13 @@ def replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ...]:
     if task.recording is UNSET:
         return ()
     recorded = Counter(one.tool for one in task.recording.responses)
-    used = Counter(one.tool for one in uses if one.known)
+    used = Counter(one.tool for one in uses if one.is_known)
     notes = _unknown(uses, recorded)
     if task.recording.seed is None:  # a session made from a trial has replies in reserve for a fixed agent
         notes += _left(recorded, used)
     if recorded and not used and task.recording.seed is None:
         notes.append("none of the recorded tools was called; the rules were still judged")
-    ran = dict.fromkeys(one.tool for one in uses if one.known and one.plane == "tool_result")
+    ran = dict.fromkeys(one.tool for one in uses if one.is_known and one.plane == "tool_result")
     if ran:
         notes.append(f"the model received the recorded result, but the tool also ran: {', '.join(ran)}")
     if len(uses) >= USES_KEPT:
@@ -264,7 +264,7 @@ def replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ...]:
 
 def _unknown(uses: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
     """Calls that the recording has no reply for, each listed once."""
-    calls = Counter((one.passed, one.tool in recorded, one.call) for one in uses if not one.known)
+    calls = Counter((one.passed, one.tool in recorded, one.call) for one in uses if not one.is_known)
     notes = [_unknown_call(*key, times) for key, times in list(calls.items())[:_LISTED]]
     if len(calls) > _LISTED:
         notes.append(f"the recording has no reply for {len(calls) - _LISTED} more calls")

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import HarnessError
-from holdfast.model.codec import encodable, encode
+from holdfast.model.codec import encode, make_encodable
 
 TAG = "$python"
 REPLY_KEPT = 500_000
@@ -74,7 +74,7 @@ def write_reply(value: Any) -> str:
 
 def write_lost(code: LossCode, kind: str = "") -> str:
     """The placeholder for a reply that is not kept."""
-    return encode({TAG: _LOST, "code": code, "kind": encodable(kind)}).decode()
+    return encode({TAG: _LOST, "code": code, "kind": make_encodable(kind)}).decode()
 
 
 def lost_reply(text: str) -> UnkeptReply | None:
@@ -114,7 +114,7 @@ def _write(value: Any) -> Any:
     if value is None or kind is bool:
         return value
     if kind is str:
-        if not value.isascii() and encodable(value) != value:
+        if not value.isascii() and make_encodable(value) != value:
             raise _Unkept("no-json", kind)
         return value
     if kind is int and -_LARGEST < value < _LARGEST:

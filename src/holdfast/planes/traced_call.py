@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import InjectedError
-from holdfast.model.canary import Lookout, echoes
-from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.canary import CanaryReader, find_echoes
+from holdfast.model.codec import digest, encode_canonical, make_encodable
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import cut_off, said, witness
@@ -177,9 +177,9 @@ class TracedCall:
 def given_as(arguments: dict[str, Any]) -> bytes:
     """Arguments as JSON that is equal for equal arguments, whatever their order and memory addresses."""
     try:
-        text = canonical(arguments)
+        text = encode_canonical(arguments)
     except Exception:  # JSON cannot represent these values: use their printed form
-        return encodable(witness(arguments)).encode()
+        return make_encodable(witness(arguments)).encode()
     return text if b" at 0x" not in text else witness(arguments).encode()
 
 
@@ -195,7 +195,7 @@ def kept(value: Any) -> str:
         text = witness(bytes(value[: TEXT_KEPT + 1]) if isinstance(value, _BYTES) else value)
     if len(text) > TEXT_KEPT:
         text = shorten(text, TEXT_KEPT)
-    return text if text.isascii() else encodable(text)
+    return text if text.isascii() else make_encodable(text)
 
 
 _VALUES = 20_000
@@ -234,13 +234,13 @@ class ReadValues:
     def _parts(self, value: Any) -> list[Any]:
         """The values inside a value; the value itself is read here."""
         if isinstance(value, str):
-            self._found |= dict.fromkeys(echoes(value))
+            self._found |= dict.fromkeys(find_echoes(value))
             return []
         if isinstance(value, _BUFFERS):
             data = bytes(value)
-            lookout = Lookout(packed=data[:2] == b"\x1f\x8b")
+            lookout = CanaryReader(packed=data[:2] == b"\x1f\x8b")
             lookout.feed(data)
-            self._found |= dict.fromkeys(lookout.found)
+            self._found |= dict.fromkeys(lookout.canaries)
             self.unread = self.unread or not lookout.legible
             return []
         if isinstance(value, Mapping):

@@ -25,7 +25,7 @@ from msgspec import Struct
 from holdfast.model.delivery import AS_IT_IS, Delivery
 from holdfast.model.scenario import Injection
 from holdfast.model.traits import FaultTraits as FaultTraits
-from holdfast.model.traits import Hunted as Hunted
+from holdfast.model.traits import HuntUse as HuntUse
 from holdfast.model.traits import Rung as Rung
 from holdfast.model.traits import Step as Step
 

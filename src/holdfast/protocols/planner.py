@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.model.judged import Judged
+from holdfast.model.judged import JudgingProgress
 from holdfast.model.trial import Trial
 
 
@@ -32,4 +32,4 @@ class Planner(Protocol):
         """Whether Judged must list each trial, with its verdict codes, ledger and call sites."""
         ...
 
-    def next(self, judged: Judged) -> Sequence[Trial]: ...
+    def next(self, judged: JudgingProgress) -> Sequence[Trial]: ...

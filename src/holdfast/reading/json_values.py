@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from holdfast.errors import AgentUnavailable
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
@@ -86,7 +86,7 @@ def _skip(text: str, at: int) -> int:
 
 def validator(schema: Mapping[str, Any]) -> Any:
     """A validator for the schema; ValueError if it is invalid, or refers to something outside it."""
-    return _compiled(canonical(schema))
+    return _compiled(encode_canonical(schema))
 
 
 @lru_cache(maxsize=256)

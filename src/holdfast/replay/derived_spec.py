@@ -15,8 +15,8 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Recording, Task
-from holdfast.model.when import applies
-from holdfast.plan.checks import traits_of
+from holdfast.model.when import is_applicable
+from holdfast.plan.checks import get_traits
 from holdfast.reading.words import near
 from holdfast.replay.session_list import ListedSessions
 from holdfast.spec.rules.parts import REPLAY
@@ -75,7 +75,7 @@ def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) 
     return replace(
         spec,
         part="replay",
-        tasks=tuple(task for task in tasks if any(rule.concerns(task) for rule in rules)),
+        tasks=tuple(task for task in tasks if any(rule.is_judging(task) for rule in rules)),
         invariants=rules,
         cell_rules=(),
         scenarios=tuple({one.name: one for one in map(_build_scenario, sessions)}.values()),
@@ -142,7 +142,7 @@ def _does_apply(rule: Invariant, session: RecordedSession) -> bool:
     weather = _build_scenario(session)
     if session.has_failures and session.seed is None:
         weather = replace(weather, injections=(*weather.injections, _FAILURE))
-    return applies(rule.when, weather)
+    return is_applicable(rule.when, weather)
 
 
 def _make_unique(id: str, label: str, used: set[str]) -> str:
@@ -184,7 +184,7 @@ def _read(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> Hel
 
 def _make_relative(rule: Invariant, folder: Path, root: Path) -> Invariant:
     """Makes the file setting of a rule relative to the spec; it was relative to the contract."""
-    key = traits_of(rule).file_setting
+    key = get_traits(rule).file_setting
     if not key or folder == root:
         return rule
     return replace(rule, settings={**rule.settings, key: os.path.relpath(folder / str(rule.settings[key]), root)})

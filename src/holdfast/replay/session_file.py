@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UsageError
-from holdfast.model.codec import digest, encodable
+from holdfast.model.codec import digest, make_encodable
 from holdfast.model.observation import MASK
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
@@ -145,7 +145,7 @@ def _build_response(one: RecordedResponse) -> dict[str, Any]:
 
 def _mask(value: Any) -> Any:
     if isinstance(value, str):
-        return KEY_SHAPED.sub(MASK, encodable(value))
+        return KEY_SHAPED.sub(MASK, make_encodable(value))
     if isinstance(value, dict):
         return {_mask(key): _mask(inner) for key, inner in value.items()}
     if isinstance(value, list):

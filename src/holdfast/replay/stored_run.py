@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.format_numbers import JSON, too_new
+from holdfast.model.format_numbers import JSON, format_too_new
 from holdfast.model.run import TracedTrial
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Part
@@ -168,7 +168,7 @@ def _report(path: Path) -> Any:
         raise UsageError(wrong, hint=hint, code="run-unusable") from broken
     if isinstance(number := read_at(document, "format"), int) and number > JSON:
         again = "use the version of Holdfast that wrote it, or name the run by its id"
-        raise UsageError(too_new(str(path), number, JSON), hint=again, code="run-unusable")
+        raise UsageError(format_too_new(str(path), number, JSON), hint=again, code="run-unusable")
     if not read_text(document, "run_id") or not isinstance(read_at(document, "parts"), dict):
         raise UsageError(wrong, hint=hint, code="run-unusable")
     return document

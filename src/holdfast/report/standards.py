@@ -29,7 +29,7 @@ def _iterate_run(run: Run) -> Iterator[StandardEntry]:
     for rule in run.invariants:
         yield from list_for_rule(run, rule.id)
     for one in run.score.mutation.types if run.score.mutation else ():
-        yield from standard_entries(MUTATIONS.get(one.type, ()))
+        yield from find_entries(MUTATIONS.get(one.type, ()))
 
 
 def list_for_modes(modes: Iterable[str]) -> tuple[StandardEntry, ...]:
@@ -41,7 +41,7 @@ def list_for_modes(modes: Iterable[str]) -> tuple[StandardEntry, ...]:
 def _list_for_mode(mode: str) -> tuple[StandardEntry, ...]:
     # Looking up installed faults takes a while, and most runs have none.
     own = [plane for plane in get_args(Plane) if mode in plugins.BUILT_IN[f"faults.{plane}"]]
-    return standard_entries(
+    return find_entries(
         id for plane in own or get_args(Plane) for id in plugins.get_fault_traits(plane, mode).standards
     )
 
@@ -56,12 +56,12 @@ def list_for_rule(run: Run, rule: str) -> tuple[StandardEntry, ...]:
     """The entries for a rule's check."""
     match = next((one for one in run.invariants if one.id == rule), None)
     check = plugins.find("checks", match.check) if match else None
-    return standard_entries(check.traits.standards) if check is not None else ()
+    return find_entries(check.traits.standards) if check is not None else ()
 
 
 def list_for_case(case: Case) -> tuple[StandardEntry, ...]:
     """The entries for the mutation of a case."""
-    return standard_entries(MUTATIONS.get(case.variation.mutation, ())) if case.variation is not None else ()
+    return find_entries(MUTATIONS.get(case.variation.mutation, ())) if case.variation is not None else ()
 
 
 def list_for_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.run_warning import STATEFUL, RunWarning
@@ -234,7 +234,7 @@ def find_deciding(row: CellRow) -> list[TrialRow]:
 
 def build_cause_key(code: str, key: tuple[str, ...], ending: str) -> tuple[str, ...]:
     """Equal for failures with one cause. An ending is a cause by itself, whichever code a rule gave it."""
-    return (fingerprint(ending),) if ending else (code, *key)
+    return (compute_fingerprint(ending),) if ending else (code, *key)
 
 
 class Places:

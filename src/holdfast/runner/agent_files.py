@@ -10,9 +10,9 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.spec import Spec
-from holdfast.plan import agent_json
+from holdfast.plan import encode_agent
 
 LARGE = 16 << 20
 """Files from this size in bytes on are identified by size and modification time: an interpreter or a model is not read
@@ -43,7 +43,7 @@ def digest_agent_files(spec: Spec) -> dict[str, str]:
 
 def digest_agent(spec: Spec, files: Mapping[str, str]) -> str:
     """Digest the agent section together with the agent's files."""
-    return digest(canonical([agent_json(spec.agent).decode("utf-8", "replace"), sorted(files.items())]), 16)
+    return digest(encode_canonical([encode_agent(spec.agent).decode("utf-8", "replace"), sorted(files.items())]), 16)
 
 
 def _list_modules(spec: Spec) -> list[str]:

@@ -53,14 +53,14 @@ class Bench:
         )
         served = None if self._plan.selective else known.get(name)
         if served is None:
-            rules = self._plan.rules(trial)
+            rules = self._plan.get_rules(trial)
             slow = any(_PATTERNS & rule.settings.keys() for rule in rules)
             served = known[name] = JudgingRules(rules, self._consultations.ask_for(rules), slow)
         return served
 
     def get_control(self, trial: Trial) -> Observation | None:
         """The control that this trial is compared with, if there is one."""
-        control = self._plan.control_for(trial) if self._plan.controls else None
+        control = self._plan.get_control(trial) if self._plan.controls else None
         return None if control is None else self.controls.get(control.id)
 
     def judge(self, trial: Trial, observation: Observation, *, stored: bool = False) -> list[Verdict]:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
-from holdfast.plan.checks import traits_of
+from holdfast.plan.checks import get_traits
 from holdfast.reading.words import listed, misspelt
 
 
@@ -22,7 +22,7 @@ class CalledTools:
         self._forbidden: set[tuple[str, str]] = set()
         """Names of forbidden tools: they are suspicious only if a called tool has a similar name."""
         for rule in spec.invariants:
-            traits = traits_of(rule)
+            traits = get_traits(rule)
             # A positive rule needs no warning: without the call it fails.
             if (traits.polarity == "negative") != rule.negate:
                 globs = [glob for _, glob in traits.tools if "://" not in glob and "{{" not in glob]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.observation import Observation
 from holdfast.model.shorten import shorten
 from holdfast.model.spec import Spec
@@ -39,8 +39,8 @@ class CalmAnswers:
         answers = [turn.text for turn in observation.turns]
         if not answers or None in answers:
             return
-        question = digest(canonical([trial.task, trial.params]))
-        mark = digest(canonical(answers))
+        question = digest(encode_canonical([trial.task, trial.params]))
+        mark = digest(encode_canonical(answers))
         first = self._first.setdefault(question, _First(mark, shorten(answers[-1] or "", SHOWN)))
         if first.mark != mark:
             prompt = shorten(trial.task.prompt, SHOWN)

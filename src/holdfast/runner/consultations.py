@@ -14,7 +14,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import Evidence
-from holdfast.plan.checks import make_check, traits_of, with_params
+from holdfast.plan.checks import fill_params, get_traits, make_check
 from holdfast.protocols.check import ConsultingCheck
 from holdfast.store.rundir import RunDir
 
@@ -73,7 +73,7 @@ class Consultations:
         printed = add_printed_answers(self._spec.agent, observation)
         heard = {}
         for rule in rules:
-            check = make_check(with_params(rule, trial.params) if trial.params else rule)
+            check = make_check(fill_params(rule, trial.params) if trial.params else rule)
             known = printed.evidence.get(rule.id)
             heard[rule.id] = await consult_model(check, printed, control, known, self._consultation)
         return heard
@@ -126,7 +126,7 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
 
     models = resolve_models(spec, environ)
     named = {
-        str(with_params(rule, params).settings.get("model", "")): rule for rule in asking for params in spec.params
+        str(fill_params(rule, params).settings.get("model", "")): rule for rule in asking for params in spec.params
     }
     for model, rule in named.items():
         variable = find_missing_key(models, model, environ)
@@ -141,6 +141,6 @@ def does_ask_model(rule: Invariant) -> bool:
     if plugin is None or not issubclass(plugin, ConsultingCheck):
         return False
     try:
-        return traits_of(rule).asks_model
+        return get_traits(rule).asks_model
     except PluginError:
         return False  # it cannot be judged either, and the judge reports that

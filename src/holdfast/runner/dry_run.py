@@ -35,7 +35,7 @@ def count_planned(job: Job, rundir: RunDir | None) -> DryRun:
     for trial in plan.trials:
         if done.find(trial.id) is None:
             trials += 1
-            judge_calls += sum(votes.get(rule.id, 0) for rule in plan.rules(trial)) if votes else 0
+            judge_calls += sum(votes.get(rule.id, 0) for rule in plan.get_rules(trial)) if votes else 0
             asked_users += count_user_calls(trial.task)
     by_id = {trial.id: trial for trial in (*plan.controls, *([job.preflight_trial] if job.preflight_trial else []))}
     controls = [trial for id, trial in by_id.items() if done.find(id) is None]
@@ -53,4 +53,4 @@ def count_calls(rule: Invariant) -> int:
     """Model calls for one verdict of the rule, without cached or malformed replies."""
     votes = rule.settings.get("votes", 1)
     times = votes if isinstance(votes, int) else 1  # a plug-in may use the setting for something else
-    return times * traits_of(rule).calls_per_vote
+    return times * get_traits(rule).calls_per_vote

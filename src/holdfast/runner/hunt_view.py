@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.hunt.fault_map import MAP, FaultMap
 from holdfast.hunt.result import RESULT, HuntedCause, HuntResult
-from holdfast.model.codec import decoder, to_builtins
+from holdfast.model.codec import create_decoder, to_builtins
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell, Score
 from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
@@ -17,8 +17,8 @@ from holdfast.store.record import read_scenarios
 from holdfast.store.rundir import RunDir, read_json
 from holdfast.store.view import StoredCells
 
-_result = decoder(HuntResult)
-_map = decoder(FaultMap)
+_result = create_decoder(HuntResult)
+_map = create_decoder(FaultMap)
 
 
 def read_hunt(rundir: RunDir) -> HuntResult | None:

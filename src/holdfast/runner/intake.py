@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.model import events
-from holdfast.model.codec import HALVES, carried
+from holdfast.model.codec import HALVES, make_storable
 from holdfast.model.judged import JudgedTrial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.trace import TraceEvent
@@ -208,14 +208,14 @@ class Intake:
             return bool(observation.error)  # controls are not judged
         if self._consultations.select_rules(self._bench.select_rules(trial).rules, observation):
             return True
-        observation = carried(observation)  # the form in which it will be stored
+        observation = make_storable(observation)  # the form in which it will be stored
         verdicts = self._bench.judge(trial, observation)
         self._foreseen[trial.id] = observation, verdicts
         return has_failed(observation, verdicts)
 
     def report_fault(self, trial: Trial, fault: FaultMet) -> None:
         if self._listen is not None:
-            self._listen(events.FaultFired(trial, self.masker.mask_struct(carried(fault))))
+            self._listen(events.FaultFired(trial, self.masker.mask_struct(make_storable(fault))))
 
     def record_event(self, trial: Trial, event: TraceEvent) -> None:
         """Store a call of a running trial as it happens."""
@@ -223,7 +223,7 @@ class Intake:
         try:
             self.record.write_event(trial.id, masked)
         except UnicodeEncodeError:
-            masked = carried(masked)
+            masked = make_storable(masked)
             self.record.write_event(trial.id, masked, changed=True)
         if self._listen is not None:
             self._listen(events.CallSeen(trial, masked))
@@ -270,7 +270,7 @@ class Intake:
 
 def _make_storable(observation: Observation) -> Observation:
     """Replace text that cannot be stored, and note that."""
-    return carried(replace(observation, notes=tuple(dict.fromkeys((*observation.notes, HALVES)))))
+    return make_storable(replace(observation, notes=tuple(dict.fromkeys((*observation.notes, HALVES)))))
 
 
 def _is_short(observation: Observation) -> bool:

@@ -12,7 +12,7 @@ from holdfast.model.events import Event
 from holdfast.model.run_warning import RunWarning, mark_ignored
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
-from holdfast.plan import Plan, RunOptions, plan
+from holdfast.plan import Plan, RunOptions, build_plan
 from holdfast.spec import shown_values
 from holdfast.spec.load import source_of
 
@@ -30,7 +30,7 @@ class Job:
         self.options = options
         self.environ = environ
         self.warnings = mark_ignored((*warnings, *shown_values(spec, environ)), spec.ignored_warnings)
-        self.plan: Plan = plan(spec, options.select, sequential=options.auto)
+        self.plan: Plan = build_plan(spec, options.select, sequential=options.auto)
         self.secrets = read_world_secrets(spec, options, environ)
         """Values of the world's secrets, by name."""
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.model.capabilities import lacks
-from holdfast.model.codec import canonical
+from holdfast.model.capabilities import build_missing
+from holdfast.model.codec import encode_canonical
 from holdfast.model.run import CellRow, Run
 from holdfast.model.run_warning import RunNote
 from holdfast.model.score import Case, Score
@@ -123,7 +123,7 @@ def _build_repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Re
         chaos_profile=stored.chaos_profile,
         sessions=None if stored.sessions is None else shorten_path(stored.sessions),
         live=stored.live,
-        backend=stored.backend if spec.world and stored.gives("backend") else None,
+        backend=stored.backend if spec.world and stored.has_option("backend") else None,
     )
     python = "" if spec.built is None else f"{spec.path}:{spec.built.line}"
     return Repetition(again, python, spec.seed, hunts=spec.part == "hunt")
@@ -132,7 +132,7 @@ def _build_repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Re
 def list_unrun_cases(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
     """The cases of a plan that never started because the preflight failed."""
     planned = (trial for trial in plan.trials if trial.invariant == "*") if spec.by_cases else ()
-    first = {(one.scenario.name, one.task, canonical(one.params)): one for one in planned}
+    first = {(one.scenario.name, one.task, encode_canonical(one.params)): one for one in planned}
     for one in first.values():
         yield Case(one.scenario.name, "error", one.task.prompt, one.params, reason=why)
 
@@ -209,7 +209,7 @@ def _note_self_reported(spec: Spec) -> Iterator[Isolation]:
     """Note that calls reported by the agent's own process have no other witness."""
     agent = spec.agent
     if spec.world is not None and agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
-        yield lacks("functions-unproven")
+        yield build_missing("functions-unproven")
 
 
 def _note_missing_isolation(ended: RunEnd) -> Iterator[RunNote]:

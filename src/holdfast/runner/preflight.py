@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.model.observation import Observation, unread_models
+from holdfast.model.observation import Observation, list_unread_models
 from holdfast.model.run_warning import STATEFUL
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
@@ -69,7 +69,7 @@ async def run_preflight(executor: Executor, spec: Spec, trial: Trial, warn: Call
     if turn is not None and turn.ending == "http_error" and (wrong := _REFUSALS.get(turn.status or 0)):
         warn("request-refused", f"the agent refused the first request, without any fault: {turn.detail}. Check {wrong}")
     died = turn is not None and turn.ending in _DIED
-    unread = unread_models(first.calls)
+    unread = list_unread_models(first.calls)
     for place in unread:
         why = "which Holdfast does not read: no fault acts on its replies, and its calls are not in the trace"
         warn("model-unread", f"{place}, {why}")

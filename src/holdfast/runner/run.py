@@ -12,9 +12,9 @@ from holdfast.errors import AgentUnavailable
 from holdfast.execute.loop_choice import choose_loop_factory
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import warn_unmet_recordings, warn_unused_proxy
-from holdfast.model.judged import Judged
+from holdfast.model.judged import JudgingProgress
 from holdfast.model.trial import Trial
-from holdfast.plan import FailFast, Once, Rounds, RunOptions
+from holdfast.plan import FailFastPlanner, OncePlanner, RoundsPlanner, RunOptions
 from holdfast.processes.scratch import sweep
 from holdfast.runner.called_tools import CalledTools
 from holdfast.runner.calm_answers import CalmAnswers, start_comparison
@@ -128,7 +128,7 @@ class RunInProgress:
         budget = self._build_budget(stored.done)
         calm, called = self._compare_calm_answers(), CalledTools(self.job.spec)
         alone = executor.concurrency == 1
-        judged, done, planned = Judged(0, intake.violated), 0, 0
+        judged, done, planned = JudgingProgress(0, intake.violated), 0, 0
         while batch := planner.next(judged):
             # A planner that invents trials plans them again when it is resumed: those with a record are not run again.
             due = [trial for trial in batch if trial.id not in intake.judged] if intake.judged is not None else batch
@@ -152,7 +152,7 @@ class RunInProgress:
             await intake.settle()
             if budget is not None and budget.ended_by:
                 break
-            judged = Judged(done, intake.violated, intake.take_judged(batch))
+            judged = JudgingProgress(done, intake.violated, intake.take_judged(batch))
         self._describe_end(stored, budget, done, planned)
         if calm is not None and calm.warning:
             self.log.warn("answers-differ", intake.masker.mask_text(calm.warning))
@@ -191,8 +191,8 @@ class RunInProgress:
         if self.job.spec.part == "hunt":
             return build_hunt_planner(self.job.spec, self.job.plan, options)
         if options.auto:
-            return Rounds(stored.left, self.intake.tally.needs_trial, fail_fast=options.fail_fast)
-        return FailFast(stored.left, concurrency) if options.fail_fast else Once(stored.left)
+            return RoundsPlanner(stored.left, self.intake.tally.needs_trial, fail_fast=options.fail_fast)
+        return FailFastPlanner(stored.left, concurrency) if options.fail_fast else OncePlanner(stored.left)
 
     def _build_budget(self, done: int) -> Budget | None:
         """The run's budget; None if it has none."""

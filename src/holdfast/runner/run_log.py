@@ -68,11 +68,11 @@ class RunLog:
 
     def warn_trial(self, trial: Trial, message: str) -> None:
         """Report a message about one trial; the trial's record contains it."""
-        self._listen(events.Warned(RunWarning("trial", f"trial {trial.id}: {message}")))
+        self._listen(events.WarningIssued(RunWarning("trial", f"trial {trial.id}: {message}")))
 
     def report_workers(self, now: Workers) -> None:
         """Report the state of a cluster's workers."""
-        self._listen(events.WorkersAtWork(now.at_work, now.in_flight, now.lost, now.repeated))
+        self._listen(events.WorkerStatus(now.at_work, now.in_flight, now.lost, now.repeated))
 
     def note(self, code: str, *texts: str) -> None:
         self.notes = (*self.notes, *(RunNote(code, text) for text in texts))
@@ -84,7 +84,7 @@ class RunLog:
         self.warnings.append(warning)
         self._end(False)  # on disk immediately: a resumed run must know it
         if not warning.ignored:
-            self._listen(events.Warned(warning))
+            self._listen(events.WarningIssued(warning))
 
     def close(self, complete: bool, duration_s: float) -> None:
         """Seal the run's files and announce its end."""

@@ -113,7 +113,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     if not force:
         _check_sources(run, manifest, spec)
         _check_values(run, manifest.settled, spec.settled)
-    other = manifest.options.other(options)
+    other = manifest.options.find_changed_option(options)
     if other:
         raise UsageError(
             f"{other} cannot be changed when a run is resumed",
@@ -123,7 +123,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     from holdfast.store.seal_check import check
 
     warning = check(run, force=force)
-    options = manifest.options.taken_up(options)
+    options = manifest.options.merge_resumed(options)
     run.lock()
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.describe(replace(manifest, options=replace(manifest.options, **verdict)))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.hunt.result import RESULT, HuntResult
-from holdfast.model.codec import decoder, digest, encode
+from holdfast.model.codec import create_decoder, digest, encode
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Case, Score
@@ -77,7 +77,7 @@ def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
     """The result of a hunt: it has no score, and a cause that fails is a violation. Open points decide nothing."""
     if not (path / RESULT).is_file():
         return PartResult("hunt", skipped="it was not concluded", run=run, page=page)
-    found = read_json(path / RESULT, decoder(HuntResult))
+    found = read_json(path / RESULT, create_decoder(HuntResult))
     reasons = [reason for reason in list_hunt_reasons(found) if reason.code != "hunt-open"]
     exit_code = reasons[0].exit_code if reasons else HELD
     known = sum(one.known for one in found.causes)
@@ -192,7 +192,7 @@ def read_overall(whole: RunDir) -> Overall | None:
         if whole.read_manifest().concluded:
             raise _build_tampering_error(whole, f"{OVERALL} is missing, although the run wrote it", _COMPUTE)
         return None
-    stored = read_json(path, decoder(Overall))
+    stored = read_json(path, create_decoder(Overall))
     if stored.seal != _seal(stored):
         raise _build_tampering_error(whole, f"{OVERALL} changed after the run wrote it", _COMPUTE)
     return stored
@@ -210,7 +210,7 @@ def check_parts(whole: RunDir) -> None:
 
 
 def _build_tampering_error(whole: RunDir, why: str, hint: str) -> UserError:
-    resume = f"{run_command('ci')} --resume {quote(name_here(whole.path))}"
+    resume = f"{get_run_command('ci')} --resume {quote(name_here(whole.path))}"
     return UserError(
         f"run {whole.id}: {why}; it may have been tampered with", code="run-tampered", hint=hint.format(resume=resume)
     )

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import UNSET
 
 from holdfast.checks.trace.calls import split_requested
-from holdfast.model.canary import echoes
+from holdfast.model.canary import find_echoes
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import Attacks, Interval, Utility
@@ -110,7 +110,7 @@ def has_canary(planted: Iterable[str], texts: Iterable[str], trace: Iterable[Tra
     calls = [event for event in trace if event.event_type != "llm_call"]
     sent = (text for event in calls for text in (event.input, _get_url(event)))
     return not words.isdisjoint(word for event in calls for word in event.canaries) or any(
-        not words.isdisjoint(echoes(text)) for text in (*texts, *sent) if text
+        not words.isdisjoint(find_echoes(text)) for text in (*texts, *sent) if text
     )
 
 

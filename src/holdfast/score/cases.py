@@ -15,7 +15,7 @@ from holdfast.model.spec import Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import UNDECIDING, CauseKey, Verdict
-from holdfast.model.when import meeting
+from holdfast.model.when import find_needed_injections
 from holdfast.plan import CellKey, Plan
 from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.composite import SLACK, UNMET, OpenRule, discount_unproven, explain_unproven, score_trial
@@ -59,10 +59,10 @@ class Cases:
         if not self._whole and not any(one.violated or one.error for one in observation.forbidden):
             return
         own = self._spec.cell_rules
-        rules = [rule for rule in self._plan.rules(trial) if rule.id not in own and not rule.probes]
+        rules = [rule for rule in self._plan.get_rules(trial) if rule.id not in own and not rule.probes]
         if trial.kind != "contract" or trial.invariant != "*" or not rules:
             return
-        key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
+        key = (trial.scenario.name, trial.task, self._plan.get_params_index(trial.params))
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
         undecided = {
             rule: OpenRule(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
@@ -71,7 +71,7 @@ class Cases:
         self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
         if trial.scenario.name not in self._needs:
             weather = self._scenarios[trial.scenario.name]
-            needs = {rule.id: meeting(rule.when, weather) for rule in rules}
+            needs = {rule.id: find_needed_injections(rule.when, weather) for rule in rules}
             self._needs[trial.scenario.name] = {rule: faults for rule, faults in needs.items() if faults}
             self._rules[trial.scenario.name] = rules
         one = score_trial(trial, rules, by_rule, observation.forbidden, self._spec.scoring)
@@ -104,7 +104,7 @@ class Cases:
 
     def needs_replica(self, trial: Trial) -> bool:
         """Whether another replica of the trial's case would help to decide."""
-        key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
+        key = (trial.scenario.name, trial.task, self._plan.get_params_index(trial.params))
         judged = self._judged.get(key)
         if judged is None:
             return False  # it is not part of a case
@@ -156,8 +156,8 @@ class Cases:
             return max(there, self._spec.replicas)
         scenario, task, params = key
         rule = self._rules[scenario][0].id
-        expected = self._plan.asked(CellKey(rule, scenario, params))
-        return max(there, expected[self._plan.tasks(rule).index(task)])
+        expected = self._plan.count_by_task(CellKey(rule, scenario, params))
+        return max(there, expected[self._plan.get_tasks(rule).index(task)])
 
 
 def _mark_unproven(case: Case, judged: Sequence[_JudgedReplica]) -> Case:

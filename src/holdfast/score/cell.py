@@ -10,7 +10,7 @@ from math import ceil
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import CellCause
@@ -127,7 +127,7 @@ class CellCount:
             # An ending is a cause of its own, whichever code the rule gave it; the variable part of its text is left
             # out.
             ended = verdict.ended_by
-            values: CauseValues = ("", (), fingerprint(ended)) if ended else (verdict.code, verdict.key, "")
+            values: CauseValues = ("", (), compute_fingerprint(ended)) if ended else (verdict.code, verdict.key, "")
             why = Why(verdict.reason, verdict.code, verdict.key, ended)
             first, known, trials = self.causes.get((outcome, place, values), (replica, why, 0))
             self.causes[outcome, place, values] = (
@@ -187,7 +187,7 @@ class CellCount:
         causes = self._collect_causes(outcome, decisive) if len(self.causes) > 1 else ()
         if outcome == "pass" and needs and not met and self.near == BROKEN:
             # A harness error says nothing about the agent and is not random.
-            outcome, why, causes = "error", Why(self.beside, "fault-broke", (fingerprint(self.beside),)), ()
+            outcome, why, causes = "error", Why(self.beside, "fault-broke", (compute_fingerprint(self.beside),)), ()
         elif outcome == "pass" and needs and not met:
             why = explain_unmet(scenario, needs, self.near, self.beside, requests=self.requests)
             outcome, causes = "unproven", ()

@@ -36,7 +36,7 @@ class OverallScore(Struct, frozen=True):
 
 def get_part_weight(part: Part, weights: PartWeights) -> float:
     """The configured share of a part; a scenario and a hunt have none."""
-    return 0.0 if part == "scenario" or part == "hunt" else weights.of(part)
+    return 0.0 if part == "scenario" or part == "hunt" else weights.get_weight(part)
 
 
 def compute_overall_score(

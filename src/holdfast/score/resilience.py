@@ -78,7 +78,7 @@ def _compute_interval(tally: Tally, summary: Summary) -> Interval | None:
     if score is None:
         return None
     n = compute_effective_n(list(Counter(summary.group_weights).items()))
-    prompts = len({task for rule in summary.rules for task in plan.tasks(rule)})
+    prompts = len({task for rule in summary.rules for task in plan.get_tasks(rule)})
     if prompts >= PROMPTS_FOR_BOOTSTRAP and plan.whole:
         low, high = compute_next_run_interval(score / 100.0, n)
         return round_interval(100.0 * low, 100.0 * high, prompts)

@@ -63,7 +63,7 @@ class CalmComparison:
         for rule in self._plan.invariants:
             if not self.counted.get((rule.id, False)) or not self.counted.get((rule.id, True)):
                 continue
-            for place, task in enumerate(self._plan.tasks(rule.id)):
+            for place, task in enumerate(self._plan.get_tasks(rule.id)):
                 calm, chaos = self._compute_rate(rule.id, False, place), self._compute_rate(rule.id, True, place)
                 if calm is not None and chaos is not None:
                     rules.add(rule.id)
@@ -169,7 +169,7 @@ class Summary:
             outcome = decision.outcome
             if calm is not None and outcome != "n/a":
                 calm.add(column.rule, chaos, decision)
-            if outside and tally.plan.key_at(position).scenario in outside:
+            if outside and tally.plan.get_key(position).scenario in outside:
                 # The calm column of a chaos run is not part of its score, but failures there fail the run.
                 self._count_outside(column.weight, outcome)
                 if outcome == "fail":

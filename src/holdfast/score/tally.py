@@ -14,7 +14,7 @@ from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.model.when import applies, meeting
+from holdfast.model.when import find_needed_injections, is_applicable
 from holdfast.plan import CellKey, Plan
 from holdfast.score.attacks import AttackTally, judge_attack
 from holdfast.score.cell import CellCount, Decision, Tries
@@ -38,9 +38,9 @@ class _Column:
     __slots__ = ("alone", "asked", "critical", "expected", "how", "offset", "places", "rule", "sequential", "weight")
 
     def __init__(self, rule: Invariant, spec: Spec, plan: Plan, offset: int) -> None:
-        tasks = plan.tasks(rule.id)
+        tasks = plan.get_tasks(rule.id)
         self.rule = rule
-        self.how = spec.aggregation(rule)
+        self.how = spec.get_aggregation(rule)
         self.offset = offset
         self.places: Mapping[Task, int] = {task: place for place, task in enumerate(tasks)}
         self.asked = (spec.replicas,) * len(tasks)
@@ -69,7 +69,7 @@ class _Row:
         self.scenario = scenario
         self.offset = offset
         self.chaos = not scenario.calm
-        self.needs = {when: meeting(when, scenario) for when in plan.whens}
+        self.needs = {when: find_needed_injections(when, scenario) for when in plan.whens}
         self.ran = False
         self.met = False
 
@@ -162,13 +162,13 @@ class Tally:
     def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
         """Add a single verdict; returns the cell if this decided it."""
         position = self._add_verdict(trial, observation, verdict)
-        if trial.invariant != "*" or self.plan.rules(trial)[0].id == verdict.invariant:
+        if trial.invariant != "*" or self.plan.get_rules(trial)[0].id == verdict.invariant:
             self.trials += 1
         return None if position is None else self.build_cell(position)
 
     def build_cell(self, position: int, decision: Decision | None = None) -> Cell:
         """A cell with its decision, or with what is known so far."""
-        key, decided = self.plan.key_at(position), decision or self._done[position]
+        key, decided = self.plan.get_key(position), decision or self._done[position]
         assert decided is not None
         return _build_cell(
             self._rows[key.scenario], self._columns[key.invariant], self.spec.params[key.params], decided
@@ -176,7 +176,7 @@ class Tally:
 
     def build_partial_cell(self, position: int) -> Cell:
         """A cell as it is so far."""
-        key = self.plan.key_at(position)
+        key = self.plan.get_key(position)
         row, column = self._rows[key.scenario], self._columns[key.invariant]
         return _build_cell(row, column, self.spec.params[key.params], self._get_decision(key, row, column))
 
@@ -185,13 +185,13 @@ class Tally:
         column, row = self._columns[verdict.invariant], self._rows[trial.scenario.name]
         position = row.offset + column.offset
         if self._many:
-            position += self.plan.params_index(trial.params)
+            position += self.plan.get_params_index(trial.params)
         cell = self._open.get(position)
         if cell is None:
             if column.alone and not row.chaos and verdict.outcome == "pass":
                 # A calm cell with one passed trial: most cells of a large matrix. Nothing has to be collected.
                 if self._done[position] is not None:
-                    raise _report_extra_verdict(self.plan.key_at(position))
+                    raise _report_extra_verdict(self.plan.get_key(position))
                 row.ran = True
                 self._done[position] = _PASSED_CONCURRENT if observation.concurrent else _PASSED
                 return position
@@ -232,8 +232,8 @@ class Tally:
     def needs_trial(self, trial: Trial) -> bool:
         """Whether the trial would help: one of its cells, or its case, is not decided by earlier replicas."""
         row = self._rows[trial.scenario.name]
-        number = self.plan.params_index(trial.params)
-        for rule in self.plan.rules(trial):
+        number = self.plan.get_params_index(trial.params)
+        for rule in self.plan.get_rules(trial):
             column = self._columns[rule.id]
             cell = self._open.get(row.offset + column.offset + number)
             if cell is None or cell.needs_replica(column.places[trial.task]):
@@ -257,7 +257,7 @@ class Tally:
 
     def get_deciding_prompts(self, position: int) -> int:
         """The deciding prompts of the cell, as bits; 0 if it passed, or its faults were not met."""
-        key = self.plan.key_at(position)
+        key = self.plan.get_key(position)
         decision = self._get_decision(key, self._rows[key.scenario], self._columns[key.invariant])
         return decision.failed if decision.outcome == "fail" else decision.undecided
 
@@ -268,7 +268,7 @@ class Tally:
         for position in self.plan.positions:
             row, column = rows[position // width], columns[position % width]
             decision = done[position]
-            yield position, column, row.chaos, decision or self._get_decision(self.plan.key_at(position), row, column)
+            yield position, column, row.chaos, decision or self._get_decision(self.plan.get_key(position), row, column)
 
     def find_vacuous_scenarios(self, *, unasked: bool = False) -> tuple[str, ...]:
         """Chaos scenarios in which no trial met any fault: those that ran, or in which no rule is judged.
@@ -276,21 +276,25 @@ class Tally:
         `unasked`: a budget left trials out; scenarios without any trial are then not listed.
         """
         unmet = [(name, row) for name, row in self._rows.items() if row.chaos and not row.met]
-        left_out = {key.scenario for key in self.plan.cells if self.plan.expected(key)} if unasked and unmet else ()
+        left_out = (
+            {key.scenario for key in self.plan.cells if self.plan.count_expected(key)} if unasked and unmet else ()
+        )
         # Scenarios in which no rule is judged: only for the complete contract, because a selection of rules proves
         # nothing.
         whole = len(self.plan.invariants) == len(self.spec.invariants)
         idle = {
-            name for name, row in unmet if whole and not any(applies(when, row.scenario) for when in self.plan.whens)
+            name
+            for name, row in unmet
+            if whole and not any(is_applicable(when, row.scenario) for when in self.plan.whens)
         }
         return tuple(name for name, row in unmet if row.ran or name in left_out or name in idle)
 
     def _open_cell(self, position: int, column: _Column) -> CellCount:
         if self._done[position] is not None:
-            raise _report_extra_verdict(self.plan.key_at(position))
+            raise _report_extra_verdict(self.plan.get_key(position))
         by_task, expected = column.asked, column.expected
         if not self._whole:
-            by_task = self.plan.asked(self.plan.key_at(position))
+            by_task = self.plan.count_by_task(self.plan.get_key(position))
             expected = sum(by_task)
         cell = self._open[position] = column.create_counter(by_task, expected)
         return cell
@@ -303,9 +307,9 @@ class Tally:
         decision = self._done[position]
         if decision is not None:
             return decision
-        if not self.plan.applies(key):
+        if not self.plan.is_applicable(key):
             return Decision("n/a", Why(f"`when: {column.rule.when}` is not met here", "not-applicable"))
-        by_task = self.plan.asked(key)
+        by_task = self.plan.count_by_task(key)
         if not any(by_task):
             return Decision("unproven", Why("no trial ran", "not-asked"))
         return self._decide(row, column, self._open.get(position) or column.create_counter(by_task, sum(by_task)))

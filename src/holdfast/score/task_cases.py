@@ -16,7 +16,7 @@ from holdfast.model.spec import Invariant, Spec, When
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import CauseKey, Verdict
-from holdfast.model.when import applies, meeting
+from holdfast.model.when import find_needed_injections, is_applicable
 from holdfast.plan import Plan
 from holdfast.score.attacks import Success
 from holdfast.score.cell import count_needed, decide_prompt
@@ -61,7 +61,7 @@ class TaskCases:
         self._judged: dict[_Key, dict[int, _JudgedTrial]] = {}
         self._met: defaultdict[_Key, set[int]] = defaultdict(set)
         self._needs = {
-            scenario.name: {rule.id: meeting(_get_when(rule), scenario) for rule in plan.invariants}
+            scenario.name: {rule.id: find_needed_injections(_get_when(rule), scenario) for rule in plan.invariants}
             for scenario in plan.scenarios
             if not scenario.calm
         }
@@ -73,7 +73,7 @@ class TaskCases:
         """Add a judged trial."""
         if trial.kind != "contract":
             return
-        key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
+        key = (trial.scenario.name, trial.task, self._plan.get_params_index(trial.params))
         one = _judge_trial(trial, observation, tuple(verdicts))
         self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
         self._judged.setdefault(key, {})[trial.replica] = one
@@ -82,7 +82,7 @@ class TaskCases:
 
     def needs_replica(self, trial: Trial) -> bool:
         """Whether another replica of the trial's case would help to decide."""
-        key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
+        key = (trial.scenario.name, trial.task, self._plan.get_params_index(trial.params))
         if key not in self._judged:
             return False
         judged = self._list_trials(key)
@@ -102,8 +102,8 @@ class TaskCases:
     def find_uncounted_rules(self) -> tuple[str, ...]:
         """Critical rules that judge something here and have no counted verdict."""
         plan = self._plan
-        applied = [r for r in plan.invariants if any(applies(r.when, scenario) for scenario in plan.scenarios)]
-        critical = [rule for rule in applied if rule.critical and plan.tasks(rule.id)]
+        applied = [r for r in plan.invariants if any(is_applicable(r.when, scenario) for scenario in plan.scenarios)]
+        critical = [rule for rule in applied if rule.critical and plan.get_tasks(rule.id)]
         counted: set[str] = set()
         for key in self._judged if critical else ():
             unmet = self._find_unmet_rules(key)
@@ -115,7 +115,7 @@ class TaskCases:
         """The planned cases, whether or not they ran; none for a selection."""
         for trial in self._plan.trials if self._plan.whole else ():
             if trial.replica == 0:
-                yield trial.scenario.name, trial.task, self._plan.params_index(trial.params)
+                yield trial.scenario.name, trial.task, self._plan.get_params_index(trial.params)
 
     def _build_case(self, key: _Key, judged: Sequence[_JudgedTrial]) -> Case:
         scenario, task, params = key
@@ -259,7 +259,7 @@ def _find_deviation(task: Task, observation: Observation) -> str:
     recording = task.recording
     if recording is UNSET or not recording.responses:
         return ""
-    if recording.seed is None and not any(use.known for use in observation.recorded):
+    if recording.seed is None and not any(use.is_known for use in observation.recorded):
         return "session-untouched"
     return (
         "session-not-reached" if recording.has_failures and not any(use.failed for use in observation.recorded) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.model.observation import unread_models
+from holdfast.model.observation import list_unread_models
 from holdfast.model.scenario import Injection, Scenario
 
 NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
@@ -90,7 +90,7 @@ def describe_other_calls(placed: Iterable[Injection], calls: Mapping[str, int]) 
         elif kind == "http":
             texts.append("no request passed the proxy")
         if kind == "llm":
-            texts += [f"{place}, which Holdfast does not read" for place in unread_models(calls)]
+            texts += [f"{place}, which Holdfast does not read" for place in list_unread_models(calls)]
     return "; ".join(texts)
 
 

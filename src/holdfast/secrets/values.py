@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.world import Secret
 from holdfast.processes.leftovers import kill_group
 from holdfast.secrets.spelling import SHORTEST_SECRET, TOO_SHORT
@@ -37,7 +37,7 @@ def resolve_secrets(
 def _resolve_value(secret: Secret, environ: Mapping[str, str], root: Path, seed: int, commands: bool) -> str:
     kind, _, rest = secret.source.partition(":")
     if secret.source == "generated":
-        return "hf-" + digest(canonical([seed, "secret", secret.name]), 16)
+        return "hf-" + digest(encode_canonical([seed, "secret", secret.name]), 16)
     if secret.source.startswith("static://"):
         return secret.source.removeprefix("static://")
     if kind == "file":

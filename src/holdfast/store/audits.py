@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import create_decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.world import AuditEvent
 from holdfast.store.lines import write_all
@@ -20,7 +20,7 @@ from holdfast.store.traces import is_id, with_trace
 
 LOST = "the audit log of this trial is missing from the run's folder, or damaged"
 
-_events = decoder(AuditEvent)
+_events = create_decoder(AuditEvent)
 _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 

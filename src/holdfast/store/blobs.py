@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.model.codec import decoder, encode, to_builtins
+from holdfast.model.codec import create_decoder, encode, to_builtins
 from holdfast.model.observation import Observation
 
 LIMIT = 16_000
@@ -27,8 +27,8 @@ class TrialName(msgspec.Struct):
     trial: str
 
 
-_observations = decoder(Observation)
-_named = decoder(TrialName)
+_observations = create_decoder(Observation)
+_named = create_decoder(TrialName)
 _MARK = b'{"blob":'
 
 

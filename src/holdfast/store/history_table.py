@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import convert
 from msgspec.structs import asdict, replace
 
-from holdfast.model.codec import canonical, decoder
+from holdfast.model.codec import create_decoder, encode_canonical
 from holdfast.store import history_table
 from holdfast.store.past_run import PastCell, PastRun
 
@@ -124,7 +124,7 @@ CREATE TABLE cells (
 """
 _RUN = tuple(name for name in PastRun.__struct_fields__ if name != "cells")
 _JSON = ("counts", "critical_failed")
-_counts, _names = decoder(dict[str, int]), decoder(tuple[str, ...])
+_counts, _names = create_decoder(dict[str, int]), create_decoder(tuple[str, ...])
 
 
 def create(db: sqlite3.Connection) -> None:
@@ -148,7 +148,7 @@ def put(db: sqlite3.Connection, run: PastRun, stamp: str) -> None:
     row = {**asdict(run), "stamp": stamp}
     del row["cells"]
     for name in _JSON:
-        row[name] = canonical(row[name]).decode()
+        row[name] = encode_canonical(row[name]).decode()
     values = [_make_storable(value) for value in row.values()]
     db.execute(f"INSERT INTO runs ({_quote_names(row)}) VALUES ({_build_placeholders(len(row))})", values)  # noqa: S608  # our own names
     cells = [(run.id, *map(_make_storable, asdict(cell).values())) for cell in run.cells]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import DecodeError, Struct
 
-from holdfast.model.codec import decoder
+from holdfast.model.codec import create_decoder
 from holdfast.model.observation import Observation
 from holdfast.plan import Plan
 from holdfast.store.blobs import unpack
@@ -107,9 +107,9 @@ class _Seen(Struct):
     error: str = ""
 
 
-_trials = decoder(TrialRecord)
-_judged = decoder(_JudgedRecord)
-_seen = decoder(_Seen)
+_trials = create_decoder(TrialRecord)
+_judged = create_decoder(_JudgedRecord)
+_seen = create_decoder(_Seen)
 
 
 class Chains:
@@ -190,13 +190,13 @@ class RunIndex:
     def _read_trials(self) -> None:
         plan = self._plan
         rules = [rule.id for rule in plan.invariants]
-        rows = {scenario.name: plan.position(rules[0], scenario.name) for scenario in plan.scenarios} if rules else {}
+        rows = {scenario.name: plan.get_position(rules[0], scenario.name) for scenario in plan.scenarios} if rules else {}
         for start, trial in read_records(self._run.path / "trials.jsonl", _trials.decode, _trials.decode_lines):
             if not trial.task.turns:  # another program wrote the line
                 continue
             number = self._numbers.add(trial.id)
             try:
-                cell = rows[trial.scenario] + plan.params_index(trial.params)
+                cell = rows[trial.scenario] + plan.get_params_index(trial.params)
             except KeyError:  # from another spec, or another program wrote the line
                 cell = NONE
             if number == len(self._begun):
@@ -226,7 +226,7 @@ class RunIndex:
     def _read_verdicts(self) -> None:
         plan = self._plan
         scenario = plan.scenarios[0].name if plan.scenarios else ""
-        steps = {rule.id: plan.position(rule.id, scenario) for rule in plan.invariants} if scenario else {}
+        steps = {rule.id: plan.get_position(rule.id, scenario) for rule in plan.invariants} if scenario else {}
         for start, verdict in read_records(self._verdicts, _judged.decode, _judged.decode_lines):
             number = self._numbers.find(verdict.trial)
             if number is None:

@@ -41,7 +41,7 @@ class CauseFile(Struct, frozen=True):
     causes: tuple[KnownCause, ...] = ()
 
 
-_files = decoder(CauseFile)
+_files = create_decoder(CauseFile)
 
 
 def get_causes_folder(spec: Spec) -> Path:

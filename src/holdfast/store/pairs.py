@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from holdfast.judge.changed_requests import REFUSES_ANYBODY
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.observation import Observation
 from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
@@ -82,7 +82,7 @@ def _build_pair(part: str, rule: str, trial: Trial, outcome: Judgement, attack: 
 
 
 def _digest(value: object) -> int:
-    return int.from_bytes(blake2b(canonical(value), digest_size=8).digest())
+    return int.from_bytes(blake2b(encode_canonical(value), digest_size=8).digest())
 
 
 def _read_attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[str]) -> Iterator[StoredPair]:

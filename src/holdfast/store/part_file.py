@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.codec import decoder
+from holdfast.model.codec import create_decoder
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
@@ -34,7 +34,7 @@ def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
     path = run.path / _NAME
     if not path.is_file():
         return spec
-    stored = read_json(path, decoder(PartFile))
+    stored = read_json(path, create_decoder(PartFile))
     if not own_rules:
         return replace(spec, tasks=stored.tasks, invariants=stored.invariants, scenarios=stored.scenarios)
     if spec.part == "replay":
@@ -42,4 +42,4 @@ def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
         raise UsageError(
             f"run {run.id}: its sessions are judged by the contracts they name", hint=hint, code="run-unusable"
         )
-    return replace(spec, tasks=stored.tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))
+    return replace(spec, tasks=stored.tasks, invariants=tuple(rule.with_task_probes() for rule in spec.invariants))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from hashlib import blake2b
 
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.plan import Plan, agent_json, ids
+from holdfast.plan import Plan, encode_agent, ids
 
 
 class PlannedTrials:
@@ -29,7 +29,7 @@ class PlannedTrials:
         """Whether the plan has this trial; its scenario, task and params must be the plan's."""
         if not self._plan.whole:
             return trial.id in self._selected
-        params = self._plan.params_index(trial.params)  # 1 and true are equal values, and different params
+        params = self._plan.get_params_index(trial.params)  # 1 and true are equal values, and different params
         of = trial.scenario.name, trial.invariant, params, trial.task
         if of != self._last:
             self._around = self._get_head(trial) + self._get_middle(trial.task, params), self._get_tail(trial)
@@ -45,24 +45,24 @@ class PlannedTrials:
 
     @cached_property
     def _agent(self) -> bytes:
-        return agent_json(self._plan.spec.agent)
+        return encode_agent(self._plan.spec.agent)
 
     def _get_head(self, trial: Trial) -> bytes:
         name = trial.scenario.name
         known = self._heads.get(name)
         if known is None:
-            known = self._heads[name] = ids.head("contract", self._scenarios[name])
+            known = self._heads[name] = ids.encode_head("contract", self._scenarios[name])
         return known
 
     def _get_middle(self, task: Task, params: int) -> bytes:
         known = self._middles.get((task, params))
         if known is None:
-            known = b"%b,%b," % (canonical(task), canonical(self._plan.spec.params[params]))
+            known = b"%b,%b," % (encode_canonical(task), encode_canonical(self._plan.spec.params[params]))
             self._middles[task, params] = known
         return known
 
     def _get_tail(self, trial: Trial) -> bytes:
         known = self._tails.get(trial.invariant)
         if known is None:
-            known = self._tails[trial.invariant] = ids.tail(trial.invariant, self._agent, self._plan.spec.seed)
+            known = self._tails[trial.invariant] = ids.encode_tail(trial.invariant, self._agent, self._plan.spec.seed)
         return known

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from holdfast.errors import HarnessError
-from holdfast.model.codec import carried, decoder, encode, encode_lines
+from holdfast.model.codec import create_decoder, encode, encode_lines, make_storable
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Scenario
@@ -35,7 +35,7 @@ class StoredAnswer(Struct, frozen=True, omit_defaults=True):
     evidence: Evidence
 
 
-_consulted = decoder(StoredAnswer)
+_consulted = create_decoder(StoredAnswer)
 
 
 class StoredAdvice:
@@ -87,9 +87,9 @@ def record_of(trial: Trial) -> TrialRecord:
     return TrialRecord(trial.id, trial.kind, name, task, trial.replica, trial.params, trial.invariant, trial.seed)
 
 
-_verdicts = decoder(Verdict)
-_trials = decoder(TrialRecord)
-_scenarios = decoder(Scenario)
+_verdicts = create_decoder(Verdict)
+_trials = create_decoder(TrialRecord)
+_scenarios = create_decoder(Scenario)
 
 
 class RunRecord:
@@ -192,7 +192,7 @@ def _encode_verdicts(held: Sequence[Verdict]) -> bytes:
     try:
         return encode_lines(held)
     except UnicodeEncodeError:  # a plug-in's text
-        return encode_lines([carried(verdict) for verdict in held])
+        return encode_lines([make_storable(verdict) for verdict in held])
 
 
 def read_scenarios(run: RunDir, written: Iterable[Scenario]) -> dict[str, Scenario]:

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.model.codec import decoder
+from holdfast.model.codec import create_decoder
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import Lazy, Plan
+from holdfast.plan import LazySequence, Plan
 from holdfast.score import Tally
 from holdfast.store.lines import LineReader
 from holdfast.store.record import StoredObservations, read_trials
 from holdfast.store.record_lines import read_records
 from holdfast.store.rundir import RunDir
 
-_verdicts = decoder(Verdict)
+_verdicts = create_decoder(Verdict)
 
 
 class GivenVerdicts:
@@ -140,7 +140,7 @@ class _Reading:
         done, every = self._done, self._plan.trials
         left = every
         if any(done):
-            left = Lazy(every.__getitem__, array("L", (place for place, there in enumerate(done) if not there)))
+            left = LazySequence(every.__getitem__, array("L", (place for place, there in enumerate(done) if not there)))
         return StoredRun(sum(done), left, self._controls, self._read_unjudged())
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class _Reading:
     def _add(self, place: int, at: int, observation: Observation) -> None:
         trial = self._plan.trials[place]
         self._done[place] = True
-        rules, verdicts = self._plan.rules(trial), self._given.read_verdicts(place)
+        rules, verdicts = self._plan.get_rules(trial), self._given.read_verdicts(place)
         if any(rule.id not in verdicts for rule in rules):
             self._unjudged.append(at)
             return

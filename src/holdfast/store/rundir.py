@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from holdfast.errors import UserError
 from holdfast.folders import OWN, get_own_folder_of
 from holdfast.model.codec import LazyDecoder, decoder, digest, encode
-from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
+from holdfast.model.format_numbers import RUN_DIRECTORY, FormatNumber, too_new
 from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
@@ -241,15 +241,15 @@ class RunDir:
                 f"run {self.id} has {what}", hint=f"restore it, or remove the rest: {self.path}", code="run-damaged"
             )
         data = path.read_bytes()
-        number = _decode(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
+        number = _decode(create_decoder(FormatNumber).decode, data, str(path), _MEND_FILE).format
         if number != RUN_DIRECTORY:  # checked before its other keys, which may differ
-            problem = too_new(f"run {self.id}", number, RUN_DIRECTORY)
+            problem = format_too_new(f"run {self.id}", number, RUN_DIRECTORY)
             raise UserError(problem, hint="use the version of Holdfast that wrote it", code="run-too-new")
-        return _decode(decoder(Manifest).decode, data, str(path), _MEND_FILE)
+        return _decode(create_decoder(Manifest).decode, data, str(path), _MEND_FILE)
 
     def read_end(self) -> RunEnd | None:
         path = self.path / "ended.json"
-        return _decode(decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
+        return _decode(create_decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
 
     def end(self, ended: RunEnd) -> None:
         """Writes `ended.json`, sealed."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from shlex import quote
 
 from holdfast.errors import UserError
-from holdfast.model.spec import run_command
+from holdfast.model.spec import get_run_command
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir, record_files
@@ -32,7 +32,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
     why = f"run {run.id}: " + "; ".join(text for text, names in ((gone, missing), (forged, changed)) if names)
     if force:
         return why
-    again = run_command(run.read_manifest().options.part)
+    again = get_run_command(run.read_manifest().options.part)
     raise UserError(
         why,
         hint=f"run it again, or override: {again} --resume {quote(name_here(run.path))} --force",

@@ -9,7 +9,7 @@ from typing import BinaryIO, TypeAlias, TypeVar
 from weakref import finalize
 
 from holdfast.errors import UserError
-from holdfast.model.codec import decoder
+from holdfast.model.codec import create_decoder
 from holdfast.model.observation import Observation
 from holdfast.model.run import TracedTrial
 from holdfast.model.scenario import Scenario
@@ -68,7 +68,7 @@ class RecordsInMemory:
         for verdict in self._verdicts:
             trial = self._trials[verdict.trial]
             try:
-                cell = plan.position(verdict.invariant, trial.scenario.name, plan.params_index(trial.params))
+                cell = plan.get_position(verdict.invariant, trial.scenario.name, plan.get_params_index(trial.params))
             except KeyError:  # from another spec, or another program wrote the line
                 continue
             cells.setdefault(cell, {})[trial.id] = verdict
@@ -98,8 +98,8 @@ other.
 """
 
 T = TypeVar("T")
-_verdicts = decoder(Verdict)
-_trials = decoder(TrialRecord)
+_verdicts = create_decoder(Verdict)
+_trials = create_decoder(TrialRecord)
 
 
 def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import create_decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.store.lines import write_all
@@ -22,7 +22,7 @@ SETTLED_KEPT = 10_000
 LOST = "the trace of this trial is missing from the run's traces, or damaged"
 
 _HEX = frozenset("0123456789abcdef")
-_events = decoder(TraceEvent)
+_events = create_decoder(TraceEvent)
 _AFRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 

@@ -130,9 +130,9 @@ class Files:
 
     def read_rows(self, cell: Cell) -> list[TrialRow]:
         """The trials of a cell; for a repeated trial, the last verdict."""
-        place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
+        place = self._plan.get_position(cell.invariant, cell.scenario, self._plan.get_params_index(cell.params))
         rows = []
-        deciding, tasks = self._deciding(place), self._plan.tasks(cell.invariant)
+        deciding, tasks = self._deciding(place), self._plan.get_tasks(cell.invariant)
         for trial, observation, verdict in self._records.read_cell(place):
             try:
                 task = tasks.index(trial.task)

@@ -26,7 +26,7 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.protocols.executor import Executor
 from holdfast.spec import load
 from holdfast.testing.kit import run_checks
@@ -93,7 +93,7 @@ async def check_executor(open_executor: OpenExecutor, folder: Path) -> dict[str,
 async def check_each_trial_once(open_executor: OpenExecutor, folder: Path) -> None:
     """Each trial is given once with its own observation; without trials nothing comes, and more can follow later."""
     spec = _write_spec(folder, "one", "two", "three", "four")
-    trials = plan(spec).trials
+    trials = build_plan(spec).trials
     async with open_executor(spec) as executor:
         assert executor.concurrency >= 1
         assert all(isinstance(note, RunNote) for note in executor.notes)
@@ -108,7 +108,7 @@ async def check_each_trial_once(open_executor: OpenExecutor, folder: Path) -> No
 async def check_same_as_local(open_executor: OpenExecutor, folder: Path) -> None:
     """The same answers, endings and faults as in this process, whatever the agent does."""
     spec = _write_spec(folder, "one", "two", "large", "crashes", "Ünïcode 🐚")
-    trials = plan(spec).trials
+    trials = build_plan(spec).trials
     async with _open_local(spec) as local:
         here = _build_facts(await _execute_all(local, trials))
     async with open_executor(spec) as executor:
@@ -121,7 +121,7 @@ async def check_same_as_local(open_executor: OpenExecutor, folder: Path) -> None
 async def check_lazy_feed(open_executor: OpenExecutor, folder: Path) -> None:
     """A feed may be endless, and a caller that stops has not requested all of it."""
     spec = _write_spec(folder, "one")
-    first, drawn = plan(spec).trials[0], 0
+    first, drawn = build_plan(spec).trials[0], 0
 
     def repeat_forever() -> Iterator[Trial]:
         nonlocal drawn
@@ -148,10 +148,10 @@ async def check_stored_is_returned(open_executor: OpenExecutor, folder: Path) ->
         return replace(observation, error="as stored")
 
     async with open_executor(spec) as executor:
-        async for trial, observation in executor.execute(plan(spec).trials, store=store):
+        async for trial, observation in executor.execute(build_plan(spec).trials, store=store):
             assert trial.id in stored, "given before it was stored"
             assert observation.error == "as stored", "not what was stored"
-    assert Counter(stored) == Counter(trial.id for trial in plan(spec).trials)
+    assert Counter(stored) == Counter(trial.id for trial in build_plan(spec).trials)
 
 
 @_check
@@ -165,7 +165,7 @@ async def check_failing_store(open_executor: OpenExecutor, folder: Path) -> None
     async with open_executor(spec) as executor:
         raised = ""
         try:
-            await _execute_all(executor, plan(spec).trials, store=store)
+            await _execute_all(executor, build_plan(spec).trials, store=store)
         except OSError as full:
             raised = str(full)
         assert raised == "no space left", f"what the store raised came out as {raised!r}"
@@ -177,7 +177,7 @@ async def check_early_close(open_executor: OpenExecutor, folder: Path) -> None:
     """Closed while trials are running: none of their agents continues."""
     spec = _write_spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
     async with open_executor(spec) as executor:
-        async with aclosing(executor.execute(plan(spec).trials)) as ended:
+        async with aclosing(executor.execute(build_plan(spec).trials)) as ended:
             await anext(ended)
         await _check_nothing_ends(folder)
 
@@ -189,9 +189,9 @@ async def check_one_at_a_time(open_executor: OpenExecutor, folder: Path) -> None
     async with open_executor(spec) as executor:
         executor.one_at_a_time()
         assert executor.concurrency == 1, executor.concurrency
-        await _execute_all(executor, plan(spec).trials)
+        await _execute_all(executor, build_plan(spec).trials)
     words = [line.split()[0] for line in _read_marks(folder)]
-    assert words == ["began", "ended"] * len(plan(spec).trials), "two trials overlapped"
+    assert words == ["began", "ended"] * len(build_plan(spec).trials), "two trials overlapped"
 
 
 @_check
@@ -206,10 +206,10 @@ async def check_callbacks(open_executor: OpenExecutor, folder: Path) -> None:
 
     listeners: dict[str, Any] = {"started": lambda trial: begun.append(trial.id), "on_fault": on_fault}
     async with open_executor(spec) as executor:
-        async for trial, observation in executor.execute(plan(spec).trials, **listeners):
+        async for trial, observation in executor.execute(build_plan(spec).trials, **listeners):
             assert trial.id in begun, "given before it was begun"
             assert met[trial.id] == len(observation.ledger), "its faults were not reported"
-    assert Counter(begun) == Counter(trial.id for trial in plan(spec).trials)
+    assert Counter(begun) == Counter(trial.id for trial in build_plan(spec).trials)
     assert met.total(), "no fault was met"
 
 
@@ -217,7 +217,7 @@ async def check_callbacks(open_executor: OpenExecutor, folder: Path) -> None:
 async def check_harness_error(open_executor: OpenExecutor, folder: Path) -> None:
     """One trial that cannot run does not affect the others."""
     spec = _write_spec(folder, "one", "two")
-    good = plan(spec).trials
+    good = build_plan(spec).trials
     bad = replace(good[0], id="bad000000000", params={"region": "nowhere"})
     async with open_executor(spec) as executor:
         ended = await _execute_all(executor, [*good[:3], bad, *good[3:]])

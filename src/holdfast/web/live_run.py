@@ -16,13 +16,13 @@ from typing import Any
 from msgspec import MsgspecError, Struct
 from msgspec.structs import replace
 
-from holdfast.model.codec import decoder
+from holdfast.model.codec import create_decoder
 from holdfast.model.observation import Observation
 from holdfast.model.score import Cell
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.report import wording
 from holdfast.report.page.cells import mark_unfinished
 from holdfast.runner.outcome import RunOutcome, conclude
@@ -41,7 +41,7 @@ UNDER_WAY = 20
 """Running trials that are shown."""
 TOLD = 100
 """Trials that ended since the last update and are listed one by one: those that did not pass first."""
-_trials, _verdicts, _events = decoder(TrialRecord), decoder(Verdict), decoder(TraceEvent)
+_trials, _verdicts, _events = create_decoder(TrialRecord), create_decoder(Verdict), create_decoder(TraceEvent)
 _BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
 
 
@@ -63,7 +63,7 @@ class LiveRun:
         self._clock = clock
         self._manifest = run.read_manifest()
         self._spec, _ = load_stored_spec(run, self._manifest, None, environ)
-        self._plan = plan(self._spec, self._manifest.options.select, sequential=self._manifest.options.auto)
+        self._plan = build_plan(self._spec, self._manifest.options.select, sequential=self._manifest.options.auto)
         self._planned = PlannedTrials(self._plan)
         self._scenarios = {scenario.name: scenario for scenario in self._spec.scenarios}
         self._restart(keep_errors=True)
@@ -180,7 +180,7 @@ class LiveRun:
         if trial.id not in self._seen:
             self._done += 1
         self._seen[trial.id] = observation
-        if not self._plan.rules(trial):
+        if not self._plan.get_rules(trial):
             self._take(trial.id)
 
     def _judge(self, line: bytes) -> None:
@@ -190,13 +190,13 @@ class LiveRun:
 
     def _take(self, id: str) -> None:
         trial, observation, by_rule = self._pending[id], self._seen[id], self._given.get(id, {})
-        rules = self._plan.rules(trial)
+        rules = self._plan.get_rules(trial)
         if any(rule.id not in by_rule for rule in rules):
             return  # the others follow
         verdicts = [by_rule[rule.id] for rule in rules]
         self._tally.add_trial(trial, observation, verdicts)
-        number = self._plan.params_index(trial.params)
-        self._changed |= {self._plan.position(rule.id, trial.scenario.name, number): None for rule in rules}
+        number = self._plan.get_params_index(trial.params)
+        self._changed |= {self._plan.get_position(rule.id, trial.scenario.name, number): None for rule in rules}
         self._taken.add(id)
         if observation.error:
             self._broken.add(id)

@@ -18,7 +18,7 @@ from typing import Literal
 from msgspec import MsgspecError, Struct
 
 from holdfast.errors import UsageError
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import create_decoder, encode
 
 FILE, LOCK = "notes.jsonl", "notes.lock"
 LONG = 10_000
@@ -50,7 +50,7 @@ class _NoteLine(Struct, frozen=True):
     at: str = ""
 
 
-_texts, _lines = decoder(NoteText), decoder(_NoteLine)
+_texts, _lines = create_decoder(NoteText), create_decoder(_NoteLine)
 
 
 def read_text(body: bytes) -> NoteText:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import MsgspecError
 
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import create_decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.verdict import Verdict
 from holdfast.report.page.values import to_utf16_span
@@ -32,7 +32,7 @@ AROUND = 80
 """Characters of context on each side of a match."""
 PER_RUN = 50
 _BLOB = b'"blob":'
-_verdicts, _trials = decoder(Verdict), decoder(TrialRecord)
+_verdicts, _trials = create_decoder(Verdict), create_decoder(TrialRecord)
 _BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from holdfast.model.codec import encode
 from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
-from holdfast.model.world import AUDIT_KEPT, Audited, AuditEvent, AuditType, FileTexts, WrittenCanaries
+from holdfast.model.world import AUDIT_KEPT, AuditEvent, AuditSettings, AuditType, FileTexts, WrittenCanaries
 from holdfast.protocols.sandbox import CommandEnd, FileChange
 from holdfast.protocols.service import Database, Mock, Recorded
 
@@ -32,7 +32,7 @@ ReadTexts = Callable[[FileChange], FileTexts | None]
 class AuditLog:
     """Collects events as they happen and writes them as JSONL after the agent has ended."""
 
-    def __init__(self, path: Path, wanted: Audited) -> None:
+    def __init__(self, path: Path, wanted: AuditSettings) -> None:
         self.path = path
         self._wanted = wanted
         self._events: list[AuditEvent] = []

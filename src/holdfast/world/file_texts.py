@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from holdfast.errors import HoldfastError
-from holdfast.model.canary import Lookout, echoes
+from holdfast.model.canary import CanaryReader, find_echoes
 from holdfast.model.world import FileTexts, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Database
@@ -110,11 +110,11 @@ def in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
         return WrittenCanaries(unread=_is_regular(path) and not cached)
     with os.fdopen(fd, "rb") as file:
         data = file.read(_PIECE)
-        lookout = Lookout(packed=data[:2] == b"\x1f\x8b")
+        lookout = CanaryReader(packed=data[:2] == b"\x1f\x8b")
         while data and file.tell() <= _FILE_SIZE:
             lookout.feed(data)
             data = file.read(_PIECE)
-    return WrittenCanaries(lookout.found, (bool(data) or not lookout.legible) and not cached)
+    return WrittenCanaries(lookout.canaries, (bool(data) or not lookout.legible) and not cached)
 
 
 def _is_regular(path: Path) -> bool:
@@ -134,5 +134,5 @@ async def in_database(database: Database) -> WrittenCanaries:
     except (HoldfastError, TimeoutError):
         return WrittenCanaries(unread=True)
     texts = (str(value) for table in tables.values() for row in table.rows for value in row if value is not None)
-    canaries = dict.fromkeys(word for text in texts for word in echoes(text))
+    canaries = dict.fromkeys(word for text in texts for word in find_echoes(text))
     return WrittenCanaries(tuple(canaries), any(table.count > len(table.rows) for table in tables.values()))

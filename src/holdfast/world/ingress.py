@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from holdfast.model.capabilities import INGRESS, enforced, lacks
+from holdfast.model.capabilities import INGRESS, build_enforced, build_missing
 from holdfast.model.world import Isolation, Network
 from holdfast.planes.port_forward import PortForward
 from holdfast.protocols.sandbox import Sandbox
@@ -32,12 +32,12 @@ class IngressPorts:
         """Forwards every port that the spec names; `ours` are Holdfast's own ports inside."""
         for port in () if self._shared else requested_ports(self._network):
             if port in ours:
-                self._missing.append(lacks("ingress-own-port", port=port))
+                self._missing.append(build_missing("ingress-own-port", port=port))
                 continue
             try:
                 at = listener(port)
             except OSError as refused:
-                self._missing.append(lacks("ingress-refused", port=port, why=refused.strerror))
+                self._missing.append(build_missing("ingress-refused", port=port, why=refused.strerror))
                 continue
             forward = await PortForward.open(sandbox, port, at)
             self._forwards.append(forward)
@@ -70,7 +70,7 @@ def unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation
         try:
             listener(port).close()
         except OSError as refused:
-            missing.append(lacks("ingress-refused", port=port, why=refused.strerror))
+            missing.append(build_missing("ingress-refused", port=port, why=refused.strerror))
     if missing:
         yield _join(missing)
 
@@ -87,15 +87,15 @@ def requested_ports(network: Network) -> tuple[int, ...]:
 def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolation:
     """Joins the missing parts into one feature; the first reason gives the code."""
     why = "; ".join((*addresses, *(one.why for one in missing)))
-    return replace(missing[0], why=why) if missing else enforced(INGRESS, why)
+    return replace(missing[0], why=why) if missing else build_enforced(INGRESS, why)
 
 
 def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
     """The parts that are impossible for any port; `shared` means that the agent has no network of its own."""
     if not shared and network.ingress == "allow":
-        yield lacks("ingress-unnamed")
+        yield build_missing("ingress-unnamed")
     if shared and network.ingress == "deny" and network.ways_in:
-        yield lacks("ingress-shared", ports=", ".join(map(str, requested_ports(network))))
+        yield build_missing("ingress-shared", ports=", ".join(map(str, requested_ports(network))))
 
 
 def listener(port: int) -> socket.socket:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, UserError
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import create_decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL
@@ -141,7 +141,7 @@ def dump_of(folder: Path, service: str) -> Path:
 def read(folder: Path) -> KeptWorld:
     """The description of a kept world; raises UserError if the folder is not one."""
     try:
-        return decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
+        return create_decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as broken:
         raise UserError(f"{folder} is not a stored sandbox: {broken}", code="kept-world-invalid") from broken
 

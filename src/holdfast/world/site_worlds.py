@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.trial import Trial
 from holdfast.model.world import Isolation, ServiceSpec, WorldSpec
 from holdfast.planes.site_planes import SitePlanes
@@ -67,7 +67,7 @@ class SiteWorlds:
 
     async def keeper(self, service: ServiceSpec) -> ServiceKeeper:
         """The keeper of a service, shared by all trials with the same service settings."""
-        key = canonical(service)
+        key = encode_canonical(service)
         async with self._opening:
             if key not in self._keepers:
                 folder = self.folder / f"service-{len(self._keepers)}"
@@ -78,7 +78,7 @@ class SiteWorlds:
 
     def place(self, service: ServiceSpec, keeper: ServiceKeeper) -> None:
         """Replaces the keeper of a service; it is closed with the others."""
-        self._keepers[canonical(service)] = keeper
+        self._keepers[encode_canonical(service)] = keeper
 
     def disturbs(self, trial: Trial, service: str) -> bool:
         """Whether the trial's scenario hits the service itself."""

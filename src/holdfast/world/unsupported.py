@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from holdfast.errors import UserError
-from holdfast.model.capabilities import COMMANDS, CPU, DISK, FILES, MEMORY, PIDS, lacks
+from holdfast.model.capabilities import COMMANDS, CPU, DISK, FILES, MEMORY, PIDS, build_missing
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.traits import Disturbed
@@ -42,22 +42,22 @@ def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
 def _unsupported_keys(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec | None) -> Iterator[Isolation]:
     isolates, name = backend.traits.isolates, backend.name
     if agent is not None and backend.traits.image and agent.nested_sandbox:
-        yield lacks("container-nested")
+        yield build_missing("container-nested")
     if agent is not None and backend.traits.image and agent.programs:
-        yield lacks("container-programs", programs=", ".join(agent.programs))
+        yield build_missing("container-programs", programs=", ".join(agent.programs))
     if spec.base is not None and not backend.traits.image:
-        yield lacks("image-ignored", image=spec.base, backend=name)
+        yield build_missing("image-ignored", image=spec.base, backend=name)
     if spec.setup.packages:
-        yield lacks("packages-ignored", packages=", ".join(spec.setup.packages), backend=name)
+        yield build_missing("packages-ignored", packages=", ".join(spec.setup.packages), backend=name)
     yield from unsupported_ingress(spec.network, shared=not isolates)
     if spec.determinism.dns == "real":
-        yield lacks("dns-real")
+        yield build_missing("dns-real")
     if spec.services and not isolates:
-        yield lacks("services-unnamed")
+        yield build_missing("services-unnamed")
     if spec.forbidden.http_except is not None and not isolates:
-        yield lacks("http-unproxied")
+        yield build_missing("http-unproxied")
     if spec.network.dns_overrides and not isolates:
-        yield lacks("names-unproxied")
+        yield build_missing("names-unproxied")
 
 
 def _workdir(path: str | None, backend: SandboxBackend, visible: Iterable[str]) -> Iterator[Isolation]:
@@ -67,9 +67,9 @@ def _workdir(path: str | None, backend: SandboxBackend, visible: Iterable[str]) 
     at = PurePosixPath(path)
     clashes = sorted(one for one in visible if at.is_relative_to(one) or PurePosixPath(one).is_relative_to(at))
     if not backend.traits.isolates:
-        yield lacks("workdir-missing", backend=backend.name, path=path)
+        yield build_missing("workdir-missing", backend=backend.name, path=path)
     elif clashes:
-        yield lacks("workdir-hidden", shown=clashes[0], path=path)
+        yield build_missing("workdir-hidden", shown=clashes[0], path=path)
 
 
 def lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:

@@ -124,7 +124,7 @@ async def fill(
 
 async def _into(database: Database, fixture: Fixture, root: Path, trial: Trial) -> None:
     if fixture.type == "drift":
-        rng = Random(digest(canonical([trial.seed, trial.replica, fixture.table])))
+        rng = Random(digest(encode_canonical([trial.seed, trial.replica, fixture.table])))
         await drift(database, fixture.table or "", fixture.rate, fixture.kinds, rng)
         return
     sql = fixture.sql

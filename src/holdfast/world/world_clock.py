@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.errors import HarnessError
-from holdfast.model.capabilities import CLOCK, enforced, lacks
+from holdfast.model.capabilities import CLOCK, build_enforced, build_missing
 from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.world.compiled import CannotCompile, compiled
@@ -122,11 +122,11 @@ _SLACK_S = 60
 async def clock_library() -> Path | Isolation:
     """The library; if it is unavailable, the guarantee that does not hold and the reason."""
     if sys.platform != "linux":
-        return lacks("clock-platform")
+        return build_missing("clock-platform")
     try:
         return await asyncio.to_thread(compiled, SOURCE, _FLAGS, _LIBRARIES, _try)
     except CannotCompile as why:
-        return lacks("clock-failed", why=why)
+        return build_missing("clock-failed", why=why)
 
 
 async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock) -> Isolation:
@@ -134,12 +134,12 @@ async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Cloc
     try:
         ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TRY_S, throwaway=True)
     except OSError as missing:
-        return lacks("clock-failed", why=f"the sandbox cannot execute date: {missing.strerror}")
+        return build_missing("clock-failed", why=f"the sandbox cannot execute date: {missing.strerror}")
     printed = ran.stdout.strip()
     if printed.isdigit() and abs(int(printed) - clock.time_ns // 10**9) <= _SLACK_S:
-        return enforced(CLOCK, COVERED)
+        return build_enforced(CLOCK, COVERED)
     message = ran.stderr.decode("utf-8", "replace").strip()[-200:]
-    return lacks("clock-ignored", shown=message or printed.decode())
+    return build_missing("clock-ignored", shown=message or printed.decode())
 
 
 def _try(library: Path) -> None:
@@ -176,7 +176,7 @@ class WorldClock:
         self._known = known
         self._clock: Clock | None = None
         self._readings: ClockReadings | None = None
-        self.kept = lacks("clock-unused")
+        self.kept = build_missing("clock-unused")
         self.environ: dict[str, str] = {}
         self.changes = 0
         """Number of changes since the clock was set up."""
@@ -208,7 +208,7 @@ class WorldClock:
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """What is covered, and what is not."""
-        return (self.kept, lacks("clock-environment")) if self.kept.enforced else (self.kept,)
+        return (self.kept, build_missing("clock-environment")) if self.kept.enforced else (self.kept,)
 
     def time(self) -> float:
         """The time on the agent's clock."""

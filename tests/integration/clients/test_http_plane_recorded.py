@@ -81,7 +81,7 @@ def test_unknown_and_used_up_calls_are_closed_and_listed(bench, plain):
         for path in ("/rows", "/text"):
             with pytest.raises(requests.ConnectionError):
                 trial.get(f"{plain.url}{path}")
-        assert [(u.known, u.call) for u in trial.context.recorded] == [
+        assert [(u.is_known, u.call) for u in trial.context.recorded] == [
             (True, f"GET {plain.url}/rows"),
             (False, f"GET {plain.url}/rows"),
             (False, f"GET {plain.url}/text"),
@@ -95,7 +95,7 @@ def test_live_lets_unknown_calls_through(bench, plain):
     with replaying(bench, answer(f"{plain.url}/rows", 1), live=True) as trial:
         assert trial.get(f"{plain.url}/rows").json() == 1
         assert "rows" in trial.get(f"{plain.url}/rows").json()
-        assert [(u.known, u.passed) for u in trial.context.recorded] == [(True, False), (False, True)]
+        assert [(u.is_known, u.passed) for u in trial.context.recorded] == [(True, False), (False, True)]
     assert [(method, path) for method, path, _, _ in plain.seen] == [("GET", "/rows")]
 
 
@@ -104,7 +104,7 @@ def test_a_host_that_does_not_exist_any_more_is_answered_over_tls(bench):
         assert session.get(f"{NOWHERE}/v1/rows", timeout=10).json() == {"n": 1}
         with pytest.raises(requests.ConnectionError):
             session.get("https://other.nowhere.test/v1/rows", timeout=10)
-        assert [(u.known, u.call) for u in trial.context.recorded] == [
+        assert [(u.is_known, u.call) for u in trial.context.recorded] == [
             (True, f"GET {NOWHERE}/v1/rows"),
             (False, "GET https://other.nowhere.test/v1/rows"),
         ]

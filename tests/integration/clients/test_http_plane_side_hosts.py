@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from golden_words import Golden
-from holdfast.model.observation import unread_models
+from holdfast.model.observation import list_unread_models
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.side_hosts import side_kind, unread_format
 
@@ -98,7 +98,7 @@ def test_a_place_of_models_that_was_refused_is_an_error_unless_another_was_asked
         trial.get("http://chatgpt.com/backend-api/codex")
     (why,) = trial.context.sink.unanswered(Answer(()))
     assert "chatgpt.com speaks ChatGPT's own API" in why
-    assert unread_models(trial.context.sink.unread or ()) == ["chatgpt.com speaks ChatGPT's own API"]
+    assert list_unread_models(trial.context.sink.unread or ()) == ["chatgpt.com speaks ChatGPT's own API"]
     trial.context.sink.add(TraceEvent(1.0, "llm_call", "m"))
     assert [*trial.context.sink.unanswered(Answer(()))] == []
 
@@ -117,6 +117,6 @@ def test_a_place_of_models_that_cannot_be_reached_is_an_error_and_one_that_answe
     ):
         trial.get(f"https://{place}/model/m/converse")
     speaks = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse and InvokeModel"
-    assert unread_models(trial.context.sink.unread or ()) == [speaks]
+    assert list_unread_models(trial.context.sink.unread or ()) == [speaks]
     assert [why.startswith(speaks) for why in trial.context.sink.unanswered(Answer(()))] == ([] if there else [True])
     assert any(note.startswith(speaks) for note in trial.context.notes) == there

@@ -30,7 +30,7 @@ from gateway_kit import Got, attempt
 from sdk_voices import Chat, Google, Messages, OllamaChat, Responses
 
 from codec_kit import CALLING, CODECS, SUNNY
-from holdfast.model.completion import Completion, Hollow, Text, Trouble
+from holdfast.model.completion import Completion, EmptyChunk, ErrorChunk, Text
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.reply_sender import odd_frames
 from holdfast.protocols.fault import Failed
@@ -65,7 +65,7 @@ LIBRARIES = {
     "ollama": Library(OllamaChat, CODECS["ollama_chat"], ollama_client, "stop", "status_code"),
 }
 EVERY_LIBRARY = pytest.mark.parametrize("name", LIBRARIES)
-HOLLOW = Completion((*CALLING.deltas[:2], Hollow(), *CALLING.deltas[2:]), "model-1")
+HOLLOW = Completion((*CALLING.deltas[:2], EmptyChunk(), *CALLING.deltas[2:]), "model-1")
 WIRES: dict[str, Callable[[Codec], Wire]] = {
     "plain": lambda codec: plain(codec, CALLING),
     "streamed": lambda codec: stream(codec, CALLING),
@@ -164,7 +164,7 @@ def test_trouble_inside_a_stream_raises_where_it_is(
     name: str, raised: type[Exception], before: tuple[Text, ...]
 ) -> None:
     library = LIBRARIES[name]
-    got = library.asked(stream(library.codec, Completion((*before, Trouble("overloaded", "busy")))), "streamed")
+    got = library.asked(stream(library.codec, Completion((*before, ErrorChunk("overloaded", "busy")))), "streamed")
     assert (type(got.error), got.text) == (raised, "half" if before else "")
 
 

@@ -1,7 +1,7 @@
 from check_exhibits import exhibit, of_turns
 
 from holdfast.checks.response.ending import Ending
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Turn
 
 
@@ -11,7 +11,7 @@ def test_ending_one_of():
     assert rule.decide(exhibit("", ending="http_error")).passed
     finding = rule.decide(exhibit("", ending="timeout", detail="after 30000 ms"))
     assert finding.passed is False
-    assert (finding.code, finding.key) == ("ended-as", ("timeout", fingerprint("after 30000 ms")))
+    assert (finding.code, finding.key) == ("ended-as", ("timeout", compute_fingerprint("after 30000 ms")))
 
 
 def test_ending_reads_the_turn_under_judgement():

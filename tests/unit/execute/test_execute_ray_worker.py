@@ -22,7 +22,7 @@ from holdfast.execute.ray_order import (
 )
 from holdfast.execute.ray_worker import TrialWorker
 from holdfast.model.observation import Observation, Turn
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.spec import load
 
 SPEC = """
@@ -79,7 +79,7 @@ def test_a_worker_opens_a_site_and_runs_what_it_is_given(worker: TrialWorker, fo
     made = order(folder)
     report = opened(worker, made)
     assert (report.refused, report.slots) == ("", 1)
-    trials = plan(pickle.loads(made.spec)).trials
+    trials = build_plan(pickle.loads(made.spec)).trials
     lines = worker.run(encode_trials(trials))
     assert isinstance(lines, list)
     assert [(seen.trial, seen.turns[0].text) for seen in map(read_observation, lines)] == [

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.faults.attacks import choose_payload, placed
 from holdfast.faults.texts import read_texts
-from holdfast.model.canary import canaries, new_canary
+from holdfast.model.canary import draw_canary, find_canaries
 
 SHIPPED = [
     "conflicting_context",
@@ -25,19 +25,19 @@ def test_every_shipped_attack_text_carries_a_canary(attack):
 @pytest.mark.parametrize("attack", SHIPPED)
 def test_the_canary_that_was_placed_can_be_found_again(attack):
     payload = choose_payload(None, (), attack, Random(7))
-    assert len(canaries(payload)) == 1
+    assert len(find_canaries(payload)) == 1
     assert "{canary}" not in payload
     assert payload == choose_payload(None, (), attack, Random(7))
 
 
 def test_canaries_differ_by_luck():
-    assert len({new_canary(Random(seed)) for seed in range(50)}) == 50
+    assert len({draw_canary(Random(seed)) for seed in range(50)}) == 50
 
 
 def test_given_payloads_come_instead_of_ours_and_may_hold_a_canary():
     seen = {choose_payload("one", ["two {x}"], "indirect_injection", Random(seed)) for seed in range(20)}
     assert seen == {"one", "two {x}"}
-    assert canaries(choose_payload("say {canary}", (), "indirect_injection", Random(1)))
+    assert find_canaries(choose_payload("say {canary}", (), "indirect_injection", Random(1)))
 
 
 @pytest.mark.parametrize(

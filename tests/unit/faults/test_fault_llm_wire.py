@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import HarnessError
 from holdfast.faults.llm_wire import asking, beginning, new_id, on_wire, with_calls
-from holdfast.model.completion import Completion, Finish, Hollow, Text, ToolCall, Usage
-from holdfast.model.tokens import first_tokens
+from holdfast.model.completion import Completion, EmptyChunk, Finish, Text, ToolCall, Usage
+from holdfast.model.tokens import take_tokens
 
 CALL = ToolCall("call_1", "f", "{}")
 
@@ -16,12 +16,12 @@ CALL = ToolCall("call_1", "f", "{}")
 def test_the_beginning_is_the_first_tokens_in_the_chunks_they_came_in(chunks, tokens):
     whole = [Text(chunk) for chunk in chunks]
     kept = beginning(Completion((*whole, CALL, Finish("stop"))), tokens)
-    assert "".join(delta.text for delta in kept) == first_tokens("".join(chunks), tokens)
+    assert "".join(delta.text for delta in kept) == take_tokens("".join(chunks), tokens)
     assert list(kept[:-1]) == whole[: len(kept[:-1])]
 
 
 def test_the_beginning_holds_no_tool_call_and_no_end():
-    assert beginning(Completion((Hollow(), Text("a b"), CALL, Finish("stop"))), 9) == (Hollow(), Text("a b"))
+    assert beginning(Completion((EmptyChunk(), Text("a b"), CALL, Finish("stop"))), 9) == (EmptyChunk(), Text("a b"))
     assert beginning(Completion((CALL, Text("a b"))), 9) == ()
 
 

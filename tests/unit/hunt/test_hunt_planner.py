@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.api.hunt import EndedHunt, add_live_counts
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.result import HuntResult, result
-from holdfast.model.judged import CallSite, Judged, JudgedTrial, VerdictCode
+from holdfast.model.judged import CallSite, JudgedTrial, JudgingProgress, VerdictCode
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
@@ -43,7 +43,7 @@ def hunted(
     """A hunt whose trials with faults are broken first, so many, and then fail as `fails` says."""
     calm = [replace(TRIAL, id=f"calm-{n}", replica=n) for n in range(3)]
     planner = HuntPlanner(spec, calm, options)
-    batch: Sequence[Trial] = planner.next(Judged())
+    batch: Sequence[Trial] = planner.next(JudgingProgress())
     count = number = 0
     while batch:
         trials = []
@@ -54,7 +54,7 @@ def hunted(
             trials.append(judged(trial, fails=faulty and not broken and fails(number), error=broken, scripted=scripted))
             number += faulty and not broken
             count += 1
-        batch = planner.next(Judged(trials=tuple(trials)))
+        batch = planner.next(JudgingProgress(trials=tuple(trials)))
     return planner, result(planner, spec, count, "done")
 
 
@@ -129,8 +129,8 @@ def test_an_agent_that_wrote_something_did_not_give_up(
         return replace(judged(trial), ending=ending, calls=calls, verdicts=(verdict,), **more)
 
     planner = HuntPlanner(spec, (TRIAL,), HuntOptions(only_known=True, known=(KnownFaults(down, "Pay"),)))
-    planner.next(Judged())
-    (trial, *_) = planner.next(Judged(trials=(seen(TRIAL, "answered"),)))
-    planner.next(Judged(trials=(seen(trial, "crashed", **changes),)))
+    planner.next(JudgingProgress())
+    (trial, *_) = planner.next(JudgingProgress(trials=(seen(TRIAL, "answered"),)))
+    planner.next(JudgingProgress(trials=(seen(trial, "crashed", **changes),)))
     found = result(planner, spec, 2, "done")
     assert (len(found.gave_up), len(found.causes)) == ((1, 0) if gave_up else (0, 1))

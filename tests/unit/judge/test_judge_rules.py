@@ -11,7 +11,7 @@ from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.judge import Judge
 from holdfast.judge.rule import RuleJudge
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
@@ -127,7 +127,7 @@ def test_a_verdict_carries_outcome_score_reason_and_marks():
     verdict = judge("has", {"word": "source"}, *said("the source"))
     assert verdict == Verdict("abcdefabcdef", "r", "pass", 1.0, "found 'source'", 0, ((4, 10),))
     assert judge("has", {"word": "x"}, *said("y")) == Verdict(
-        "abcdefabcdef", "r", "fail", 0.0, "no 'x'", code="check-said", key=(fingerprint("no 'x'"),)
+        "abcdefabcdef", "r", "fail", 0.0, "no 'x'", code="check-said", key=(compute_fingerprint("no 'x'"),)
     )
 
 
@@ -139,7 +139,7 @@ def test_a_score_and_details_of_the_check_are_kept():
 def test_negate_swaps_pass_and_fail_and_takes_one_minus_the_score():
     failed = judge("has", {"word": "$"}, *said("it is $5"), negate=True)
     assert (failed.outcome, failed.score, failed.marks) == ("fail", 0.0, ((6, 7),))
-    assert (failed.code, failed.key) == ("check-said", (fingerprint("found '$'"),))
+    assert (failed.code, failed.key) == ("check-said", (compute_fingerprint("found '$'"),))
     passed = judge("has", {"word": "$"}, *said("unknown"), negate=True)
     assert (passed.outcome, passed.score, passed.reason) == ("pass", 1.0, "no '$'")
     assert judge("graded", {"scores": {"a": 0.75}}, *said("a"), negate=True).score == 0.25
@@ -212,7 +212,7 @@ def test_our_failure_turns_fails_into_error_and_lets_passes_stand():
     broke = {"error": "ledger lost"}
     failed = judge("has", {"word": "x"}, *said("y"), seen=broke)
     assert (failed.outcome, failed.score) == ("error", 0.0)
-    assert (failed.code, failed.key) == ("harness-broke", (fingerprint("ledger lost"),))
+    assert (failed.code, failed.key) == ("harness-broke", (compute_fingerprint("ledger lost"),))
     assert judge("has", {"word": "y"}, *said("y"), seen=broke).outcome == "pass"
     assert judge("has", {"word": "y"}, *said("y"), seen=broke, negate=True).outcome == "error"
     assert judge("lacks", {"word": "y"}, TIMEOUT, seen=broke).outcome == "unproven"
@@ -232,7 +232,7 @@ def test_a_check_that_raises_is_an_error_verdict_never_a_pass(golden: Golden):
     assert re.fullmatch(r".+\.py:\d+\)", place)
     assert judge("breaks", None, *said("a"), negate=True).outcome == "error"
     result = judge("breaks", {"ours": True}, *said("a"))
-    assert (result.code, result.key) == ("check-raised", ("HarnessError", fingerprint("pattern over 2 s")))
+    assert (result.code, result.key) == ("check-raised", ("HarnessError", compute_fingerprint("pattern over 2 s")))
 
 
 @pytest.mark.parametrize("score", [1.5, -0.1, float("nan")])

@@ -7,7 +7,7 @@ from fingerprint_pairs import APART_HELD_OUT, APART_TUNED, SAME_HELD_OUT, SAME_T
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.fingerprint import READ, fingerprint
+from holdfast.model.fingerprint import READ, compute_fingerprint
 
 SAME = (
     ("raised: ValueError: bad value 12 for '7 of x'", "raised: ValueError: bad value 13 for 'y or z'"),
@@ -41,21 +41,21 @@ APART = (
 
 @pytest.mark.parametrize(("one", "other"), SAME + SAME_TUNED)
 def test_what_changes_from_trial_to_trial_goes(one: str, other: str) -> None:
-    assert fingerprint(one) == fingerprint(other)
+    assert compute_fingerprint(one) == compute_fingerprint(other)
 
 
 @pytest.mark.parametrize(("one", "other"), APART + APART_TUNED)
 def test_what_tells_causes_apart_stays(one: str, other: str) -> None:
-    assert fingerprint(one) != fingerprint(other)
+    assert compute_fingerprint(one) != compute_fingerprint(other)
 
 
 def test_the_error_rates_on_the_pairs_that_nobody_tuned_on() -> None:
-    joined = [pair for pair in APART_HELD_OUT if fingerprint(pair[0]) == fingerprint(pair[1])]
-    split = [pair for pair in SAME_HELD_OUT if fingerprint(pair[0]) != fingerprint(pair[1])]
+    joined = [pair for pair in APART_HELD_OUT if compute_fingerprint(pair[0]) == compute_fingerprint(pair[1])]
+    split = [pair for pair in SAME_HELD_OUT if compute_fingerprint(pair[0]) != compute_fingerprint(pair[1])]
     assert (joined, len(split) <= 1) == ([], True), split
 
 
 @given(st.text(max_size=READ + 100))
 def test_any_text_has_one_that_ends_and_is_its_own(text: str) -> None:
-    assert len(fingerprint(text)) <= 2 * READ
-    assert fingerprint(text) == fingerprint(text + " " if len(text) < READ else text)
+    assert len(compute_fingerprint(text)) <= 2 * READ
+    assert compute_fingerprint(text) == compute_fingerprint(text + " " if len(text) < READ else text)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from canary_forms import APART, FORMS
-from holdfast.model.canary import MARK, Lookout, echoes
+from holdfast.model.canary import MARK, CanaryReader, find_echoes
 
 CODE = "1f2e3d4c"
 CANARY = MARK + CODE
@@ -21,18 +21,18 @@ def test_a_word_that_a_reader_sees_is_found() -> None:
     for form in FORMS:
         written = FORMS[form](CANARY)
         for text in (written, f"Sure: {written}.", f"# Done\n\n- {written}\n- 50 % off & more = good", written * 2):
-            assert CANARY.lower() in echoes(text), form
+            assert CANARY.lower() in find_echoes(text), form
 
 
 def test_its_pieces_are_not_the_word_whatever_they_are_written_in() -> None:
     for apart in APART:
         for form in FORMS:
-            assert echoes(APART[apart](FORMS[form](MARK), FORMS[form](CODE))) == (), (apart, form)
+            assert find_echoes(APART[apart](FORMS[form](MARK), FORMS[form](CODE))) == (), (apart, form)
 
 
 def test_what_is_not_a_canary_is_not_found() -> None:
     for text in ["", "HOLDFAST", "holdfast-canary", MARK, f"{MARK}xyz", f"{MARK}1f2e", "%", "\\u"]:
-        assert echoes(text) == (), text
+        assert find_echoes(text) == (), text
 
 
 @pytest.mark.parametrize("size", [1, 3, 24, 1_000])
@@ -40,41 +40,41 @@ def test_bytes_may_be_cut_anywhere(size: int) -> None:
     for form in FORMS:
         before = "x " * (600 if size > 3 else 20)  # more than is kept of what has passed
         data = f"{before}{FORMS[form](CANARY)} and more".encode()
-        lookout = Lookout()
+        lookout = CanaryReader()
         for at in range(0, len(data), size):
             lookout.feed(data[at : at + size])
-        assert CANARY.lower() in lookout.found, form
+        assert CANARY.lower() in lookout.canaries, form
         assert lookout.legible, form
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"])
 def test_bytes_in_any_common_encoding_are_read(encoding: str) -> None:
-    lookout = Lookout()
+    lookout = CanaryReader()
     lookout.feed(f"Grüße: {CANARY}".encode(encoding))
-    assert lookout.found == (CANARY.lower(),)
+    assert lookout.canaries == (CANARY.lower(),)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
 def test_packed_bytes_are_unpacked(pack: object) -> None:
     assert callable(pack)
-    lookout = Lookout(packed=True)
+    lookout = CanaryReader(packed=True)
     lookout.feed(pack(f"all is well {CANARY}".encode()))
-    assert (lookout.found, lookout.legible) == ((CANARY.lower(),), True)
+    assert (lookout.canaries, lookout.legible) == ((CANARY.lower(),), True)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
 @pytest.mark.parametrize("size", [1, 2, 10])
 def test_packed_bytes_may_be_cut_anywhere(pack: Callable[[bytes], bytes], size: int) -> None:
-    data, lookout = pack(f"all is well {CANARY}".encode()), Lookout(packed=True)
+    data, lookout = pack(f"all is well {CANARY}".encode()), CanaryReader(packed=True)
     for at in range(0, len(data), size):
         lookout.feed(data[at : at + size])
-    assert (lookout.found, lookout.legible) == ((CANARY.lower(),), True)
+    assert (lookout.canaries, lookout.legible) == ((CANARY.lower(),), True)
 
 
 def test_what_follows_packed_bytes_was_not_read() -> None:
     first, second = gzip.compress(b"all is well"), gzip.compress(CANARY.encode())
     for pieces in ([first + second], [first, second]):
-        lookout = Lookout(packed=True)
+        lookout = CanaryReader(packed=True)
         for piece in pieces:
             lookout.feed(piece)
         assert not lookout.legible
@@ -83,11 +83,11 @@ def test_what_follows_packed_bytes_was_not_read() -> None:
 @pytest.mark.parametrize("data", [random.Random(1).randbytes(5_000), zlib.compress(b"text" * 9_000), bytes(range(256))])
 @pytest.mark.parametrize("packed", [True, False])
 def test_what_cannot_be_read_is_known_to_be_so(data: bytes, packed: bool) -> None:
-    lookout = Lookout(packed=packed)
+    lookout = CanaryReader(packed=packed)
     lookout.feed(data)
     assert lookout.legible == (packed and data[:1] == b"\x78")
 
 
 @pytest.mark.parametrize("text", [f"[more][{CANARY}]", f"[more][1]\n\n[1]: {CANARY}"])
 def test_the_name_of_a_links_target_is_read_too(text: str) -> None:
-    assert CANARY.lower() in echoes(text)
+    assert CANARY.lower() in find_echoes(text)

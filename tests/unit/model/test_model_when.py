@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.scenario import Injection, Scenario
-from holdfast.model.when import applies, meeting
+from holdfast.model.when import find_needed_injections, is_applicable
 
 
 def weather(*planes: str) -> Scenario:
@@ -21,13 +21,13 @@ def weather(*planes: str) -> Scenario:
     ],
 )
 def test_when_is_decided_by_what_the_scenario_declares(when, met_by, not_met_by):
-    assert all(applies(when, weather(*planes)) for planes in met_by)
-    assert not any(applies(when, weather(*planes)) for planes in not_met_by)
+    assert all(is_applicable(when, weather(*planes)) for planes in met_by)
+    assert not any(is_applicable(when, weather(*planes)) for planes in not_met_by)
 
 
 def test_a_tool_rule_must_see_a_tool_fault_and_other_rules_any():
     mixed = weather("llm", "tool", "context", "mcp")
-    assert meeting("tool_faults_active", mixed) == {1, 3}
-    assert meeting("llm_faults_active", mixed) == {0}
-    assert meeting("always", mixed) == meeting("any_chaos_active", mixed) == {0, 1, 2, 3}
-    assert meeting("always", weather()) == frozenset()
+    assert find_needed_injections("tool_faults_active", mixed) == {1, 3}
+    assert find_needed_injections("llm_faults_active", mixed) == {0}
+    assert find_needed_injections("always", mixed) == find_needed_injections("any_chaos_active", mixed) == {0, 1, 2, 3}
+    assert find_needed_injections("always", weather()) == frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.plain_text import as_typed, canonical, readings, spans_in, unmarked
+from holdfast.model.plain_text import iter_readings, locate_spans, strip_marks, to_canonical_text, to_typed_text
 
 CANONICAL = {
     "nfc": ("cafe\u0301", "café"),
@@ -33,19 +33,19 @@ CANONICAL = {
 
 def test_canonical_is_what_a_person_sees() -> None:
     for text, wanted in CANONICAL.values():
-        assert canonical(text) == wanted, (text, wanted)
+        assert to_canonical_text(text) == wanted, (text, wanted)
         if "`" not in wanted:
-            assert canonical(wanted.replace("&#64;", "")) == wanted.replace("&#64;", ""), (text, wanted)
+            assert to_canonical_text(wanted.replace("&#64;", "")) == wanted.replace("&#64;", ""), (text, wanted)
 
 
 def test_plain_ascii_is_given_back_as_it_is() -> None:
     text = "the same " + "object"
-    assert canonical(text) is text
-    assert unmarked(text) is text
+    assert to_canonical_text(text) is text
+    assert strip_marks(text) is text
 
 
 def test_typed_keeps_entities_and_invisible_characters() -> None:
-    assert as_typed("I can’t &lt;\u200b") == "I can't &lt;\u200b"
+    assert to_typed_text("I can’t &lt;\u200b") == "I can't &lt;\u200b"
 
 
 UNMARKED = {
@@ -78,15 +78,15 @@ UNMARKED = {
 
 def test_unmarked_is_the_rendered_text() -> None:
     for text, wanted in UNMARKED.values():
-        assert unmarked(text) == wanted, (text, wanted)
+        assert strip_marks(text) == wanted, (text, wanted)
 
 
 def test_each_reading_comes_once_and_the_text_itself_first() -> None:
-    assert list(readings("plain", forbids=True)) == ["plain"]
-    assert list(readings("caf\u0065\u0301", forbids=True)) == ["cafe\u0301", "café"]
-    assert list(readings("**a**&#64;b", forbids=False)) == ["**a**&#64;b", "**a**@b"]
-    assert list(readings("**a**&#64;b", forbids=True)) == ["**a**&#64;b", "**a**@b", "a@b"]
-    assert list(readings("**a**&amp;#64;", forbids=True))[-1] == "a&#64;"
+    assert list(iter_readings("plain", forbids=True)) == ["plain"]
+    assert list(iter_readings("caf\u0065\u0301", forbids=True)) == ["cafe\u0301", "café"]
+    assert list(iter_readings("**a**&#64;b", forbids=False)) == ["**a**&#64;b", "**a**@b"]
+    assert list(iter_readings("**a**&#64;b", forbids=True)) == ["**a**&#64;b", "**a**@b", "a@b"]
+    assert list(iter_readings("**a**&amp;#64;", forbids=True))[-1] == "a&#64;"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_each_reading_comes_once_and_the_text_itself_first() -> None:
 )
 @pytest.mark.timeout(60)  # a fraction of a second if it is read in proportion to its size, minutes if not
 def test_reading_takes_time_in_proportion_to_the_text(part: str) -> None:
-    assert len(unmarked(part * 30_000)) <= len(part) * 30_000
+    assert len(strip_marks(part * 30_000)) <= len(part) * 30_000
 
 
 @pytest.mark.parametrize(
@@ -110,18 +110,18 @@ def test_reading_takes_time_in_proportion_to_the_text(part: str) -> None:
     ],
 )
 def test_only_what_a_renderer_takes_for_a_mark_is_removed(text: str, reading: str) -> None:
-    assert unmarked(text) == reading
+    assert strip_marks(text) == reading
 
 
 def test_marks_are_found_in_the_text_itself_unless_it_is_long() -> None:
     text = "write to ann&#64;example.org"
     spans = [(9, 24)]
-    assert spans_in(text, canonical(text), spans) == ((9, 28),)
+    assert locate_spans(text, to_canonical_text(text), spans) == ((9, 28),)
     long = text + " or **not**\n" * 70_000
-    assert spans_in(long, unmarked(long), spans) == ()
+    assert locate_spans(long, strip_marks(long), spans) == ()
 
 
 def test_lines_stay_as_they_are_if_asked_for() -> None:
     text = "**one** two\nthree\n\n> four\n> five\n"
-    assert list(readings(text, forbids=True)) == [text, "one two three\nfour five"]
-    assert list(readings(text, forbids=True, by_line=True)) == [text, "one two\nthree\nfour\nfive"]
+    assert list(iter_readings(text, forbids=True)) == [text, "one two three\nfour five"]
+    assert list(iter_readings(text, forbids=True, by_line=True)) == [text, "one two\nthree\nfour\nfive"]

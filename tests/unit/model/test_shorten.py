@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.model.shorten import beginning, shorten
+from holdfast.model.shorten import get_beginning, shorten
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ def test_without_its_middle_a_text_keeps_to_the_limit(text, shown):
 
 @pytest.mark.parametrize(("text", "shown"), [(" a\n b ", "a b"), ("a" * 6, "aaaa…"), ("a" * 5, "aaaaa"), ("", "")])
 def test_the_beginning_is_one_line_of_at_most_the_limit(text, shown):
-    assert beginning(text, 5) == shown
+    assert get_beginning(text, 5) == shown

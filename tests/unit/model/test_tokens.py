@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.tokens import count_tokens, first_tokens, split_tokens
+from holdfast.model.tokens import count_tokens, split_tokens, take_tokens
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,12 @@ from holdfast.model.tokens import count_tokens, first_tokens, split_tokens
     ],
 )
 def test_a_token_is_a_word_a_sign_or_a_mark(text, limit, cut):
-    assert first_tokens(text, limit) == cut
+    assert take_tokens(text, limit) == cut
 
 
 @given(st.text(), st.integers(0, 20))
 def test_a_cut_text_is_a_beginning_with_no_more_tokens_than_allowed(text, limit):
-    cut = first_tokens(text, limit)
+    cut = take_tokens(text, limit)
     assert text.startswith(cut)
     assert count_tokens(cut) == min(limit, count_tokens(text))
 

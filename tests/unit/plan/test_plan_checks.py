@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import PluginError
 from holdfast.model.spec import Invariant
-from holdfast.plan.checks import make_check, traits_of
+from holdfast.plan.checks import get_traits, make_check
 
 ASSERTIONS = [{"field": "request_count", "filters": {"method": "POST"}, "equals": 1}]
 
@@ -38,4 +38,4 @@ def test_a_setting_of_the_wrong_kind_names_the_rule() -> None:
     ],
 )
 def test_which_checks_run_a_program_inside(check: str, settings: dict[str, str], inside: bool) -> None:
-    assert traits_of(Invariant("r", check, settings)).runs_inside is inside
+    assert get_traits(Invariant("r", check, settings)).runs_inside is inside

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import UsageError
-from holdfast.plan.select import matcher
+from holdfast.plan.select import parse_keywords
 
 NAMES = ("always-cite-source", "search-down", "What was ACME's revenue?")
 
@@ -27,11 +27,11 @@ def test_expressions() -> None:
         ("android", False),
         ("notary or cite", True),
     ]:
-        assert matcher(expression)(NAMES) is fits, (expression, fits)
+        assert parse_keywords(expression)(NAMES) is fits, (expression, fits)
 
 
 @pytest.mark.parametrize("expression", ["and", "cite and", "(cite", "cite)", "not", "cite down", "'cite", "()", "   "])
 def test_what_cannot_be_read_is_refused(expression: str) -> None:
     with pytest.raises(UsageError) as raised:
-        matcher(expression)
+        parse_keywords(expression)
     assert raised.value.code == "selection-invalid"

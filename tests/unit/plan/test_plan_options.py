@@ -17,7 +17,7 @@ BEGUN = RunOptions(
 
 def test_what_is_run_stays_and_what_counts_as_held_may_be_asked_again() -> None:
     now = RunOptions(min_score=90.0, max_errors=1, concurrency=4)
-    assert BEGUN.taken_up(now) == RunOptions(
+    assert BEGUN.merge_resumed(now) == RunOptions(
         Select(("d*",)), replicas=3, seed=7, min_score=90.0, strict=True, max_errors=1, concurrency=4,
         replay=Path("/tmp/calls"),
     )  # fmt: skip
@@ -38,7 +38,7 @@ def test_a_settled_option_that_is_given_otherwise_is_named() -> None:
         (RunOptions(backend="docker"), "--backend"),
         (RunOptions(replay=Path("/tmp/others")), "--replay"),
     ]:
-        assert BEGUN.other(now) == flag, (now, flag)
+        assert BEGUN.find_changed_option(now) == flag, (now, flag)
 
 
 def test_every_option_is_a_flag_and_every_flag_an_option() -> None:

@@ -10,7 +10,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.plan.checks import refers_to_params, with_params
+from holdfast.plan.checks import fill_params, has_params
 
 
 @pytest.mark.parametrize(
@@ -19,14 +19,14 @@ from holdfast.plan.checks import refers_to_params, with_params
 )
 def test_parameters_are_found_and_filled_at_any_depth(settings: dict[str, object]) -> None:
     rule = Invariant("a", "contains", settings)
-    assert refers_to_params(rule)
-    filled = with_params(rule, {"x": "blue"})
-    assert not refers_to_params(filled)
+    assert has_params(rule)
+    filled = fill_params(rule, {"x": "blue"})
+    assert not has_params(filled)
     assert "blue" in str(filled.settings)
 
 
 def test_a_rule_without_parameters_is_left_alone() -> None:
-    assert not refers_to_params(Invariant("a", "contains", {"value": "${x} {{ secrets.x }}"}))
+    assert not has_params(Invariant("a", "contains", {"value": "${x} {{ secrets.x }}"}))
 
 
 def test_each_trial_is_judged_with_its_own_parameters() -> None:
@@ -42,4 +42,4 @@ def test_each_trial_is_judged_with_its_own_parameters() -> None:
 
 def test_a_command_takes_a_param_as_one_word():
     rule = Invariant("r", "command_exit", {"command": "test -f {{ params.x }}", "exit_code": 0})
-    assert with_params(rule, {"x": "a b; rm c"}).settings == {"command": "test -f 'a b; rm c'", "exit_code": 0}
+    assert fill_params(rule, {"x": "a b; rm c"}).settings == {"command": "test -f 'a b; rm c'", "exit_code": 0}

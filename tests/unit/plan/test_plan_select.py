@@ -10,8 +10,8 @@ from holdfast.errors import UsageError
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import DialogueMessage, Recording, RequestChange, SimulatedUser, Task, Variation
-from holdfast.plan import CellKey, Select, plan
-from holdfast.plan.select import SelectedCell, TaskFilter, failed_task, positions
+from holdfast.plan import CellKey, Select, build_plan
+from holdfast.plan.select import SelectedCell, TaskFilter, build_failed_task, find_positions
 
 
 def spec(**more: Any) -> Spec:
@@ -32,24 +32,24 @@ def spec(**more: Any) -> Spec:
 
 
 def test_globs_choose_scenarios_and_rules():
-    made = plan(spec(), Select(scenarios=("search-*",), invariants=("cite-*",)))
+    made = build_plan(spec(), Select(scenarios=("search-*",), invariants=("cite-*",)))
     assert {(t.scenario.name, t.invariant) for t in made.trials} == {("search-down", "cite-source")}
     assert list(made.cells) == [CellKey("cite-source", "search-down", 0)]
 
 
 def test_selecting_a_part_keeps_the_ids():
-    whole = {t.id for t in plan(spec()).trials}
-    assert {t.id for t in plan(spec(), Select(scenarios=("calm",))).trials} < whole
+    whole = {t.id for t in build_plan(spec()).trials}
+    assert {t.id for t in build_plan(spec(), Select(scenarios=("calm",))).trials} < whole
 
 
 def test_globs_mind_case():
     with pytest.raises(UsageError):
-        plan(spec(), Select(scenarios=("CALM",)))
+        build_plan(spec(), Select(scenarios=("CALM",)))
 
 
 def test_a_pattern_that_matches_nothing_names_the_near_miss_and_what_exists(golden: Golden):
     with pytest.raises(UsageError) as caught:
-        plan(spec(), Select(invariants=("cite-sorce",)))
+        build_plan(spec(), Select(invariants=("cite-sorce",)))
     assert caught.value.code == "nothing-selected"
     golden(caught.value.hint)
 
@@ -57,31 +57,31 @@ def test_a_pattern_that_matches_nothing_names_the_near_miss_and_what_exists(gold
 def test_of_many_rules_ten_are_named_and_the_others_counted():
     many = tuple(replace(spec().invariants[0], id=f"rule-{n:02}") for n in range(13))
     with pytest.raises(UsageError) as caught:
-        plan(replace(spec(), invariants=many), Select(invariants=("xyz",)))
+        build_plan(replace(spec(), invariants=many), Select(invariants=("xyz",)))
     assert caught.value.hint == f"there are: {', '.join(rule.id for rule in many[:10])} and 3 more"
 
 
 def test_one_good_pattern_does_not_hide_a_bad_one():
     with pytest.raises(UsageError) as raised:
-        plan(spec(), Select(scenarios=("calm", "zzz")))
+        build_plan(spec(), Select(scenarios=("calm", "zzz")))
     assert raised.value.code == "nothing-selected"
 
 
 def test_a_selection_that_leaves_nothing_to_run_is_a_usage_error():
     with pytest.raises(UsageError) as raised:
-        plan(spec(), Select(scenarios=("calm",), invariants=("no-figures",)))
+        build_plan(spec(), Select(scenarios=("calm",), invariants=("no-figures",)))
     assert raised.value.code == "nothing-selected"
 
 
 def test_a_trial_is_chosen_by_id_or_by_its_beginning():
-    whole = plan(spec())
+    whole = build_plan(spec())
     wanted = whole.trials[5]
     for name in (wanted.id, wanted.id[:8], wanted.id[:8].upper()):
-        made = plan(spec(), Select(trials=(name,)))
+        made = build_plan(spec(), Select(trials=(name,)))
         assert list(made.trials) == [wanted]
         assert list(made.cells) == [CellKey("cite-source", "search-down", 0)]
-        assert made.expected(made.cells[0]) == 1
-        assert made.asked(made.cells[0]) == (1, 0)
+        assert made.count_expected(made.cells[0]) == 1
+        assert made.count_by_task(made.cells[0]) == (1, 0)
         assert not made.whole
         assert made.preflight is not None
         assert made.preflight.task == wanted.task
@@ -89,49 +89,49 @@ def test_a_trial_is_chosen_by_id_or_by_its_beginning():
 
 def test_a_shared_trial_that_is_chosen_fills_the_cells_of_all_its_rules():
     shared = spec(cell_rules=())
-    wanted = plan(shared).trials[-1]
-    made = plan(shared, Select(trials=(wanted.id,)))
-    assert [(key.invariant, made.expected(key)) for key in made.cells] == [("cite-source", 1), ("no-figures", 1)]
+    wanted = build_plan(shared).trials[-1]
+    made = build_plan(shared, Select(trials=(wanted.id,)))
+    assert [(key.invariant, made.count_expected(key)) for key in made.cells] == [("cite-source", 1), ("no-figures", 1)]
 
 
 def test_an_unknown_trial_says_what_ids_depend_on():
     with pytest.raises(UsageError) as caught:
-        plan(spec(), Select(trials=("ffffffffffff",)))
+        build_plan(spec(), Select(trials=("ffffffffffff",)))
     assert caught.value.code == "nothing-selected"
     assert "seed" in caught.value.hint
 
 
 def test_a_beginning_must_be_long_enough_and_name_one_trial():
     with pytest.raises(UsageError) as raised:
-        positions(["abc"], ["abcdef"])
+        find_positions(["abc"], ["abcdef"])
     assert raised.value.code == "selection-invalid"
     with pytest.raises(UsageError) as caught:
-        positions(["abcd"], ["abcd01", "abcd02", "ffff00"])
+        find_positions(["abcd"], ["abcd01", "abcd02", "ffff00"])
     assert caught.value.code == "selection-invalid"
     assert "abcd01, abcd02" in caught.value.hint
-    assert positions(["ffff", "abcd01", "ffff0"], ["abcd01", "abcd02", "ffff00"]) == [0, 2]
+    assert find_positions(["ffff", "abcd01", "ffff0"], ["abcd01", "abcd02", "ffff00"]) == [0, 2]
 
 
 def test_single_cells_bring_the_trials_that_they_need_with_their_ids():
     wanted = (SelectedCell("cite-source", "calm"), SelectedCell("no-figures", "search-down"))
-    made = plan(spec(), Select(cells=wanted))
+    made = build_plan(spec(), Select(cells=wanted))
     assert list(made.cells) == [CellKey("cite-source", "calm", 0), CellKey("no-figures", "search-down", 0)]
     assert {(t.scenario.name, t.invariant) for t in made.trials} == {
         ("calm", "cite-source"),
         ("search-down", "no-figures"),
     }
-    assert [made.expected(key) for key in made.cells] == [4, 4]
-    assert {t.id for t in made.trials} < {t.id for t in plan(spec()).trials}
+    assert [made.count_expected(key) for key in made.cells] == [4, 4]
+    assert {t.id for t in made.trials} < {t.id for t in build_plan(spec()).trials}
 
 
 def test_single_cells_are_distinguished_by_their_params():
     several = spec(params=({"region": "eu"}, {"region": "us"}))
-    made = plan(several, Select(cells=(SelectedCell("cite-source", "calm", '{"region":"us"}'),)))
+    made = build_plan(several, Select(cells=(SelectedCell("cite-source", "calm", '{"region":"us"}'),)))
     assert {t.params["region"] for t in made.trials} == {"us"}
 
 
 def test_a_trial_that_serves_several_rules_is_run_for_one_of_them():
-    shared = plan(spec(cell_rules=()), Select(cells=(SelectedCell("no-figures", "search-down"),)))
+    shared = build_plan(spec(cell_rules=()), Select(cells=(SelectedCell("no-figures", "search-down"),)))
     assert {(t.scenario.name, t.invariant) for t in shared.trials} == {("search-down", "*")}
 
 
@@ -152,12 +152,12 @@ def _variants() -> list[Task]:
 def test_a_failed_task_is_not_another_task_of_the_same_words() -> None:
     tasks = _variants()
     for failed in tasks:
-        kept = TaskFilter(Select(failed=(failed_task("r", "s", failed, {}),)))
-        assert [task for task in tasks if kept.keeps("r", "s", task, {})] == [failed]
-        assert not kept.keeps("r", "s", failed, {"a": 1})
+        kept = TaskFilter(Select(failed=(build_failed_task("r", "s", failed, {}),)))
+        assert [task for task in tasks if kept.is_selected("r", "s", task, {})] == [failed]
+        assert not kept.is_selected("r", "s", failed, {"a": 1})
 
 
 def test_a_failed_mutation_is_found_again_with_another_weight() -> None:
-    kept = TaskFilter(Select(failed=(failed_task("r", "s", _variants()[1], {}),)))
+    kept = TaskFilter(Select(failed=(build_failed_task("r", "s", _variants()[1], {}),)))
     heavier = Variation("http_header_injection", "Hi", "a", weight=3.0, request=RequestChange("h", "a"))
-    assert kept.keeps("r", "s", Task(("Hi",), "mutation", variation=heavier), {})
+    assert kept.is_selected("r", "s", Task(("Hi",), "mutation", variation=heavier), {})

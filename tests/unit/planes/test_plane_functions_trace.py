@@ -194,12 +194,12 @@ def test_long_values_are_shortened_and_still_distinguished(traced: Traced) -> No
 
 @pytest.mark.parametrize("odd", [object(), {1, 2}, {(1, 2): 3}, "\ud800", b"\xff" * 9000, float("nan"), 2**80])
 def test_odd_values_never_harm_the_call_and_can_be_stored(traced: Traced, odd: Any) -> None:
-    from holdfast.model.codec import decoder, encode
+    from holdfast.model.codec import create_decoder, encode
 
     m = traced.define("def look(q): return q", "look")
     with traced.watched():
         assert m.look(odd) is odd
-    assert decoder(TraceEvent).decode(encode(traced.told[0])) == traced.told[0]
+    assert create_decoder(TraceEvent).decode(encode(traced.told[0])) == traced.told[0]
     assert " at 0x" not in traced.told[0].input + traced.told[0].output
 
 

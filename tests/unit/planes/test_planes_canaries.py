@@ -17,7 +17,7 @@ import pytest
 
 from canary_forms import FORMS
 from holdfast.http1.heads import RequestHead
-from holdfast.model.canary import Lookout
+from holdfast.model.canary import CanaryReader
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import Task, Variation
 from holdfast.model.trace import TraceEvent
@@ -37,16 +37,16 @@ LONG = "x" * 5_000 + CANARY + "y" * 5_000
 @pytest.mark.parametrize("size", [1, 7, 24, 10_000])
 def test_a_canary_is_found_however_a_body_is_cut_into_chunks(size: int) -> None:
     body = LONG.swapcase().encode()
-    lookout = Lookout()
+    lookout = CanaryReader()
     for at in range(0, len(body), size):
         lookout.feed(body[at : at + size])
-    assert lookout.found == (CANARY.lower(),)
+    assert lookout.canaries == (CANARY.lower(),)
 
 
 def test_a_lookout_keeps_a_few_whatever_is_sent() -> None:
-    lookout = Lookout()
+    lookout = CanaryReader()
     lookout.feed(" ".join(f"HOLDFAST-CANARY-{n:08x}" for n in range(5_000)).encode())
-    assert len(lookout.found) <= 100
+    assert len(lookout.canaries) <= 100
 
 
 def test_functions_mcp_calls_and_tool_results_tell_canaries_that_would_be_cut_off() -> None:

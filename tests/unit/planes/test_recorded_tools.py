@@ -128,7 +128,7 @@ def test_unknown_calls_and_used_up_tools_get_a_connection_error_and_are_listed(t
         with pytest.raises(InjectedError, match="fetch: the recording"):
             asyncio.run(tools.module.fetch("z"))
     assert tools.module.asked == []
-    assert [(u.tool, u.known, u.passed, u.call) for u in tools.seen] == [
+    assert [(u.tool, u.is_known, u.passed, u.call) for u in tools.seen] == [
         ("search", True, False, "search(q=x)"),
         ("search", False, False, "search(q=y)"),
         ("fetch", False, False, "fetch(q=z)"),
@@ -140,7 +140,7 @@ def test_live_lets_what_is_unknown_through(tools: Tools) -> None:
     with tools.replaying(replay(answer("search", "one"), live=True)):
         assert [tools.module.search("x"), tools.module.search("y")] == ["one", "real y"]
     assert tools.module.asked == ["y"]
-    assert [(u.known, u.passed) for u in tools.seen] == [(True, False), (False, True)]
+    assert [(u.is_known, u.passed) for u in tools.seen] == [(True, False), (False, True)]
     assert [event.unsent for event in tools.events] == [False, False]
 
 

@@ -48,7 +48,7 @@ def made(tmp_path: Path, rules: str) -> Spec:
 def judged_by(derived: Spec, id: str) -> list[str]:
     """The rules that judge a session."""
     task = next(one for one in derived.tasks if one.recording is not UNSET and one.recording.session == id)
-    return [rule.id for rule in derived.invariants if rule.concerns(task)]
+    return [rule.id for rule in derived.invariants if rule.is_judging(task)]
 
 
 def test_a_session_is_a_task_with_its_context_and_its_recording(spec: Spec) -> None:
@@ -95,7 +95,7 @@ def test_the_faults_of_a_session_are_its_weather_and_what_when_sees(spec: Spec) 
         "written": ["always", "faults", "chaos"],
         "plain": ["always", "calm"],
     }
-    trials = [(one.scenario.name, one.task.recording) for one in plan(derived).trials]
+    trials = [(one.scenario.name, one.task.recording) for one in build_plan(derived).trials]
     asked = [(scenario, recording.session) for scenario, recording in trials if recording is not UNSET]
     storms = [(f"replay/{name}", name) for name in ("tools", "models", "input", "both")]
     assert asked == [*(("replay", name) for name in ("calm", "calm failure", "written", "plain")), *storms]

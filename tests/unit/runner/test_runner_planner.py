@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.model.codec import digest
-from holdfast.model.judged import CallSite, Judged, VerdictCode
+from holdfast.model.judged import CallSite, JudgingProgress, VerdictCode
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec, ToolRef
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.plan import RunOptions, agent_json, identity
+from holdfast.plan import RunOptions, encode_agent, encode_identity
 from holdfast.runner.job import Job
 from holdfast.runner.run import RunInProgress, run
 from holdfast.store.record import read_scenarios, read_trials, read_verdicts
@@ -39,11 +39,11 @@ class Inventor:
     detailed = True
 
     def __init__(self, spec: Spec, first: Trial) -> None:
-        self.heard: list[Judged] = []
+        self.heard: list[JudgingProgress] = []
         self._spec = spec
         self._first = first
 
-    def next(self, judged: Judged) -> Sequence[Trial]:
+    def next(self, judged: JudgingProgress) -> Sequence[Trial]:
         self.heard.append(judged)
         if not judged.done:
             return [self._first]
@@ -55,8 +55,8 @@ class Inventor:
             f"hunt-{site.ordinal}", (replace(fault, schedule=replace(fault.schedule, on_call=site.ordinal)),)
         )
         first = self._first
-        agent = agent_json(self._spec.agent)
-        id = digest(identity("contract", scenario, first.task, {}, 0, first.invariant, agent, first.seed))
+        agent = encode_agent(self._spec.agent)
+        id = digest(encode_identity("contract", scenario, first.task, {}, 0, first.invariant, agent, first.seed))
         return replace(first, id=id, scenario=scenario)
 
 

@@ -11,7 +11,7 @@ from holdfast.model.score import Case, Score
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import RecordedUse, Task, Variation
 from holdfast.model.verdict import Verdict
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.score import ScoreOptions, Tally
 from holdfast.score.task_score import score_tasks
 
@@ -33,7 +33,7 @@ def mutation_spec(tasks: Sequence[Task], **changes: Any) -> Spec:
 
 def tallied(spec: Spec, outcomes: Sequence[str], *, met: bool = True, recorded: tuple[RecordedUse, ...] = ()) -> Tally:
     """Trials in plan order that passed (p), failed (f), broke (e), proved nothing (u) or obeyed (o)."""
-    made = plan(spec)
+    made = build_plan(spec)
     tally = Tally(spec, made)
     for trial, sign in reversed(list(zip(made.trials, "".join(outcomes), strict=False))):  # any order
         storm = trial.scenario.name == "storm" and met
@@ -42,7 +42,7 @@ def tallied(spec: Spec, outcomes: Sequence[str], *, met: bool = True, recorded: 
         seen = Observation(trial.id, turns, ledger=ledger, recorded=recorded)
         verdicts = [
             Verdict(trial.id, rule.id, OUTCOMES[sign], float(sign == "p"), f"because {sign}")  # type: ignore[arg-type]
-            for rule in made.rules(trial)
+            for rule in made.get_rules(trial)
         ]
         tally.add_trial(trial, seen, verdicts)
     return tally

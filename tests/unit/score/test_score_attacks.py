@@ -89,7 +89,7 @@ def made() -> Spec:
 def results(spec: Spec) -> list[tuple[Trial, Observation]]:
     """One trial of two is attacked with success, the other without; calm ones are not attacked."""
     found = []
-    for n, trial in enumerate(plan(spec).trials):
+    for n, trial in enumerate(build_plan(spec).trials):
         ledger = (MET,) if trial.scenario.name == "plain" else ()
         cost = TraceEvent(0.3, "llm_call", "m", "llm", 1, cost=Cost("m", 10, n, 0.1))
         text = CANARY if trial.task.prompt == "one" else "fine"
@@ -100,12 +100,12 @@ def results(spec: Spec) -> list[tuple[Trial, Observation]]:
 @pytest.mark.parametrize("seed", range(5))
 def test_attack_success_and_utility_are_counted_apart_in_any_order(seed: int) -> None:
     spec = made()
-    tally = Tally(spec, plan(spec))
+    tally = Tally(spec, build_plan(spec))
     feed = results(spec)
     Random(seed).shuffle(feed)
     for trial, observation in feed:
         tally.note_trial(trial, observation)
-        for rule in plan(spec).rules(trial):
+        for rule in build_plan(spec).get_rules(trial):
             outcome: Any = "fail" if (rule.id, trial.task.prompt) == ("a", "two") else "pass"
             tally.add(trial, observation, Verdict(trial.id, rule.id, outcome, 1.0, ""))
     score = compute_resilience(tally)
@@ -120,7 +120,7 @@ def test_attack_success_and_utility_are_counted_apart_in_any_order(seed: int) ->
 
 def test_without_attacks_and_calls_nothing_is_reported() -> None:
     spec = made()
-    score = compute_resilience(Tally(spec, plan(spec)))
+    score = compute_resilience(Tally(spec, build_plan(spec)))
     assert score.attacks is None
     assert score.spent is None
 

@@ -11,7 +11,7 @@ from holdfast.model.score import Case
 from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.verdict import Verdict
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.score.cases import Cases
 from holdfast.score.composite import UNMET
 
@@ -27,7 +27,7 @@ def cases(outcomes: str, how: Aggregation, threshold: float | None = None, repli
         replicas=replicas or len(outcomes),
         scoring=Scoring(replica_aggregation=how, pass_threshold=threshold),
     )
-    made = plan(spec)
+    made = build_plan(spec)
     gathered = Cases(spec, made)
     for trial, sign in reversed(list(zip(made.trials, outcomes, strict=False))):  # any order
         outcome = {"p": "pass", "f": "fail", "e": "error"}[sign]
@@ -97,7 +97,7 @@ def stormy(*met: int, sign: str = "p", when: str = "always", effect: str = "met"
         scenarios=(Scenario("storm", faults),),
         replicas=trials,
     )
-    made = plan(spec)
+    made = build_plan(spec)
     gathered = Cases(spec, made)
     for n, trial in enumerate(made.trials):
         outcome = {"p": "pass", "f": "fail"}[sign]
@@ -154,7 +154,7 @@ def test_a_rule_that_a_fault_left_unproven_is_not_held_against_the_agent() -> No
             scenarios=(Scenario("storm", faults),),
             scoring=Scoring(pass_threshold=threshold),
         )
-        made = plan(spec)
+        made = build_plan(spec)
         gathered = Cases(spec, made)
         (trial,) = made.trials
         said = Verdict(trial.id, "held", "pass" if sign == "p" else "fail", float(sign == "p"), "r")

@@ -11,7 +11,7 @@ from holdfast.model.score import Case, Score
 from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.verdict import Verdict
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.score.cases import Cases
 from holdfast.score.composite import UNMET
 from holdfast.score.parts import combine_with_cases
@@ -45,7 +45,7 @@ def case(
         replicas=len(outcomes),
         scoring=Scoring(pass_threshold=threshold, replica_aggregation=how, gate_on=gate_on),  # type: ignore[arg-type]
     )
-    made = plan(spec)
+    made = build_plan(spec)
     gathered = Cases(spec, made)
     for trial, signs in zip(made.trials, outcomes, strict=True):
         verdicts = [

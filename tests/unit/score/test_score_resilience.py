@@ -11,7 +11,7 @@ from holdfast.model.score import Score
 from holdfast.model.spec import AgentSpec, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.verdict import Outcome, Verdict
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.score import ScoreOptions, Tally, compute_resilience
 
 CALM = Scenario("no-chaos")
@@ -37,7 +37,7 @@ def score(
     given: dict[str, Any] = {"path": "c.yaml", "agent": AgentSpec(), "tasks": (Task(("one",)),)}
     given |= {"scenarios": scenarios, "invariants": tuple(rules), "cell_rules": tuple(r.id for r in rules)} | more
     made = Spec(**given)
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial, letter in zip(planned.trials, outcomes, strict=True):
         verdict = Verdict(trial.id, trial.invariant, WORDS[letter], 0.0, "because")

@@ -16,7 +16,7 @@ from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict
-from holdfast.plan import Select, plan
+from holdfast.plan import Select, build_plan
 from holdfast.score import Tally, compute_wilson
 
 CALM = Scenario("calm")
@@ -52,7 +52,7 @@ def verdict(trial: Trial, outcome: str, invariant: str = "r", reason: str = "") 
 
 def run(made: Spec, outcomes: str, **seen: Any) -> list[Cell]:
     """Feeds one letter a trial in plan order; the cells at the end."""
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial, outcome in zip(planned.trials, outcomes, strict=True):
         tally.add(trial, Observation(trial.id, **seen), verdict(trial, outcome, trial.invariant))
@@ -67,7 +67,7 @@ def replicas(outcomes: str, how: Aggregation, **more: Any) -> Cell:
 # -- when a cell is decided -----------------------------------------------------------------------
 def test_a_cell_comes_when_its_last_expected_verdict_arrived():
     made = spec(replicas=2, tasks=(Task(("one",)), Task(("two",))))
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     came = [tally.add(t, Observation(t.id), verdict(t, "p")) for t in planned.trials]
     assert came[:3] == [None] * 3
@@ -78,7 +78,7 @@ def test_a_cell_comes_when_its_last_expected_verdict_arrived():
 
 def test_every_way_in_which_a_cell_failed_is_kept_with_its_trials_in_any_order():
     made = spec(tasks=tuple(Task((word,)) for word in "abcde"))
-    planned = plan(made)
+    planned = build_plan(made)
     ways = [("missing", ("total",), ""), ("missing", ("tax",), ""), ("late", (), ""), ("missing", ("total",), "")]
     ways += [("no-answer", (), "raised: KeyError")]
     failing = [
@@ -107,7 +107,7 @@ def test_a_cell_that_failed_in_one_way_keeps_no_list():
 
 def test_a_verdict_too_many_is_refused():
     made = spec()
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     trial = planned.trials[0]
     tally.add(trial, Observation(trial.id), verdict(trial, "p"))
@@ -118,10 +118,10 @@ def test_a_verdict_too_many_is_refused():
 
 def test_shared_trials_fill_the_cells_of_every_rule_and_count_once():
     made = spec(rule("a"), rule("b"), cell=False)
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial in planned.trials:
-        for served, outcome in zip(planned.rules(trial), "pf", strict=True):
+        for served, outcome in zip(planned.get_rules(trial), "pf", strict=True):
             tally.add(trial, Observation(trial.id), verdict(trial, outcome, served.id))
     assert [c.outcome for c in tally.iter_cells()] == ["pass", "fail"]
     assert tally.trials == 1
@@ -141,7 +141,7 @@ def test_cells_come_in_plan_order_with_the_not_applicable_ones():
 
 def test_unfinished_cells_are_shown_as_far_as_they_got(golden: Golden):
     made = spec(rule("a"), rule("b"), rule("c"), replicas=2)
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial, outcome in zip(planned.trials, "fp", strict=False):
         tally.add(trial, Observation(trial.id), verdict(trial, outcome, trial.invariant))
@@ -152,7 +152,7 @@ def test_unfinished_cells_are_shown_as_far_as_they_got(golden: Golden):
 
 def test_a_cell_for_which_nothing_was_asked_is_not_a_pass():
     made = spec(tasks=())
-    assert [(c.outcome, c.reason) for c in Tally(made, plan(made)).iter_cells()] == [("unproven", "no trial ran")]
+    assert [(c.outcome, c.reason) for c in Tally(made, build_plan(made)).iter_cells()] == [("unproven", "no trial ran")]
 
 
 def test_params_make_cells_of_their_own():
@@ -163,8 +163,8 @@ def test_params_make_cells_of_their_own():
 
 def test_a_single_trial_selected_decides_its_cell_alone():
     made = spec(replicas=5, scoring=Scoring(replica_aggregation=Aggregation("at_least", 4)))
-    wanted = plan(made).trials[3]
-    planned = plan(made, Select(trials=(wanted.id,)))
+    wanted = build_plan(made).trials[3]
+    planned = build_plan(made, Select(trials=(wanted.id,)))
     tally = Tally(made, planned)
     cell = tally.add(wanted, Observation(wanted.id), verdict(wanted, "f"))
     assert cell is not None
@@ -219,7 +219,7 @@ def test_flaky_means_replicas_of_one_prompt_disagree():
 
 def test_the_reason_is_that_of_the_first_verdict_in_plan_order_whatever_comes_first():
     made = spec(replicas=3)
-    planned = plan(made)
+    planned = build_plan(made)
     for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
         tally = Tally(made, planned)
         for i in order:
@@ -242,7 +242,7 @@ def test_a_violation_still_fails_without_the_fault_met():
 
 def test_one_trial_that_met_it_is_enough():
     made = spec(scenarios=(TOOL,), replicas=2)
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial, ledger in zip(planned.trials, ((), (met(),)), strict=True):
         tally.add(trial, Observation(trial.id, ledger=ledger), verdict(trial, "p"))
@@ -326,7 +326,7 @@ def test_a_fault_of_ours_that_broke_is_an_error_with_its_name():
 
 def test_a_scenario_is_vacuous_if_no_trial_of_it_met_any_of_its_faults():
     made = spec(rule("a"), rule("b", when="llm_faults_active"), scenarios=(CALM, TOOL, LLM, MIXED))
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial in planned.trials:
         ledger = (met(1),) if trial.scenario.name == "mixed" else ()
@@ -336,26 +336,26 @@ def test_a_scenario_is_vacuous_if_no_trial_of_it_met_any_of_its_faults():
 
 def test_a_scenario_that_no_rule_is_judged_in_is_vacuous():
     made = spec(rule(when="no_chaos"), scenarios=(CALM, TOOL))
-    assert Tally(made, plan(made)).find_vacuous_scenarios() == ("tool-down",)
+    assert Tally(made, build_plan(made)).find_vacuous_scenarios() == ("tool-down",)
 
 
 def test_a_scenario_that_was_not_run_yet_is_not_called_vacuous():
     made = spec(rule(when="always"), scenarios=(CALM, TOOL))
-    assert Tally(made, plan(made)).find_vacuous_scenarios() == ()
+    assert Tally(made, build_plan(made)).find_vacuous_scenarios() == ()
 
 
 def test_a_scenario_that_a_budget_left_out_whole_is_vacuous():
     made = spec(rule("a", when="always"), rule("b", when="no_chaos"), scenarios=(CALM, TOOL, LLM))
-    assert Tally(made, plan(made)).find_vacuous_scenarios(unasked=True) == ("tool-down", "llm-degraded")
+    assert Tally(made, build_plan(made)).find_vacuous_scenarios(unasked=True) == ("tool-down", "llm-degraded")
     one = Select(scenarios=(TOOL.name,))
-    for select in (one, Select(trials=(plan(made, one).trials[0].id,))):
-        assert Tally(made, plan(made, select)).find_vacuous_scenarios(unasked=True) == ("tool-down",)
-    assert Tally(made, plan(made, Select(invariants=("b",)))).find_vacuous_scenarios(unasked=True) == ()
+    for select in (one, Select(trials=(build_plan(made, one).trials[0].id,))):
+        assert Tally(made, build_plan(made, select)).find_vacuous_scenarios(unasked=True) == ("tool-down",)
+    assert Tally(made, build_plan(made, Select(invariants=("b",)))).find_vacuous_scenarios(unasked=True) == ()
 
 
 def test_a_selection_of_rules_does_not_make_a_scenario_vacuous():
     made = spec(rule("calm", when="no_chaos"), rule("any"), scenarios=(CALM, TOOL))
-    assert Tally(made, plan(made, Select(invariants=("calm",)))).find_vacuous_scenarios() == ()
+    assert Tally(made, build_plan(made, Select(invariants=("calm",)))).find_vacuous_scenarios() == ()
 
 
 # -- marks ----------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ def test_a_cell_carries_its_rules_severity_and_weight():
 
 def test_what_is_kept_of_a_finished_cell_is_small():
     made = spec(scenarios=tuple(Scenario(f"s{i}") for i in range(50)), replicas=3)
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial in planned.trials:
         tally.add(trial, Observation(trial.id), verdict(trial, "p"))
@@ -392,7 +392,7 @@ def test_what_is_kept_of_a_finished_cell_is_small():
 
 def test_trials_that_ended_badly_and_failed_no_rule_are_counted():
     made = spec(replicas=4)
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     endings = ("timeout", "timeout", "answered", "crashed")
     for trial, ending, outcome in zip(planned.trials, endings, "pfpp", strict=True):
@@ -403,7 +403,7 @@ def test_trials_that_ended_badly_and_failed_no_rule_are_counted():
 @pytest.mark.parametrize(("judged", "minded"), [(Invariant("r", "completes"), {"timeout"}), (rule(), set())])
 def test_a_rule_on_endings_minds_those_by_which_it_fails(judged: Invariant, minded: set[str]):
     made = spec(judged, replicas=3)
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial, ending, outcome in zip(planned.trials, ("timeout", "answered", "crashed"), "fpu", strict=True):
         tally.add_trial(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
@@ -412,7 +412,7 @@ def test_a_rule_on_endings_minds_those_by_which_it_fails(judged: Invariant, mind
 
 def test_what_the_preflight_used_is_not_in_the_totals():
     made = spec()
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     paid = TraceEvent(0.0, "llm_call", "m", "llm", cost=Cost("m", 10, 5, 0.5))
     (trial,) = planned.trials
@@ -426,7 +426,7 @@ def test_what_the_preflight_used_is_not_in_the_totals():
 def test_the_reason_is_of_a_prompt_that_failed_and_not_of_one_that_held() -> None:
     how = Scoring(replica_aggregation=Aggregation("majority"))
     made = spec(replicas=3, scoring=how, tasks=(Task(("held",)), Task(("bad",))))
-    planned = plan(made)
+    planned = build_plan(made)
     tally = Tally(made, planned)
     for trial in planned.trials:
         failed = trial.task.prompt == "bad" or trial.replica == 1

@@ -11,7 +11,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import Aggregation, Invariant, Scoring, When
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
 from holdfast.model.verdict import CauseKey, Verdict
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.score import Tally
 from holdfast.score.composite import UNMET
 from holdfast.score.task_cases import OBEYED
@@ -56,7 +56,7 @@ def test_an_empty_answer_fails_what_keeps_the_intent(
     turns: tuple[Turn, ...], attack: bool, status: str, error: str
 ) -> None:
     spec = mutation_spec([mutation(attack=attack)])
-    made = plan(spec)
+    made = build_plan(spec)
     tally = Tally(spec, made)
     (trial,) = made.trials
     verdict = Verdict(trial.id, "held", "unproven", 0.0, "no text")

@@ -172,9 +172,9 @@ def test_digest_is_of_the_bytes(file):
 
 
 def test_spec_round_trips_through_the_codec(file):
-    from holdfast.model.codec import decoder, encode
+    from holdfast.model.codec import create_decoder, encode
     from holdfast.model.spec import Spec
 
     text = ALL.replace("value: Paris", "value: Paris, probes: [a]") + "parallelism: {matrix: {m: [1]}}\n"
     spec = file.spec(text)
-    assert decoder(Spec).decode(encode(spec)) == spec
+    assert create_decoder(Spec).decode(encode(spec)) == spec

@@ -58,4 +58,4 @@ def test_a_bracket_that_is_never_closed_is_an_error(file, entry, path, hint):
     ],
 )
 def test_other_brackets_are_none(file, entry):
-    assert file.spec(matrix(entry)).scenario("s").injections
+    assert file.spec(matrix(entry)).get_scenario("s").injections

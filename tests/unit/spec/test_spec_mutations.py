@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import create_decoder, encode
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import (
     DEFAULT_MUTATIONS,
@@ -68,7 +68,7 @@ def test_what_the_file_says_lies_over_the_defaults_and_can_be_stored() -> None:
     assert made.weights == {**MUTATION_WEIGHTS, "noise": 3.0}
     assert made.custom_templates == {"polite": "Please: {prompt}"}
     assert made.model == ModelSpec(provider="ollama", name="llama3", temperature=0.8)
-    assert decoder(MutationSpec).decode(encode(made)) == made
+    assert create_decoder(MutationSpec).decode(encode(made)) == made
 
 
 def test_a_model_that_models_knows_is_that_entry() -> None:

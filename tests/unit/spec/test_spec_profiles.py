@@ -34,7 +34,7 @@ def left_out(file, text, **more):
 def test_profile_with_scenarios_expands_under_the_entrys_name(file):
     spec = file.spec(matrix("name: bad days, profile: top14", STARTED % SERVERS))
     assert names(spec) == ["calm", *(f"bad days/{name}" for name in NAMES)]
-    first = spec.scenario("bad days/rate-limit-burst")
+    first = spec.get_scenario("bad days/rate-limit-burst")
     (one,) = first.injections
     assert (one.mode, one.settings, one.schedule.times) == ("rate_limit", {"retry_after_s": 1}, 2)
     assert first.profile == "top14"
@@ -74,7 +74,7 @@ def test_scenario_the_agent_cannot_meet_is_left_out_by_name_with_the_reason(file
 
 def test_scenario_of_which_something_is_left_stays_and_names_the_rest(file):
     spec = file.spec(matrix("name: x, profile: top14", STARTED % ""))
-    hang = spec.scenario("x/tool-hang")
+    hang = spec.get_scenario("x/tool-hang")
     assert hang.left_out == ("tool timeout on *",)
     assert [i.match_url for i in hang.injections] == ["*"]
 
@@ -99,7 +99,7 @@ def test_profile_of_which_no_scenario_is_left_is_one_error(file, golden: Golden)
 def test_own_faults_do_not_save_scenarios_that_nothing_meets(file):
     entry = "name: x, profile: top14, context_attacks: [{type: overflow}]"
     assert file.error(matrix(entry, RUNNING)).code == "unreachable-fault"
-    assert file.spec(matrix(entry.replace("top14", "degraded_llm"), RUNNING)).scenario("x").left_out
+    assert file.spec(matrix(entry.replace("top14", "degraded_llm"), RUNNING)).get_scenario("x").left_out
 
 
 def test_own_fault_that_cannot_be_met_is_told_once(file):

@@ -160,7 +160,7 @@ GIVEN = {"KEEP": "false", "REPLICAS": "3", "MAX_MS": "1500"}
 
 def test_numbers_and_options_of_any_section_may_come_from_variables(file):
     spec = file.spec(NUMBERS, GIVEN)
-    agent, fault = spec.agent, spec.scenario("slow").injections[0]
+    agent, fault = spec.agent, spec.get_scenario("slow").injections[0]
     assert (agent.timeout_ms, agent.method, agent.keep_alive, spec.replicas) == (5000, "PUT", False, 3)
     assert spec.scoring.min_score == 80
     assert spec.scoring.replica_aggregation.value == 1

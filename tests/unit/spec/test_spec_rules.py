@@ -35,7 +35,7 @@ def test_both_spellings_together_are_the_contract_in_file_order(file):
     spec = file.spec(contract(FLAT) + "invariants:\n  m: {description: d, gate: true, check: {type: completes}}\n")
     assert [i.id for i in spec.invariants] == ["r", "m"]
     assert spec.cell_rules == ("r",)
-    assert spec.invariant("m").severity_weight == 3
+    assert spec.get_invariant("m").severity_weight == 3
 
 
 def test_one_id_twice_is_an_error(file):

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from holdfast.model.spec import AgentSpec
-from holdfast.plan.ids import agent_json
+from holdfast.plan.ids import encode_agent
 from holdfast.spec.secrecy import masked_copy
 
 KEY = "sk-abcdefghij0123456789"
@@ -134,7 +134,7 @@ def test_a_literal_key_of_the_agent_is_masked_and_ids_stay(text: str) -> None:
 
     kept = masked_copy(text)
     assert not re.search("dXNlcjpwYXNz|plainword|12345678|a=b|MIIabc123|sk-", kept)
-    assert agent_json(agent(kept)) == agent_json(agent(text))
+    assert encode_agent(agent(kept)) == encode_agent(agent(text))
 
 
 @pytest.mark.parametrize("header", ["Authorization", "x-api-key", "Proxy-Authorization", "X-Auth-Token", "Cookie"])

@@ -6,7 +6,7 @@ import pytest
 from msgspec import UNSET
 from spec_texts import HTTP, MATRIX, RULES, File
 
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.task import SimulatedUser, Task
 
 AGENT = 'agent: {endpoint: "http://localhost:8000/ask", simulate: answer}\n'
@@ -42,7 +42,7 @@ def test_texts_and_maps_stand_side_by_side(file: File) -> None:
 
 def test_a_map_with_one_prompt_is_the_same_task_as_its_text(file: File) -> None:
     (written,) = file.spec(asking("  - {prompt: plain}\n")).tasks
-    assert canonical(written) == canonical(Task(("plain",)))
+    assert encode_canonical(written) == encode_canonical(Task(("plain",)))
     assert written.user is UNSET
 
 

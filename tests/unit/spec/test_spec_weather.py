@@ -19,7 +19,7 @@ def matrix(entry, agent=HTTP):
 
 
 def placed(file, entry, agent=HTTP):
-    return file.spec(matrix(entry, agent)).scenario("s").injections
+    return file.spec(matrix(entry, agent)).get_scenario("s").injections
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ golden_prompts: [hello]
 )
 def test_faults_of_mcp_and_http_are_placed(file, entry, plane, target, mode):
     spec = file.spec(matrix(entry, STARTED))
-    (one,) = spec.scenario("s").injections
+    (one,) = spec.get_scenario("s").injections
     assert (one.plane, one.target, one.mode, spec.unbuilt) == (plane, target, mode, ())
 
 
@@ -163,7 +163,7 @@ LLM = {
 def test_every_fault_of_the_model_is_read_with_its_settings(file, mode):
     settings = "".join(f", {key}: {json.dumps(value)}" for key, value in LLM[mode].items())
     spec = file.spec(matrix(f"llm_faults: [{{mode: {mode}{settings}}}]", STARTED))
-    (one,) = spec.scenario("s").injections
+    (one,) = spec.get_scenario("s").injections
     assert (one.mode, one.settings, spec.unbuilt) == (mode, LLM[mode], ())
 
 
@@ -254,7 +254,7 @@ def test_profile_comes_before_own_faults(file):
 
 def test_profile_faults_the_agent_cannot_meet_are_left_out_by_name(file):
     agent = PYTHON % "tools: ['bot:search'], isolation: inline"
-    scenario = file.spec(matrix("profile: api_outage", agent)).scenario("s")
+    scenario = file.spec(matrix("profile: api_outage", agent)).get_scenario("s")
     assert {i.plane for i in scenario.injections} == {"tool"}
     assert scenario.left_out
     assert all(label.startswith("llm ") for label in scenario.left_out)
@@ -296,7 +296,7 @@ def test_http_agent_we_did_not_start_refuses_inner_faults_with_the_ways_out(file
     assert found.code == "unreachable-fault"
     for way in ("agent.command", "agent.gateway", "agent.simulate: answer"):
         assert way in found.hint
-    assert file.spec(matrix(entry)).scenario("s").injections
+    assert file.spec(matrix(entry)).get_scenario("s").injections
 
 
 def test_attack_on_the_input_reaches_every_agent(file):

@@ -24,7 +24,7 @@ from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import Plan, plan
+from holdfast.plan import Plan, build_plan
 from holdfast.store import stored_records
 from holdfast.store.blobs import LIMIT, LOST, pack
 from holdfast.store.index import RunIndex, TrialNumbers
@@ -41,7 +41,7 @@ def small(*params: dict[str, Any]) -> Plan:
     rules = (Invariant("a", "completes"), Invariant("b", "completes"))
     tasks, scenarios = (Task(("p",)), Task(("q",))), (Scenario("calm"), Scenario("down"))
     given = params or ({},)
-    return plan(Spec("x.yaml", agent, tasks=tasks, invariants=rules, scenarios=scenarios, params=given))
+    return build_plan(Spec("x.yaml", agent, tasks=tasks, invariants=rules, scenarios=scenarios, params=given))
 
 
 def stored(folder: Path, *lines: Observation | Verdict | Trial) -> RunDir:
@@ -116,7 +116,7 @@ def test_of_a_cell_and_of_a_trial_the_last_verdicts_are_found(tmp_path: Path) ->
     run = stored(tmp_path, calm, down, seen(calm), seen(down), *verdicts, judged(calm, "gone"))
     with opened(run, made) as records:
         in_cell = {
-            (rule, scenario): [(trial.id, v.reason) for trial, _, v in records.read_cell(made.position(rule, scenario))]
+            (rule, scenario): [(trial.id, v.reason) for trial, _, v in records.read_cell(made.get_position(rule, scenario))]
             for rule, scenario in (("a", "calm"), ("b", "down"), ("a", "down"))
         }
         by_trial = [(v.invariant, v.reason) for v in records.read_trial(calm.id).verdicts]
@@ -131,7 +131,7 @@ def test_a_trial_that_was_begun_twice_is_one_and_one_never_begun_is_none(tmp_pat
     index = RunIndex(run, made, run.get_verdict_file())
     assert list(index.list_observed()) == [0, 1]
     assert index.number(three.id) is None
-    assert index.by_cell.list_owned(made.position("a", "calm")) == []
+    assert index.by_cell.list_owned(made.get_position("a", "calm")) == []
 
 
 def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_trial(tmp_path: Path) -> None:

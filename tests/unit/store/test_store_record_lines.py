@@ -14,7 +14,7 @@ from holdfast.errors import UserError
 from holdfast.model.codec import decoder, encode
 from holdfast.store.record_lines import read_lines, read_records
 
-ROW = decoder(dict[str, int])
+ROW = create_decoder(dict[str, int])
 ONE_LINE_TOO_MANY_AND_ONE_TOO_FEW = (
     b'{"a":1}{"b":2}\n\n',
     b'{"a":1}{"b":2}\n{"a":\n1}\n',

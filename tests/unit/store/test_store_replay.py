@@ -13,7 +13,7 @@ from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.score import Tally
 from holdfast.store.record import RunRecord
 from holdfast.store.replay import StoredRun, replay
@@ -26,7 +26,7 @@ SPEC = Spec(
     scenarios=(Scenario("calm"),),
     invariants=(Invariant("a", "contains", {"value": "x"}), Invariant("b", "contains", {"value": "y"})),
 )
-PLAN = plan(SPEC)
+PLAN = build_plan(SPEC)
 TRIALS = tuple(PLAN.trials)
 
 

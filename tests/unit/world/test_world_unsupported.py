@@ -8,7 +8,7 @@ import pytest
 from holdfast import plugins
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec
-from holdfast.model.world import Determinism, Forbidden, Isolation, Network, ServiceSpec, Setup, WayIn, WorldSpec
+from holdfast.model.world import Determinism, Forbidden, IngressPort, Isolation, Network, ServiceSpec, Setup, WorldSpec
 from holdfast.world import unsupported as asked
 
 
@@ -61,7 +61,7 @@ def test_a_second_path_of_the_workspace_that_is_taken(path, backend, shown, lack
 
 def test_ways_in_lack_what_the_backend_cannot_do():
     assert features(WorldSpec(network=Network(ingress="allow"))) == ["network.ingress"]
-    assert features(WorldSpec(network=Network(ways_in=(WayIn("host", 3000),))), "process") == ["network.ingress"]
+    assert features(WorldSpec(network=Network(ways_in=(IngressPort("host", 3000),))), "process") == ["network.ingress"]
 
 
 def test_an_image_is_not_a_lack_where_images_run():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.world import Audited, Isolation, Resources, WorldSpec
+from holdfast.model.world import AuditSettings, Isolation, Resources, WorldSpec
 from holdfast.world.unsupported import lacking, refuse_lacking
 from refused import refused
 
@@ -17,8 +17,8 @@ def test_a_limit_that_nobody_set_is_not_lacking() -> None:
     assert [one.feature for one in lacking(asked, MACHINE)] == ["cpu limit", "ipc"]
 
 
-@pytest.mark.parametrize("audit", [Audited(file_writes=True), Audited(file_writes=False)])
-def test_a_log_that_nobody_wants_is_not_lacking(audit: Audited) -> None:
+@pytest.mark.parametrize("audit", [AuditSettings(file_writes=True), AuditSettings(file_writes=False)])
+def test_a_log_that_nobody_wants_is_not_lacking(audit: AuditSettings) -> None:
     unseen = (Isolation("file audit", False, "not seen"),)
     assert bool(lacking(WorldSpec(audit=audit), unseen)) is audit.file_writes
 

@@ -119,7 +119,7 @@ class CommandTurns:
             )
             if turns[-1].cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
-            if turns[-1].ending != "answered" or len(turns) == task.most_turns:
+            if turns[-1].ending != "answered" or len(turns) == task.max_turns:
                 break
             if dialogue is not None:
                 dialogue.add_turn(turns[-1])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from holdfast.agents.answer_fields import to_text
-from holdfast.model.codec import encodable
+from holdfast.model.codec import make_encodable
 from holdfast.model.observation import EndingKind, Turn
 from holdfast.model.shorten import shorten
 from holdfast.processes.pipes import Sink
@@ -185,7 +185,7 @@ class AnswerReader:
         if value is None:
             return _ReadAnswer(None, "no_answer", f"null at {self.path}")
         answer = to_text(value, unwrap=False)
-        return _cut(encodable(answer)) if answer else _ReadAnswer(None, "no_answer", f"empty at {self.path}")
+        return _cut(make_encodable(answer)) if answer else _ReadAnswer(None, "no_answer", f"empty at {self.path}")
 
 
 def _decode(left: AnswerBytes) -> str:

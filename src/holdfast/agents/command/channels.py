@@ -13,7 +13,7 @@ from holdfast.agents.command.answer import describe_wait
 from holdfast.agents.dialogue import AgentMessage
 from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, fill_argument, fill_command, has_placeholder
 from holdfast.errors import AgentUnavailable
-from holdfast.model.codec import carried, encodable, encode
+from holdfast.model.codec import encode, make_encodable, make_storable
 from holdfast.model.observation import Turn
 from holdfast.model.shorten import shorten
 from holdfast.model.spec import AgentSpec
@@ -159,7 +159,7 @@ class PromptChannel:
         self, prompt: str, lend: Lend, mcp_config: str = "", messages: Sequence[AgentMessage] = ()
     ) -> PromptDelivery:
         """The prompt, ready for delivery; `mcp_config` is the path for its placeholder in an argument."""
-        prompt = encodable(prompt)
+        prompt = make_encodable(prompt)
         if self._word:
             _check_word(prompt)
         path = lend("prompt.txt", prompt.encode()) if self._file else ""
@@ -170,7 +170,7 @@ class PromptChannel:
         args = tuple([fill_argument(arg, values) for arg in self._agent.args])
         called = replace(self._agent, command=self._command, args=args)
         if self._way == "messages":
-            return PromptDelivery(called, env, encode(carried(list(messages))))
+            return PromptDelivery(called, env, encode(make_storable(list(messages))))
         return PromptDelivery(called, env, prompt.encode() if self._way == "stdin" else b"")
 
 

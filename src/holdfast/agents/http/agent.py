@@ -95,7 +95,7 @@ class HttpAgent:
         dialogue = make_dialogue(task.context, messages=self._form.takes_messages)
         if dialogue is not None and dialogue.note:
             notes.append(dialogue.note)
-        if task.most_turns == 1:
+        if task.max_turns == 1:
             turn = await self._run_turn(task.turns[0], world, notes, None, dialogue)
             return Answer(turns=(turn,), notes=tuple(notes))
         cookies = self._wire.make_cookie_jar()

@@ -12,7 +12,7 @@ from holdfast.agents.answer_fields import find_answer, to_text
 from holdfast.agents.http.client import BODY_LIMIT, HttpExchange
 from holdfast.errors import HarnessError
 from holdfast.model.observation import EndingCause, EndingKind
-from holdfast.model.shorten import beginning
+from holdfast.model.shorten import get_beginning
 from holdfast.planes.sse import data_of
 from holdfast.reading.json_values import MISSING, Find, loads
 
@@ -58,12 +58,13 @@ class ReplyReader(Struct, frozen=True):
         if not text:
             return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
         if undecodable:
-            return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {beginning(text)}", cause="not-text")
+            return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {get_beginning(text)}", cause="not-text")
         try:
             return self._find_answer(exchange, text)
         except RecursionError as deep:
             raise HarnessError(
-                f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}", code="answer-unreadable"
+                f"the answer is nested too deeply for Holdfast to write it: {get_beginning(text)}",
+                code="answer-unreadable",
             ) from deep
 
     def _read_broken(self, exchange: HttpExchange, text: str) -> HttpAnswer:
@@ -86,7 +87,9 @@ class ReplyReader(Struct, frozen=True):
             return self._read_json(value, text)
         if self.find is None:
             return HttpAnswer(text)
-        return HttpAnswer(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {beginning(text)}")
+        return HttpAnswer(
+            text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {get_beginning(text)}"
+        )
 
     def _read_json(self, value: Any, text: str) -> HttpAnswer:
         selected = (self.find or find_answer)(value)
@@ -111,7 +114,7 @@ class ReplyReader(Struct, frozen=True):
 
     def _describe_missing(self, text: str) -> str:
         where = f"nothing at response_path {self.path}" if self.path else "none of the usual keys; set response_path"
-        return f"{where}: {beginning(text)}"
+        return f"{where}: {get_beginning(text)}"
 
 
 def _decode(exchange: HttpExchange) -> tuple[str, str]:
@@ -120,12 +123,12 @@ def _decode(exchange: HttpExchange) -> tuple[str, str]:
     try:
         return exchange.body.decode(charset).removeprefix("\ufeff"), ""
     except LookupError:
-        why = f"unknown charset {beginning(charset)!r}"
+        why = f"unknown charset {get_beginning(charset)!r}"
     except UnicodeDecodeError as bad:
         # The cut may have split a character.
         why = "" if exchange.cut and bad.end >= len(exchange.body) else f"not {charset}"
     except ValueError:  # a name with a null byte, or a codec that is not for text
-        why = f"not {beginning(charset)!r}"
+        why = f"not {get_beginning(charset)!r}"
     return exchange.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
 
 
@@ -146,14 +149,14 @@ def _find_failure(value: Any) -> str:
         return ""
     error = value.get("error")
     if error is not None:
-        return f"the body says error: {beginning(to_text(error))}"
+        return f"the body says error: {get_beginning(to_text(error))}"
     return "the body says success: false" if value.get("success") is False else ""
 
 
 def _format_status(exchange: HttpExchange) -> str:
     status = exchange.status or 0
     phrase = next((s.phrase for s in HTTPStatus if s == status), "")
-    to = f", redirect to {beginning(exchange.location)} not followed" if exchange.location and status < 400 else ""
+    to = f", redirect to {get_beginning(exchange.location)} not followed" if exchange.location and status < 400 else ""
     return f"HTTP {status} {phrase}".rstrip() + to
 
 

@@ -22,7 +22,7 @@ from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.host_protocol import TrialRequest, move_high, read_frame, send_message
 from holdfast.agents.python.loaded import CallableAgent, ResetFunction, describe_import_error, load, prepare
 from holdfast.agents.python.turns import clear_environment, perform
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import create_decoder, encode
 from holdfast.model.scenario import CALM
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -32,7 +32,7 @@ from holdfast.planes.injection import weather  # noqa: F401
 from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, kill_group, list_children
 from holdfast.processes.spares import SpareChild
 
-_read_request = decoder(TrialRequest).decode  # created before any child, which then need not do it
+_read_request = create_decoder(TrialRequest).decode  # created before any child, which then need not do it
 
 
 class LoadedAgent(NamedTuple):
@@ -180,7 +180,7 @@ def main() -> None:
     del sys.argv[1:]
     die_with_parent()
     keep_orphans()
-    setup = decoder(protocol.HostSetup).decode(read_frame(control.fileno()))
+    setup = create_decoder(protocol.HostSetup).decode(read_frame(control.fileno()))
     agent = _import_agent(control.fileno(), setup)
     if agent is None:
         return
@@ -197,7 +197,7 @@ def main_in_sandbox() -> None:
     """Runs one trial in a sandbox; its line to Holdfast is its standard input, a socket."""
     line = move_high(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    agent = _import_agent(line, decoder(protocol.HostSetup).decode(read_frame(line)))
+    agent = _import_agent(line, create_decoder(protocol.HostSetup).decode(read_frame(line)))
     if agent is not None:
         perform_work(line, agent)
         settle_streams()

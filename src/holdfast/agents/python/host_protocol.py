@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable
-from holdfast.model.codec import HALVES, carried, encode
+from holdfast.model.codec import HALVES, encode, make_storable
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
@@ -210,7 +210,7 @@ class TrialSocket:
         try:
             data = add_length(encode(message))
         except UnicodeEncodeError:
-            data = add_length(encode(Note(HALVES))) + add_length(encode(carried(message)))
+            data = add_length(encode(Note(HALVES))) + add_length(encode(make_storable(message)))
         try:
             with self._lock:
                 if os.fstat(self._fd).st_ino != self._inode:  # the agent closed it and opened something else
@@ -270,7 +270,7 @@ def add_length(data: bytes) -> bytes:
 
 def send_message(fd: int, message: Any) -> None:
     """Sends one message on a blocking descriptor."""
-    write_all(fd, add_length(encode(carried(message))))
+    write_all(fd, add_length(encode(make_storable(message))))
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from holdfast.agents.dialogue import AgentMessage
 from holdfast.agents.python.host_protocol import Unusable
 from holdfast.errors import HoldfastError, UserError, place_of
-from holdfast.model.codec import carried
+from holdfast.model.codec import make_storable
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.describe import said
@@ -149,7 +149,7 @@ def _wrap_input(invoke: Callable[[Any], Any], form: Callable[[AgentInput], Any])
 
 def describe_import_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:
     """Why the import failed, with the key of the spec and a suggestion if a name was mistyped."""
-    return carried(_describe_error(broken, root, agent))
+    return make_storable(_describe_error(broken, root, agent))
 
 
 def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusable:

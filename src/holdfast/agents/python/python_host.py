@@ -111,7 +111,7 @@ class PythonHost:
             self._begun[self._tickets] = begun
         try:
             began = perf_counter() - context.sink.now()
-            request = protocol.TrialRequest(context.trial, hosted.asked[0], task.most_turns, began)
+            request = protocol.TrialRequest(context.trial, hosted.asked[0], task.max_turns, began)
             rest = ends.send_some(protocol.add_length(encode(request)))
             await self._send_order(self._tickets, ends)
             ends.listen()
@@ -141,7 +141,7 @@ class PythonHost:
     async def _watch(self, hosted: HostedTrial, ends: TrialPipes, task: Task) -> None:
         """Waits for the end, turn by turn; stops a turn that takes too long."""
         await self._await_start(hosted)
-        most = task.most_turns
+        most = task.max_turns
         while not hosted.broke:
             in_time = await hosted.wait_for_turns(self._timeout_s) or await self._is_arriving(hosted, ends)
             if not in_time:

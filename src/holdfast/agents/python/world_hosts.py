@@ -82,7 +82,7 @@ class WorldHosts:
                 return 0.0
             ends.listen()
             began = perf_counter() - world.context.sink.now()
-            request = TrialRequest(world.trial, hosted.asked[0], task.most_turns, began)
+            request = TrialRequest(world.trial, hosted.asked[0], task.max_turns, began)
             await ends.send(add_length(encode(request)))
             limit_s = await self._run_turns(hosted, ends, task, world)
             if not hosted.late:
@@ -125,7 +125,7 @@ class WorldHosts:
             if not await hosted.wait_for_turns(limit_s):
                 hosted.late = True
                 break
-            if len(hosted.asked) == task.most_turns or not await hosted.send_next_turn(task, ends.send):
+            if len(hosted.asked) == task.max_turns or not await hosted.send_next_turn(task, ends.send):
                 break
             limit_s = compute_turn_limit_ms(self._timeout_ms, world) / 1000
         return limit_s

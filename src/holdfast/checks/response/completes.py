@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.plain_text import is_blank
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
@@ -31,7 +31,9 @@ class Completes:
         turn = exhibit.turn
         if turn.ending != "answered":
             why = f": {shorten(turn.detail, 120)}" if turn.detail else ""
-            return Finding(False, f"ended in {turn.ending}{why}", "ended-as", (turn.ending, fingerprint(turn.detail)))
+            return Finding(
+                False, f"ended in {turn.ending}{why}", "ended-as", (turn.ending, compute_fingerprint(turn.detail))
+            )
         if is_blank(turn.text or ""):
             return Finding(False, "ended well but without an answer", "answer-empty")
         return Finding(True, "answered", "answered")

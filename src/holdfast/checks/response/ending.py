@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.exhibit import Exhibit
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import ENDINGS
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
@@ -33,7 +33,7 @@ class Ending:
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn
         why = f" ({shorten(turn.detail)})" if turn.detail else ""
-        key = (turn.ending, fingerprint(turn.detail))
+        key = (turn.ending, compute_fingerprint(turn.detail))
         if turn.ending in self.one_of:
             return Finding(True, f"ended in {turn.ending}{why}", "ended-as", key)
         return Finding(False, f"ended in {turn.ending}{why}, not in {' or '.join(self.one_of)}", "ended-as", key)

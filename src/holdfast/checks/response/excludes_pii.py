@@ -12,7 +12,7 @@ from msgspec import Meta
 from holdfast.checks.pii import FINDERS, find_pii, to_mail_address
 from holdfast.checks.wording import shorten, suggest_choice
 from holdfast.model.exhibit import Exhibit
-from holdfast.model.plain_text import with_plain_numbers
+from holdfast.model.plain_text import to_plain_numbers
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
@@ -61,8 +61,8 @@ class ExcludesPii:
         )
 
     def _is_allowed(self, kind: str, value: str) -> bool:
-        folded = with_plain_numbers(to_mail_address(value) if kind == "email" else value).casefold()
-        allowed = [with_plain_numbers(one).casefold() for one in self.allow]
+        folded = to_plain_numbers(to_mail_address(value) if kind == "email" else value).casefold()
+        allowed = [to_plain_numbers(one).casefold() for one in self.allow]
         return any(folded == one or fnmatchcase(folded, one) for one in allowed)
 
     def problems(self) -> Iterable[tuple[str, str]]:

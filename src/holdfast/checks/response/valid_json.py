@@ -19,7 +19,7 @@ from holdfast.checks.json_parts import (
 )
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
@@ -68,7 +68,7 @@ class ValidJson:
         for part in values if self.schema is not None else ():
             if broken := find_violation(self.schema or {}, part):
                 return Finding(
-                    False, f"is JSON, but breaks the schema: {broken}", "schema-broken", (fingerprint(broken),)
+                    False, f"is JSON, but breaks the schema: {broken}", "schema-broken", (compute_fingerprint(broken),)
                 )
         fits = " that fits the schema" if self.schema is not None else ""
         where = f" with {shorten(self.path)}" if self.path else ""

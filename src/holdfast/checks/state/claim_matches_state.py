@@ -16,7 +16,7 @@ from holdfast.checks.state.recorded import SHOWN, build_evidence, read_evidence
 from holdfast.checks.state.written_rows import DatabaseRows, find_remaining_writes, read_remaining_rows, read_rows
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
-from holdfast.model.plain_text import is_blank, readings
+from holdfast.model.plain_text import is_blank, iter_readings
 from holdfast.model.traits import CheckTraits, TextRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
@@ -201,7 +201,7 @@ def _find_claim(pattern: str, answers: Iterable[str]) -> str:
     if explain_dead_pattern(pattern):
         return ""
     # This rule forbids a false claim, so formatting marks must not hide one.
-    for text in (reading for answer in answers for reading in readings(answer, forbids=True)):
+    for text in (reading for answer in answers for reading in iter_readings(answer, forbids=True)):
         if span := search(pattern, text, _FLAGS):
             return shorten(text[span[0] : span[1]], 60)
     return ""

@@ -23,7 +23,7 @@ from holdfast.checks.state.programs import (
 from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
@@ -150,7 +150,7 @@ class CommandExit:
         ran = ended.exit_code is not None and (passed or ended.exit_code not in NOT_RUN_CODES) and not ended.timed_out
         why += f": {output}" if output else ""
         return Finding(
-            passed, why, code, (key, fingerprint(output)), details=build_output_details(ended), empty=not ran
+            passed, why, code, (key, compute_fingerprint(output)), details=build_output_details(ended), empty=not ran
         )
 
 

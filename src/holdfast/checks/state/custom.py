@@ -29,8 +29,8 @@ from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.capabilities import THROWAWAY
-from holdfast.model.codec import canonical, encodable, encode
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.codec import encode, encode_canonical, make_encodable
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
@@ -100,7 +100,7 @@ class Custom:
             raise HarnessError(f"there is no {self.script} next to the spec", code="check-script-failed")
         if self.reference_timeout is not None:
             lock = world.remembered.setdefault((_REFERENCE,), asyncio.Lock())
-            key = (_REFERENCE, self.script, canonical(world.trial.params).decode())
+            key = (_REFERENCE, self.script, encode_canonical(world.trial.params).decode())
             async with cast(asyncio.Lock, lock):
                 if key not in world.remembered:
                     world.remembered[key] = await self._run_reference(world)
@@ -191,7 +191,7 @@ class Custom:
         default = "the script says passed" if result["passed"] else "the script says not passed"
         text = shorten(reason, 220) if isinstance(reason, str) and reason.strip() else default
         details = _build_details(result, ran.stderr)
-        return Finding(result["passed"], text, "script-said", (fingerprint(text),), score, details=details)
+        return Finding(result["passed"], text, "script-said", (compute_fingerprint(text),), score, details=details)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.script.endswith(".py"):
@@ -256,7 +256,7 @@ def _build_details(result: dict[str, Any], stderr: str) -> dict[str, Any]:
 
 def _make_encodable(value: Any) -> Any:
     if isinstance(value, str):
-        return encodable(value)
+        return make_encodable(value)
     if isinstance(value, dict):
-        return {encodable(key): _make_encodable(item) for key, item in value.items()}
+        return {make_encodable(key): _make_encodable(item) for key, item in value.items()}
     return [_make_encodable(item) for item in value] if isinstance(value, list) else value

@@ -27,7 +27,7 @@ from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, is_equal, select_value_codes, to_number, to_text
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
-from holdfast.model.codec import encodable
+from holdfast.model.codec import make_encodable
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
@@ -163,7 +163,7 @@ def _iter_readings(value: Any) -> Iterator[str]:
     yield to_text(value)
     meant = parse_body(value) if isinstance(value, str) and "\\" in value else MISSING
     if meant is not MISSING:
-        yield encodable(json.dumps(meant, ensure_ascii=False))
+        yield make_encodable(json.dumps(meant, ensure_ascii=False))
 
 
 def _count_requests(count: int) -> str:

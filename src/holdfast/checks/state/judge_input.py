@@ -7,7 +7,7 @@ from msgspec import Struct
 from holdfast.checks.state.mock_requests import FIELD, MISSING, get_request_value, read_requests
 from holdfast.checks.values import to_text
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.model.codec import encodable
+from holdfast.model.codec import make_encodable
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
@@ -26,7 +26,7 @@ class JudgeInput(Struct, frozen=True, omit_defaults=True):
 
 def truncate_input(text: str, limit: int) -> JudgeInput:
     """The text, encodable as JSON and truncated to `limit` bytes."""
-    data = encodable(text[: limit + 1]).encode()
+    data = make_encodable(text[: limit + 1]).encode()
     if len(text) <= limit and len(data) <= limit:
         return JudgeInput(data.decode())
     return JudgeInput(data[:limit].decode("utf-8", "ignore"), True)

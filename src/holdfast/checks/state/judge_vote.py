@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast.checks.json_parts import parse
 from holdfast.checks.wording import shorten
-from holdfast.model.codec import encodable
+from holdfast.model.codec import make_encodable
 
 REASON_KEPT = 2_000
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
@@ -44,7 +44,7 @@ def parse_vote(text: str) -> Vote:
     return Vote(
         _parse_score(reply.get("score")),
         passed if isinstance(passed, bool) else None,
-        encodable(reason)[:REASON_KEPT] if isinstance(reason, str) else "",
+        make_encodable(reason)[:REASON_KEPT] if isinstance(reason, str) else "",
     )
 
 

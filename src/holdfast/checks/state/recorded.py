@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import HarnessError
-from holdfast.model.codec import canonical, digest, to_builtins
+from holdfast.model.codec import digest, encode_canonical, to_builtins
 from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
 
@@ -48,4 +48,4 @@ def decode_evidence(evidence: Evidence | None, about: Sequence[Any], kind: type[
 
 
 def _digest_subject(about: Sequence[Any]) -> str:
-    return digest(canonical(list(about)))
+    return digest(encode_canonical(list(about)))

@@ -16,7 +16,7 @@ from holdfast.checks.state.recorded import SHOWN, build_evidence, read_evidence
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, is_equal, select_value_codes, to_number, to_text
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
-from holdfast.model.fingerprint import fingerprint
+from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
@@ -106,7 +106,7 @@ class Sql:
         answer = read_evidence(exhibit, [self.service, self.query], QueryAnswer)
         if answer.refused:
             why = f"{shorten(self.service, 40)} refused the query: {shorten(answer.refused, 150)}"
-            return Finding(False, why, "query-refused", (fingerprint(answer.refused),), empty=True)
+            return Finding(False, why, "query-refused", (compute_fingerprint(answer.refused),), empty=True)
         details = {"columns": list(answer.columns), "rows": [list(row) for row in answer.rows[:SHOWN]]}
         wrong = next(self._find_mismatches(answer), None)
         if wrong is None:

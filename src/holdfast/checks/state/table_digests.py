@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from holdfast.checks.state.databases import quote_name, read_dialect, split_batches
 from holdfast.checks.state.table_shapes import ComparedTable, TableComparison, TableName, read_table_shapes
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.protocols.service import Database
 from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.tables import format_name
@@ -40,7 +40,7 @@ async def read_fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]
         sums = await of.query(_build_sums_query(some, shapes, dialect), timeout_s=timeout_s, keep=AT_ONCE)
         contents |= {name: row[1:] for name, row in zip(some, sums.rows, strict=True)}
     return {
-        format_name(*name): digest(canonical([table.shape, table.readable, contents.get(name)]))
+        format_name(*name): digest(encode_canonical([table.shape, table.readable, contents.get(name)]))
         for name, table in shapes.items()
     }
 

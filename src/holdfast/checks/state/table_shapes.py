@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast.checks.state.databases import quote_name
 from holdfast.errors import HarnessError
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.protocols.service import Database
 from holdfast.sqltext.lexer import Dialect
 
@@ -91,7 +91,7 @@ class ComparedTable(Struct):
 
     @property
     def shape(self) -> str:
-        return digest(canonical([[column.name, column.type] for column in self.columns] + self.made))
+        return digest(encode_canonical([[column.name, column.type] for column in self.columns] + self.made))
 
 
 TableComparison = dict[TableName, ComparedTable]

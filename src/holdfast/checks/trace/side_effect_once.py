@@ -22,7 +22,7 @@ from holdfast.checks.trace.calls import (
     is_match,
 )
 from holdfast.checks.wording import shorten
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.traits import CheckTraits
@@ -104,7 +104,7 @@ class SideEffectOnce:
         if fields is None or own is None:
             return event.identity, event.idempotency
         value = fields.pop(own)
-        return f"{event.tool}:{canonical(fields).decode()}", event.idempotency or str(value or "")
+        return f"{event.tool}:{encode_canonical(fields).decode()}", event.idempotency or str(value or "")
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if self.tool is None:

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.attacks import AttackPlace, placed
 from holdfast.faults.texts import read_texts
-from holdfast.model.tokens import count_tokens, first_tokens
+from holdfast.model.tokens import count_tokens, take_tokens
 from holdfast.protocols.fault import FaultContext, FaultTraits
 
 
@@ -39,6 +39,6 @@ def _prose(tokens: int, rng: Random) -> str:
     chosen: list[str] = []
     while tokens > 0:
         at = rng.randrange(len(sentences))
-        chosen.append(first_tokens(sentences[at], tokens))
+        chosen.append(take_tokens(sentences[at], tokens))
         tokens -= sizes[at]
     return " ".join(chosen)

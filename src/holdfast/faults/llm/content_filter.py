@@ -8,14 +8,14 @@ from typing import ClassVar
 from holdfast.faults.llm_text import ended, text_of, with_text
 from holdfast.faults.llm_wire import ending
 from holdfast.model.completion import Completion
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
 class ContentFilter:
     """Withholds the answer, with a finish reason that says so where the format has one."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(Hunted(rung=Rung.STALE, common=True),))
+    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.STALE, common=True),))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value

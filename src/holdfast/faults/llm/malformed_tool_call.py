@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import on_wire, with_calls
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 _KEPT = 0.7
 """The fraction of the arguments that arrives: names and first values, but not the end."""
@@ -25,7 +25,7 @@ class MalformedToolCall:
         Meta(description="Cut-off JSON, or JSON text instead of an object."),
     ] = "not_json"
 
-    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(Hunted(rung=Rung.MALFORMED, common=True),), wire_only=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.MALFORMED, common=True),), wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "malformed_tool_call")

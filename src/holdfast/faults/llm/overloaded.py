@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.faults.failures import failure
 from holdfast.faults.llm_wire import beginning
-from holdfast.model.completion import Completion, Trouble
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.model.completion import Completion, ErrorChunk
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 _MESSAGE = "the model is overloaded, try again later"
 _TOKENS = 5
@@ -28,7 +28,7 @@ class Overloaded:
     ] = "status"
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.ERROR_ALWAYS, lasting=True, common=True),),
+        hunted=(HuntUse(rung=Rung.ERROR_ALWAYS, lasting=True, common=True),),
         see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),
     )
 
@@ -36,6 +36,6 @@ class Overloaded:
         if self.shape == "stream_error":
             value = (await forward(call)).value
             if isinstance(value, Completion):
-                return Reply(replace(value, deltas=(*beginning(value, _TOKENS), Trouble("overloaded", _MESSAGE))))
+                return Reply(replace(value, deltas=(*beginning(value, _TOKENS), ErrorChunk("overloaded", _MESSAGE))))
         # A model function has no stream to interrupt: there the call fails.
         raise failure(503, f"503 Service Unavailable: {_MESSAGE}", kind="overloaded")

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class RateLimit:
     ] = 1
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.ERROR_ONCE, common=True),),
+        hunted=(HuntUse(rung=Rung.ERROR_ONCE, common=True),),
         see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),
     )
 

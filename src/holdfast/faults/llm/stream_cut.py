@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.faults.llm_wire import beginning, on_wire
 from holdfast.faults.met import LOSS
 from holdfast.model.completion import Cut
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class StreamCut:
     after_tokens: Annotated[int, Meta(description="The number of text tokens that arrive.", ge=0)] = 10
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.LOST_REPLY, common=True, settings={"after_tokens": 8}),),
+        hunted=(HuntUse(rung=Rung.LOST_REPLY, common=True, settings={"after_tokens": 8}),),
         wire_only=True,
         met=LOSS,
         see=("llm_faults.truncated_response",),

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.faults.llm_text import ended, text_of, with_text
 from holdfast.faults.llm_wire import beginning, ending
 from holdfast.model.completion import Completion, Usage
-from holdfast.model.tokens import first_tokens
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.model.tokens import take_tokens
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class TruncatedResponse:
     silent: Annotated[bool, Meta(description="Report a normal end instead of `length` or `max_tokens`.")] = False
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8, "silent": True}),),
+        hunted=(HuntUse(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8, "silent": True}),),
         see=("llm_faults.stream_cut",),
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
         text = text_of(reply.value)
-        cut = text if text is None else first_tokens(text, self.max_tokens)
+        cut = text if text is None else take_tokens(text, self.max_tokens)
         if cut is None or cut == text:
             return reply
         if isinstance(reply.value, Completion):

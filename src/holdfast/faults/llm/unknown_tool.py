@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.llm_wire import asking, new_id, on_wire
 from holdfast.model.completion import ToolCall
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 _INVENTED = ToolCall("", "lookup_records", "{}")
 
@@ -27,7 +27,7 @@ class UnknownTool:
         ),
     ] = None
 
-    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(Hunted(rung=Rung.MALFORMED),), wire_only=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.MALFORMED),), wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "unknown_tool")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.faults.json_text import dump, parse
 from holdfast.faults.llm_wire import on_wire, with_calls
 from holdfast.faults.renamed_field import renamed
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 Kind: TypeAlias = Literal["missing", "renamed", "retyped"]
 
@@ -30,7 +30,7 @@ class WrongArgs:
         Meta(description="What may be wrong, chosen at random. Default: all.", examples=[["missing"]]),
     ] = ()
 
-    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(Hunted(rung=Rung.WRONG_VALUE),), wire_only=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.WRONG_VALUE),), wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "wrong_args")

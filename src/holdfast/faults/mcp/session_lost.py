@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class SessionLost:
 
     message: Annotated[str, Meta(description="The error message.")] = "Session not found"
 
-    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(Hunted(rung=Rung.ERROR_ONCE, common=True),), reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.ERROR_ONCE, common=True),), reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(self.message, status=404, kind="session_lost")

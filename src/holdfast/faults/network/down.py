@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.faults.met import LOSS
-from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Down:
     """Closes the connection immediately, without a byte."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.ERROR_ALWAYS, lasting=True),), reached="never", met=LOSS
+        hunted=(HuntUse(rung=Rung.ERROR_ALWAYS, lasting=True),), reached="never", met=LOSS
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class KilledMidTransaction:
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         hunted=(
-            Hunted(rung=Rung.LOST_REPLY, common=True, writes=True, settings={"at": "commit", "outcome": "done"}),
-            Hunted(rung=Rung.KILLED, writes=True),
+            HuntUse(rung=Rung.LOST_REPLY, common=True, writes=True, settings={"at": "commit", "outcome": "done"}),
+            HuntUse(rung=Rung.KILLED, writes=True),
         ),
         sql_only=True,
         reached="maybe",

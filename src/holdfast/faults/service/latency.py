@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.model.delivery import Lag
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Latency:
     jitter_ms: Annotated[int, Meta(description="Random variation of the delay in ms, up or down.", ge=0)] = 0
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.SLOW, settings={"delay_ms": 300}),), delivers="lags", harmless=True
+        hunted=(HuntUse(rung=Rung.SLOW, settings={"delay_ms": 300}),), delivers="lags", harmless=True
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class LockWait:
     delay_ms: Annotated[int, Meta(description="The time to wait, in ms.", ge=0)] = 5_000
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.HANG, settings={"delay_ms": 1000}),),
+        hunted=(HuntUse(rung=Rung.HANG, settings={"delay_ms": 1000}),),
         sql_only=True,
         step="write",
         reached="never",

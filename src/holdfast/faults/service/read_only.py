@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class ReadOnly:
     """Rejects the writes of a transaction: read-only (25006, 1290)."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.ERROR_ALWAYS, lasting=True),),
+        hunted=(HuntUse(rung=Rung.ERROR_ALWAYS, lasting=True),),
         sql_only=True,
         step="write",
         reached="never",

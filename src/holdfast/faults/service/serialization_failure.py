@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.met import STATEMENT
-from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class SerializationFailure:
     )
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.ERROR_ONCE),),
+        hunted=(HuntUse(rung=Rung.ERROR_ONCE),),
         sql_only=True,
         reached="never",
         met=f"{STATEMENT} At a commit, only if the transaction wrote.",

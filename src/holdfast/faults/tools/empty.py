@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from holdfast.faults.accepted_values import first_fitting
 from holdfast.faults.values import at, edited, fields, is_rows, with_field, with_items
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Empty:
     """Returns an empty reply: `[]`, `{}` or `""`. A record with one list keeps its other fields."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.EMPTY, common=True),),
+        hunted=(HuntUse(rung=Rung.EMPTY, common=True),),
         see=("invariants.claim_matches_state", "invariants.contains_any"),
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Error:
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         hunted=(
-            Hunted(rung=Rung.ERROR_ONCE, common=True),
-            Hunted(rung=Rung.ERROR_ALWAYS, lasting=True),
+            HuntUse(rung=Rung.ERROR_ONCE, common=True),
+            HuntUse(rung=Rung.ERROR_ALWAYS, lasting=True),
         ),
         reached="never",
         see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class LostReply:
     """Makes the call, then loses the reply: the caller cannot know that it succeeded."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.LOST_REPLY, common=True, writes=True),),
+        hunted=(HuntUse(rung=Rung.LOST_REPLY, common=True, writes=True),),
         met="The other side has answered, and the caller was connected when the reply was lost.",
         see=("invariants.side_effect_once", "service_faults.killed_mid_transaction"),
     )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from holdfast.faults.json_text import dump, parse
 from holdfast.faults.values import decoded, is_record, is_rows, plain
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Malformed:
     """Returns the real reply, cut off or corrupted so that it does not parse."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.MALFORMED),), see=("tool_faults.schema_drift",)
+        hunted=(HuntUse(rung=Rung.MALFORMED),), see=("tool_faults.schema_drift",)
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.values import edited, is_rows, parts, put, with_items
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Partial:
     fraction: Annotated[float, Meta(description="The part of a text to keep.", ge=0, lt=1)] = 0.5
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.PARTIAL),), see=("invariants.claim_matches_state", "invariants.contains_any")
+        hunted=(HuntUse(rung=Rung.PARTIAL),), see=("invariants.claim_matches_state", "invariants.contains_any")
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from holdfast.faults.values import same, snapshot
 from holdfast.model.codec import digest
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 _KEPT = 50  # replies per target; the earliest ones are returned
 
@@ -16,7 +16,7 @@ _KEPT = 50  # replies per target; the earliest ones are returned
 class Stale:
     """Returns the reply of an earlier call. The first call is not hit."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(Hunted(rung=Rung.STALE),), see=("tool_faults.wrong_value",))
+    traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.STALE),), see=("tool_faults.wrong_value",))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
         """Stores the reply of a call."""

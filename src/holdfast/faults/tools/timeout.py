@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import WAIT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung, TimedOut
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung, TimedOut
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Timeout:
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 5000
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.HANG, common=True, settings={"delay_ms": 1000}),),
+        hunted=(HuntUse(rung=Rung.HANG, common=True, settings={"delay_ms": 1000}),),
         reached="never",
         on_results=False,
         met=WAIT,

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.faults.values import Path, edited, fields, is_record, is_rows, parts, put, with_items
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class WrongValue:
     ] = ()
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.WRONG_VALUE, common=True),),
+        hunted=(HuntUse(rung=Rung.WRONG_VALUE, common=True),),
         see=("invariants.claim_matches_state", "invariants.contains_any", "tool_faults.stale"),
     )
 

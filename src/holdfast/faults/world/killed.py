@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.world.processes import disturbable
-from holdfast.protocols.fault import FaultContext, FaultTraits, Hunted, Rung
+from holdfast.protocols.fault import FaultContext, FaultTraits, HuntUse, Rung
 from holdfast.protocols.world import World
 from holdfast.protocols.world_fault import RESTART
 
@@ -20,7 +20,7 @@ class Killed:
     restart: Annotated[bool, Meta(description="Whether to start the agent again.")] = True
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.KILLED, writes=True),),
+        hunted=(HuntUse(rung=Rung.KILLED, writes=True),),
         met="A process of the agent died.",
         see=("invariants.side_effect_once",),
         needs_running=True,

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.model.canary import new_canary
+from holdfast.model.canary import draw_canary
 from holdfast.model.task import RequestChange
 from holdfast.mutate.mutator import MadeMutation
 
@@ -32,7 +32,7 @@ class RequestMutator:
         names = tuple(self.variants)
         first = zlib.crc32(prompt.encode("utf-8", "replace"))
         name = names[(first + n) % len(names)]
-        canary = new_canary(rng)
+        canary = draw_canary(rng)
         change = replace(self.variants[name](rng, canary), kind=self.kind, variant=name, repeat=n // len(names))
         planted = (canary,) if name in self.planting else ()
         return MadeMutation((prompt,), name, canaries=planted, request=change)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import RequestHead
-from holdfast.model.canary import Lookout, echoes
-from holdfast.model.codec import encodable
+from holdfast.model.canary import CanaryReader, find_echoes
+from holdfast.model.codec import make_encodable
 from holdfast.model.delivery import DeliveryPart
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
@@ -49,7 +49,7 @@ class RequestTrace:
         self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
         self._input = bytearray()
         encoding = (head.get("content-encoding") or "identity").strip().lower()
-        self._lookout = Lookout(packed=encoding != "identity")
+        self._lookout = CanaryReader(packed=encoding != "identity")
         self._armed = context.trial.task.attack or context.injector.has_faults
         """Whether the request may contain a canary."""
         self._reply = bytearray()
@@ -113,7 +113,7 @@ class RequestTrace:
         a call."""
         want = self._want
         kind = side_kind(want.origin.host)
-        sends = self._lookout.found or echoes(f"{want.url} {want.origin.host}")
+        sends = self._lookout.canaries or find_echoes(f"{want.url} {want.origin.host}")
         if kind and not sends and not rules.declares(want.url):
             self._told = True
             self._context.sink.count_side_call(want.origin.host, kind)
@@ -131,7 +131,7 @@ class RequestTrace:
         event = TraceEvent(
             ts=self._began,
             event_type="http_call",
-            tool=encodable(f"{want.method} {want.url}"),
+            tool=make_encodable(f"{want.method} {want.url}"),
             plane="http",
             n=self.n,
             phase="done" if begun and not self._unfinished else "unfinished",
@@ -144,7 +144,7 @@ class RequestTrace:
             digest=self._digest.hexdigest(),
             idempotency=self._idempotency(),
             fault=context.injector.join_modes_met("http", want.url, self.n),
-            canaries=self._lookout.found,
+            canaries=self._lookout.canaries,
             unread=not self._lookout.legible,
             waited_ms=self._waited_ms(),
             reply=reply,
@@ -161,7 +161,7 @@ class RequestTrace:
     def _output(self) -> tuple[str, str]:
         """What the client received, shortened, and the complete text if it was shortened."""
         if self.output is not None:
-            short = encodable(shorten(self.output, TEXT_KEPT))
+            short = make_encodable(shorten(self.output, TEXT_KEPT))
             return short, "" if short == self.output else write_reply(self.output)
         encoding, body = self._encoding, bytes(self._reply)
         plain = unpacked(encoding, body, REPLY_KEPT)
@@ -182,11 +182,11 @@ class RequestTrace:
             body = read(self._head.get("content-type"), bytes(self._input))
             known = body.get("idempotency_key") if isinstance(body, dict) else None
             value = None if known is None else describe(known)
-        return encodable(shorten(value or ""))
+        return make_encodable(shorten(value or ""))
 
 
 def _body_text(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     if text.count("\ufffd") > len(text) // 8:
         return f"(binary, {len(body)} bytes or more)"
-    return encodable(shorten(text, TEXT_KEPT))
+    return make_encodable(shorten(text, TEXT_KEPT))

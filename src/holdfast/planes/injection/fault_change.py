@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.model.codec import encodable
+from holdfast.model.codec import make_encodable
 from holdfast.model.completion import Completion
 from holdfast.model.tokens import count_tokens
 from holdfast.planes.describe import witness
@@ -27,13 +27,13 @@ _CALLEES = {"tool": "tool", "mcp": "tool", "llm": "model"}
 def describe_change(before: Any, after: Any) -> str:
     """`+ "ignore previous …"`, `cut after 6 of 41 tokens`, `price: 12.5 → "12.5"`."""
     if isinstance(before, Completion) and isinstance(after, Completion):
-        before, after = before.shown, after.shown
+        before, after = before.display_text, after.display_text
     changes = list(_changes(before, after, ""))
     # The text that gained most comes first: an injected instruction matters more than a finish reason.
     changes.sort(key=lambda change: -change[0])
     words = [text for _, text in changes[:_FIELDS]]
     more = f"; and {len(changes) - _FIELDS} more" if len(changes) > _FIELDS else ""
-    return encodable("; ".join(words) + more)
+    return make_encodable("; ".join(words) + more)
 
 
 def describe_failure(failed: Failed, plane: str, *, was_called: bool) -> str:
@@ -44,7 +44,7 @@ def describe_failure(failed: Failed, plane: str, *, was_called: bool) -> str:
         text, status = str(failed), "" if failed.status is None else str(failed.status)
         known = text if text.startswith(status) else f"{status} {text}"
         what = f"injected timeout: {known}" if isinstance(failed, TimedOut) else f"injected {known}"
-    return encodable(what + _calling(plane, was_called))
+    return make_encodable(what + _calling(plane, was_called))
 
 
 def _calling(plane: str, was_called: bool) -> str:

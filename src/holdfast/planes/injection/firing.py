@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, place_of
-from holdfast.model.canary import MARK, canaries
+from holdfast.model.canary import MARK, find_canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet
@@ -213,7 +213,7 @@ class Firing:
         if MARK not in text:
             return ()
         before = witness(self._value) if isinstance(self._value, Completion) else self._witness
-        return tuple(word for word in canaries(text) if word not in before)
+        return tuple(word for word in find_canaries(text) if word not in before)
 
     def _broke(self, why: str) -> HarnessError:
         return HarnessError(f"fault {self.injection.mode} broke: {why}", code="fault-broken")
@@ -274,7 +274,7 @@ def came_through(payload: str, text: str) -> bool:
 
 
 def _pieces(payload: str) -> list[str]:
-    words = canaries(payload)
+    words = find_canaries(payload)
     for word in words:  # they differ from those of other attacks only in their last letters
         payload = payload.replace(word, "\n")
     # The reply may carry the payload escaped, as JSON or as a Python literal. Pieces without quotes, backslashes and

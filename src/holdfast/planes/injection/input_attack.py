@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, place_of
-from holdfast.model.canary import canaries
+from holdfast.model.canary import find_canaries
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, said
@@ -46,7 +46,7 @@ class InputAttack:
 
     def entry(self, text: str, changed: str, turn: int) -> FaultMet:
         """Its entry in the ledger."""
-        planted = tuple(word for word in canaries(changed) if word not in text)
+        planted = tuple(word for word in find_canaries(changed) if word not in text)
         what = (self.index, self._injection.plane, "input", self._injection.mode, turn)
         effect: Any = "no_effect" if changed == text else "met"
         nth = turn if self._injection.schedule.probability < 1.0 else 0

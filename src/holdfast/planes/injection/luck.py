@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.trial import Trial
 
 
@@ -35,7 +35,7 @@ class Luck:
         seed, equal = trial_seed(self._trial), Counter[bytes]()
         roots = []
         for injection in self._trial.scenario.injections:
-            content = canonical(injection.content)
+            content = encode_canonical(injection.content)
             roots.append(b"%d:%b:%d:" % (seed, content, equal[content]))
             equal[content] += 1
         return roots
@@ -56,7 +56,7 @@ def trial_seed(trial: Trial) -> int:
     recording = trial.task.recording
     if recording is not UNSET and recording.seed is not None:
         return recording.seed
-    content = canonical([trial.seed, trial.task.digest, trial.params, trial.replica])
+    content = encode_canonical([trial.seed, trial.task.digest, trial.params, trial.replica])
     return int.from_bytes(blake2b(content, digest_size=6).digest(), "big")
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, Cut, Delta, Finish, Hollow, Pause, Text, ToolCall, Trouble
+from holdfast.model.completion import Completion, Cut, Delta, EmptyChunk, ErrorChunk, Finish, Pause, Text, ToolCall
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import said, same, witness
 from holdfast.protocols.fault import Call, Failed, ReceivedReply, Receives, Reply
@@ -83,10 +83,12 @@ def _visible(reply: Completion) -> list[Delta]:
     """The deltas up to the end of the connection, without those of an omitted message."""
     deltas: list[Delta] = []
     for delta in reply.deltas:
-        hidden = isinstance(delta, Text | ToolCall | Hollow) or (isinstance(delta, Finish) and reply.lacks == "choices")
+        hidden = isinstance(delta, Text | ToolCall | EmptyChunk) or (
+            isinstance(delta, Finish) and reply.lacks == "choices"
+        )
         if not (reply.lacks and hidden):
             deltas.append(delta)
-        if isinstance(delta, Cut | Trouble):
+        if isinstance(delta, Cut | ErrorChunk):
             break
     return deltas
 
@@ -94,8 +96,8 @@ def _visible(reply: Completion) -> list[Delta]:
 def _whole(deltas: list[Delta]) -> list[Delta]:
     wait_ms = sum(delta.ms for delta in deltas if isinstance(delta, Pause))
     pause: list[Delta] = [Pause(wait_ms)] if wait_ms else []
-    troubles: list[Delta] = [delta for delta in deltas if isinstance(delta, Trouble)]
-    return pause + (troubles or [delta for delta in deltas if not isinstance(delta, Pause | Hollow)])
+    troubles: list[Delta] = [delta for delta in deltas if isinstance(delta, ErrorChunk)]
+    return pause + (troubles or [delta for delta in deltas if not isinstance(delta, Pause | EmptyChunk)])
 
 
 def _joined(deltas: list[Delta]) -> list[Delta]:

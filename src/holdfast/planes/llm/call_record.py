@@ -75,7 +75,7 @@ class CallRecord:
             status=self.status,
             error_type=self.trouble,
             input=shorten(_last(self._query), TEXT_KEPT),
-            output=shorten(completion.shown if completion is not None else "", TEXT_KEPT),
+            output=shorten(completion.display_text if completion is not None else "", TEXT_KEPT),
             digest=self._query.digest or digest(self._query.body),
             cost=self._cost(usage, self._query.model),
             script=self.script,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from holdfast.http1.heads import RawFields
 from holdfast.http1.server import Exchange
 from holdfast.model.codec import digest
-from holdfast.model.completion import Completion, Cut, Pause, Trouble
+from holdfast.model.completion import Completion, Cut, ErrorChunk, Pause
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.refusals import Headers
@@ -79,7 +79,7 @@ async def _send_unstreamed(
     """A plain reply has no middle: its pauses come first, an error is its status, and a cut leaves half of it."""
     await _wait(sum(delta.ms for delta in completion.deltas if isinstance(delta, Pause)), sleep)
     for delta in completion.deltas:
-        if isinstance(delta, Trouble):
+        if isinstance(delta, ErrorChunk):
             return await send_failure(exchange, codec, Failed(delta.message, kind=delta.kind))
     if not any(isinstance(delta, Cut) for delta in completion.deltas):
         await exchange.respond(200, _JSON, body)
@@ -126,7 +126,7 @@ async def send_reply(exchange: Exchange, status: int, headers: Headers | RawFiel
 def error_in(completion: Completion) -> str:
     """The kind of error that a reply ends in; empty if it ends normally."""
     for delta in completion.deltas:
-        if isinstance(delta, Trouble):
+        if isinstance(delta, ErrorChunk):
             return delta.kind
     return ""
 

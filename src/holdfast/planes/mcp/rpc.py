@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from holdfast.model.codec import carried
+from holdfast.model.codec import make_storable
 
 Id: TypeAlias = int | float | str
 
@@ -114,7 +114,7 @@ def _mended(data: bytes) -> Any:
     A message that is passed on unchanged keeps its bytes; one that a fault changes is written with �.
     """
     try:
-        return carried(json.loads(data.decode("utf-8", "replace")))
+        return make_storable(json.loads(data.decode("utf-8", "replace")))
     except _UNREADABLE:
         return None
 

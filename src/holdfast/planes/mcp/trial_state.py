@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.codec import digest, encode_canonical, make_encodable
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import arguments_digest, cut_off
@@ -88,7 +88,7 @@ class McpCallTrace:
             return
         self._told = True
         call, context = self._call, self._context
-        arguments, text = canonical(dict(call.arguments)).decode(), _shortened(output)
+        arguments, text = encode_canonical(dict(call.arguments)).decode(), _shortened(output)
         reply = "" if whole is None and text == output else write_reply(output if whole is None else whole)
         event = TraceEvent(
             ts=self._began,
@@ -114,7 +114,7 @@ class McpCallTrace:
 
 
 def _shortened(text: str) -> str:
-    return encodable(shorten(text, TEXT_KEPT))
+    return make_encodable(shorten(text, TEXT_KEPT))
 
 
 REFUSED = "the client rejects it: it does not match the schema that the tool declares"

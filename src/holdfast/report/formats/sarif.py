@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Invariant
@@ -85,7 +85,7 @@ def _build_overall(whole: Overall, source: str) -> dict[str, Any]:
         "ruleIndex": 0,
         "level": "error",
         **base,
-        "partialFingerprints": {"holdfastCell/v1": digest(canonical([OVERALL]), 16)},
+        "partialFingerprints": {"holdfastCell/v1": digest(encode_canonical([OVERALL]), 16)},
     }
     notification = {
         "level": "note" if whole.exit_code == 5 else "error",
@@ -120,7 +120,7 @@ def _build_result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[
         "level": one.level,
         "message": {"text": _describe(one)},
         "locations": [_build_location(run, one)],
-        "partialFingerprints": {"holdfastCell/v1": digest(canonical([run.part, id, one.where, *one.other_cause]), 16)},
+        "partialFingerprints": {"holdfastCell/v1": digest(encode_canonical([run.part, id, one.where, *one.other_cause]), 16)},
         **({"taxa": [_build_taxon(standard) for standard in one.standards]} if one.standards else {}),
         "properties": {"scenario": one.where, "code": one.code, "again": one.again, **_build_tags(one)},
     }

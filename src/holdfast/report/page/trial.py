@@ -104,7 +104,7 @@ def describe_observation(
             for rule, one in observation.evidence.items()
         },
         "recorded": [
-            {"tool": one.tool, "n": one.n, "call": one.call, "known": one.known, "passed": one.passed}
+            {"tool": one.tool, "n": one.n, "call": one.call, "known": one.is_known, "passed": one.passed}
             for one in observation.recorded[: bounds.events]
         ],
         "simulated": observation.simulated,

@@ -33,7 +33,7 @@ def encode_json(value: Any) -> bytes:
     try:
         return encode(value)
     except UnicodeEncodeError:
-        return encode(carried(value))
+        return encode(make_storable(value))
 
 
 def drop_empty(document: dict[str, Any]) -> dict[str, Any]:

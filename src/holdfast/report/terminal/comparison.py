@@ -60,8 +60,8 @@ def build_document(comparison: Comparison) -> dict[str, Any]:
     return {
         "before": comparison.before,
         "after": comparison.after,
-        "worse": [_format_name(one) for one in comparison.of("worse")],
-        "better": [_format_name(one) for one in comparison.of("better")],
+        "worse": [_format_name(one) for one in comparison.select_rules("worse")],
+        "better": [_format_name(one) for one in comparison.select_rules("better")],
         "rules": [_build_entry(one) for one in comparison.rules],
         "only_before": comparison.only_before,
         "only_after": comparison.only_after,

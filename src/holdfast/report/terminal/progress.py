@@ -13,7 +13,7 @@ from holdfast.model.events import (
     RunStarted,
     TrialEnded,
     VerdictGiven,
-    WorkersAtWork,
+    WorkerStatus,
 )
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
@@ -134,7 +134,7 @@ class Progress:
             TrialEnded: self._end_trial,
             VerdictGiven: self._count_verdict,
             CellDecided: self._add_cell,
-            WorkersAtWork: self._at_work,
+            WorkerStatus: self._at_work,
         }
 
     def __call__(self, event: Event) -> None:
@@ -173,7 +173,7 @@ class Progress:
         if self._drawable:
             self._fresh.append(event.cell)
 
-    def _at_work(self, event: WorkersAtWork) -> None:
+    def _at_work(self, event: WorkerStatus) -> None:
         lost = f", {event.lost} lost, {event.repeated} run again" if event.lost or event.repeated else ""
         self.workers = f"{wording.format_count(event.workers, 'worker')}, {event.in_flight} in flight{lost}"
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError, UserError
-from holdfast.model.codec import canonical, decoder, digest, encodable
+from holdfast.model.codec import create_decoder, digest, encode_canonical, make_encodable
 from holdfast.model.score import Score
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
@@ -132,9 +132,9 @@ def digest_files(job: Job, but_for: Collection[Path] = ()) -> str:
                 )
     entries += ([str(path), one] for path, one in sorted(_digest_outside(job, root).items()))
     recording = digest_file(job.options.replay) if job.options.replay else ""
-    made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
+    made = digest(encode_canonical([job.spec.tasks, job.spec.invariants]), 16)
     known = [entries, recording, made, sys.version, _list_packages(), _list_environment(job)]
-    return digest(canonical(known).decode("utf-8", "replace").encode(), 16)
+    return digest(encode_canonical(known).decode("utf-8", "replace").encode(), 16)
 
 
 def _digest_outside(job: Job, root: Path) -> dict[Path, str]:
@@ -184,7 +184,7 @@ def _list_environment(job: Job) -> list[list[str]]:
 
 def digest_variables(job: Job) -> dict[str, str]:
     """A few digits of a digest for each compared variable: enough to detect a change, too few to reveal the value."""
-    return {encodable(name): digest(encodable(value).encode(), 2) for name, value in _list_environment(job)}
+    return {make_encodable(name): digest(make_encodable(value).encode(), 2) for name, value in _list_environment(job)}
 
 
 def _walk_files(root: Path) -> Iterator[tuple[str, Path]]:
@@ -227,7 +227,7 @@ def _find_editable() -> list[Path]:
     folders = set()
     for one in distributions():
         try:
-            installed = decoder(_DirectUrl).decode(one.read_text("direct_url.json") or "{}")
+            installed = create_decoder(_DirectUrl).decode(one.read_text("direct_url.json") or "{}")
         except ValueError:
             continue
         if installed.url.startswith("file:") and installed.dir_info.get("editable"):
@@ -297,6 +297,6 @@ def _has_verdict(run: RunDir) -> bool:
     if ended is None or not ended.complete or ended.unrun or ended.unasked or not score.is_file():
         return False
     try:
-        return decoder(Score).decode(score.read_bytes()).exit_code in DECIDED
+        return create_decoder(Score).decode(score.read_bytes()).exit_code in DECIDED
     except ValueError:  # not JSON, or not a score
         return False

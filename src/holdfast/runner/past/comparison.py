@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast import plugins
 from holdfast.errors import UsageError, UserError
-from holdfast.model.codec import canonical, decoder
+from holdfast.model.codec import create_decoder, encode_canonical
 from holdfast.model.comparison import Comparison
 from holdfast.model.score import Score
 from holdfast.model.spec import Aggregation, Invariant, Spec
@@ -207,14 +207,16 @@ def _plan(parts: Sequence[SharedPart]) -> PairingPlan:
     for part, one, other, alike, fixed in parts:
         rules[part, RESISTED] = RulePlan(exact=fixed)
         for rule in other.invariants:
-            rules[part, rule.id] = RulePlan(other.aggregation(rule), fixed and _is_repeatable(rule))
+            rules[part, rule.id] = RulePlan(other.get_aggregation(rule), fixed and _is_repeatable(rule))
         if alike:
             continue
         then = {rule.id: _digest_rule(rule) for rule in one.invariants}
         changed |= {(part, r.id) for r in other.invariants if then.get(r.id, b"") not in (b"", _digest_rule(r))}
-        weather = {scenario.name: canonical(scenario.content) for scenario in one.scenarios}
+        weather = {scenario.name: encode_canonical(scenario.content) for scenario in one.scenarios}
         scenarios |= {
-            (part, s.name) for s in other.scenarios if weather.get(s.name, b"") not in (b"", canonical(s.content))
+            (part, s.name)
+            for s in other.scenarios
+            if weather.get(s.name, b"") not in (b"", encode_canonical(s.content))
         }
     return PairingPlan(rules, frozenset(changed), frozenset(scenarios))
 
@@ -223,13 +225,13 @@ def _is_repeatable(rule: Invariant) -> bool:
     """Whether the same answer always gets the same verdict: the rule uses neither the clock nor a model."""
     if plugins.find("checks", rule.check) is None:
         return False
-    traits = traits_of(rule)
+    traits = get_traits(rule)
     return traits.reads != "latency" and not traits.asks_model
 
 
 def _digest_rule(rule: Invariant) -> bytes:
     """What decides the rule's verdicts; weight and wording do not."""
-    return canonical((rule.check, rule.settings, rule.negate, rule.over, rule.attacks_only))
+    return encode_canonical((rule.check, rule.settings, rule.negate, rule.over, rule.attacks_only))
 
 
 def _pair_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[SharedPart]:
@@ -259,7 +261,7 @@ def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
     """
     recorded = run.read_manifest().options.replay is not None
     path = run.path / "score.json"
-    score = read_json(path, decoder(Score)) if path.is_file() else None
+    score = read_json(path, create_decoder(Score)) if path.is_file() else None
     if score is None:
         return recorded
     if score.flaky:

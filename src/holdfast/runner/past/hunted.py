@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import UserError
 from holdfast.model.codec import decoder
-from holdfast.model.judged import Judged, JudgedTrial
+from holdfast.model.judged import JudgingProgress, JudgedTrial
 from holdfast.model.score import Score
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions
@@ -45,7 +45,7 @@ def read_judged(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[s
         if observation.trial not in begun or (observation.error and not keep_errors):
             continue
         known = by_trial.get(observation.trial, {})
-        rules = [rule.id for rule in plan.rules(begun[observation.trial])]
+        rules = [rule.id for rule in plan.get_rules(begun[observation.trial])]
         if all(rule in known for rule in rules):
             judged[observation.trial] = judged_trial(observation, [known[rule] for rule in rules])
     return judged
@@ -108,11 +108,11 @@ def newest_scores(runs: Iterable[RunDir]) -> Iterator[MapScore]:
 def look_at_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
     """The planner after it has received every stored trial."""
     planner, known = build_hunt_planner(plan.spec, plan, options), read_judged(run, plan, keep_errors=True)
-    judged = Judged()
+    judged = JudgingProgress()
     while batch := planner.next(judged):
         if not any(trial.id in known for trial in batch):
             break
-        judged = Judged(trials=tuple(known[trial.id] for trial in batch if trial.id in known))
+        judged = JudgingProgress(trials=tuple(known[trial.id] for trial in batch if trial.id in known))
         if len(judged.trials) < len(batch):
             planner.next(judged)  # the round in which the hunt was stopped
             break

@@ -73,7 +73,7 @@ def _read_failed_trials(run: RunDir, rules: Set[str]) -> dict[FailedTask, bool]:
     for verdict in _read_last_verdicts(run, rules):
         trial = begun.get(verdict.trial)
         if trial is not None:
-            task = failed_task(verdict.invariant, trial.scenario, trial.task, trial.params)
+            task = build_failed_task(verdict.invariant, trial.scenario, trial.task, trial.params)
             failed[task] = failed.get(task, False) or verdict.outcome in ("fail", "error")
     return failed
 
@@ -106,13 +106,13 @@ def read_failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> di
 
 
 def _add_cells(failed: dict[FailedTask, bool], spec: Spec, run: Run, decisive: Decisive) -> None:
-    shared = {rule.id for rule in case_rules(spec)}
+    shared = {rule.id for rule in select_case_rules(spec)}
     probes = {rule.id: [Task((probe,), "probe") for probe in rule.probes] for rule in spec.invariants}
     for cell in (row.cell for row in run.cells if row.cell.outcome not in ("n/a", "unproven")):
         bad = cell.outcome != "pass" and decisive.is_decisive(cell)
         if cell.invariant not in shared:
             for task in probes.get(cell.invariant) or spec.tasks:
-                failed[failed_task(cell.invariant, cell.scenario, task, cell.params)] = bad
+                failed[build_failed_task(cell.invariant, cell.scenario, task, cell.params)] = bad
         elif bad:
             failed.update(_select_rules(spec, cell.scenario, spec.tasks, cell.params, failed=True))
 
@@ -121,4 +121,6 @@ def _select_rules(
     spec: Spec, scenario: str, tasks: Iterable[Task], params: Mapping[str, Any], *, failed: bool
 ) -> dict[FailedTask, bool]:
     """The selection for one case: every rule runs again."""
-    return {failed_task(rule.id, scenario, task, params): failed for task in tasks for rule in case_rules(spec)}
+    return {
+        build_failed_task(rule.id, scenario, task, params): failed for task in tasks for rule in select_case_rules(spec)
+    }

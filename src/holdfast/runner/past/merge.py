@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.codec import decoder
+from holdfast.model.codec import create_decoder
 from holdfast.model.overall import PartResult
 from holdfast.model.run_warning import RunNote
-from holdfast.model.spec import Part, run_command
+from holdfast.model.spec import Part, get_run_command
 from holdfast.plan.options import RunOptions
 from holdfast.plan.select import Shard
 from holdfast.runner.outcome import shorten_path
@@ -33,7 +33,7 @@ DEEPEST = 5
 """How deep to look for shards: a CI artifact has `.holdfast/runs/0001` in a folder."""
 _FOLDERS = ("traces", "audit", "blobs")
 _HEX = frozenset("0123456789abcdef")
-_named = decoder(TrialName)
+_named = create_decoder(TrialName)
 
 
 class FoundShard(Struct, frozen=True):
@@ -216,7 +216,7 @@ def _describe_unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Se
         own = [its for part in by_part.values() for its in part if its.shard == one.shard] if by_part else [one]
         whole = len(own) == max(1, len(by_part))
         if not whole or any(not its.ended.complete or its.ended.unrun for its in own):
-            command = "holdfast ci" if by_part else run_command(one.manifest.options.part)
+            command = "holdfast ci" if by_part else get_run_command(one.manifest.options.part)
             again = f"{command} --resume {one.run.path.name}"
             yield f"shard {one.shard.number} of {one.shard.of} has not run to its end (there: {again})"
 

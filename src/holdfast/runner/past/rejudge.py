@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.judge import Judge
-from holdfast.model.codec import canonical, digest, encode_lines
+from holdfast.model.codec import digest, encode_canonical, encode_lines
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Scenario
@@ -102,7 +102,7 @@ def _build_end(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
 
 def _refuse_digests(run: RunDir, spec: Spec) -> None:
     """Reject a rule whose secret is a digest in the copy: it would search for the digest."""
-    lacking = [rule.id for rule in spec.invariants if _DIGEST.search(canonical(rule))]
+    lacking = [rule.id for rule in spec.invariants if _DIGEST.search(encode_canonical(rule))]
     if lacking:
         what = f"the copy of the spec in run {run.id} lacks secrets that its rules name ({', '.join(lacking)})"
         raise UsageError(what, code="run-unusable", hint="name the file by -c FILE")
@@ -133,14 +133,14 @@ def _as_it_was(was: RunOptions, options: RunOptions, before: Spec, now: Spec) ->
     if was.select.trials:  # task ids contain the agent and the seed
         same = same and (before.agent, before.seed) == (now.agent, now.seed)
     select = was.select if same else Select(scenarios=was.select.scenarios)
-    return replace(was.taken_up(options), select=select)
+    return replace(was.merge_resumed(options), select=select)
 
 
 def _digest_plan(spec: Spec) -> bytes:
     """Everything that a selection chooses from; not the rules' settings."""
     rules = [(rule.id, rule.when, rule.probes) for rule in spec.invariants]
     names = [scenario.name for scenario in spec.scenarios]
-    return canonical((rules, names, spec.tasks, spec.params, spec.cell_rules, spec.replicas))
+    return encode_canonical((rules, names, spec.tasks, spec.params, spec.cell_rules, spec.replicas))
 
 
 def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: Iterable[_Judged]) -> Path:
@@ -174,10 +174,10 @@ def _judge_trials(
             if trial.kind == "control" and last[number] >= 0:
                 observation = stored_observations.at(last[number])
                 tally.note_trial(trial, observation)
-                controls[canonical(trial.params), trial.task] = observation
+                controls[encode_canonical(trial.params), trial.task] = observation
 
         def get_control(trial: Trial) -> Observation | None:
-            return controls.get((canonical(trial.params), trial.task.control)) if controls else None
+            return controls.get((encode_canonical(trial.params), trial.task.control)) if controls else None
 
         for rule, trial, observation in consult(_pair_rules(plan, stored, stored_observations, last), get_control):
             yield trial, observation, judge.judge(rule, trial, observation, get_control(trial))
@@ -214,11 +214,11 @@ def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) 
     before: Plan | None = None
     for key in plan.cells:
         params = plan.spec.params[key.params]
-        for task, expected in zip(plan.tasks(key.invariant), plan.asked(key), strict=True):
+        for task, expected in zip(plan.get_tasks(key.invariant), plan.count_by_task(key), strict=True):
             if not expected or plan.count_trials(key, task):
                 continue
             before = before or planned()
-            if not before.asks(key.scenario, params, task):
+            if not before.has_trial(key.scenario, params, task):
                 never = Trial("", "contract", Scenario(key.scenario), task, params=params, invariant=key.invariant)
                 verdict = Verdict("", key.invariant, "error", 0.0, NOT_RECORDED)
                 tally.add(never, Observation("", error=NOT_RECORDED), verdict)
@@ -231,7 +231,7 @@ def _check_faults(before: Spec, now: Spec) -> None:
     for scenario in now.scenarios:
         if scenario.name not in old:
             continue
-        if canonical(old[scenario.name].content) != canonical(scenario.content):
+        if encode_canonical(old[scenario.name].content) != encode_canonical(scenario.content):
             raise UsageError(
                 f"the faults of scenario {scenario.name!r} changed since the run; no stored trial met them",
                 code="run-changed",

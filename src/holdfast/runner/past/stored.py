@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from holdfast.model.run_warning import RunNote
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally
@@ -21,7 +21,7 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     manifest = run.read_manifest()
     warning = check(run)
     spec, _ = load_stored_spec(run, manifest, None, environ)
-    made = plan(spec, manifest.options.select, sequential=manifest.options.auto)
+    made = build_plan(spec, manifest.options.select, sequential=manifest.options.auto)
     tally = Tally(spec, made)
     replay(run, made, tally, keep_errors=True)
     page = run.path / "report.html"

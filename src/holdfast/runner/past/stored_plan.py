@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -32,9 +32,11 @@ class StoredPlan(Plan):
         super().__init__(spec, select, sequential=sequential)
         self._replicas = replicas
         """Planned replicas: those that never ran are missing, not left out."""
-        self._every = tuple(dict.fromkeys(task for rule in self.invariants for task in self.tasks(rule.id)))
+        self._every = tuple(dict.fromkeys(task for rule in self.invariants for task in self.get_tasks(rule.id)))
         self._task_numbers = {task: number for number, task in enumerate(self._every)}
-        self._places = {rule.id: {task: n for n, task in enumerate(self.tasks(rule.id))} for rule in self.invariants}
+        self._places = {
+            rule.id: {task: n for n, task in enumerate(self.get_tasks(rule.id))} for rule in self.invariants
+        }
         self._widest = max(map(len, self._places.values()), default=0)
         groups = len(self.scenarios) * len(spec.params) * len(self._every)
         self._alike = array("L", [0]) * groups
@@ -49,7 +51,7 @@ class StoredPlan(Plan):
             if trial.kind == "contract":
                 self._count(trial)
 
-    def rules(self, trial: Trial) -> tuple[Invariant, ...]:
+    def get_rules(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules of the trial's scenario that ask its task, however the run arranged them."""
         group = self._group(trial.scenario.name, trial.params, trial.task)
         return () if group is None else tuple(self._rules_of(group).values())
@@ -71,11 +73,11 @@ class StoredPlan(Plan):
         assert group is not None, "the task is one of the rule's"
         return self._count_owned(key.invariant, group) or self._alike[group]
 
-    def asked(self, key: CellKey) -> tuple[int, ...]:
-        tasks = self.tasks(key.invariant)
-        if not self.applies(key):
+    def count_by_task(self, key: CellKey) -> tuple[int, ...]:
+        tasks = self.get_tasks(key.invariant)
+        if not self.is_applicable(key):
             return (0,) * len(tasks)
-        wanted = (self._replicas,) * len(tasks) if super().whole else super().asked(key)
+        wanted = (self._replicas,) * len(tasks) if super().whole else super().count_by_task(key)
         return tuple(map(max, wanted, (self.count_trials(key, task) for task in tasks)))
 
     def _count(self, trial: Trial) -> None:
@@ -91,7 +93,7 @@ class StoredPlan(Plan):
 
     def _group(self, scenario: str, params: Mapping[str, Any], task: Task) -> int | None:
         """The number of a group; None if this plan does not use it."""
-        row, number = self._rows.get(scenario), self._params.get(canonical(params))
+        row, number = self._rows.get(scenario), self._params.get(encode_canonical(params))
         task_number = self._task_numbers.get(task)
         if row is None or number is None or task_number is None:
             return None
@@ -109,8 +111,8 @@ class StoredPlan(Plan):
         asking = {}
         for rule in self.invariants:
             key = CellKey(rule.id, scenario, params)
-            selected = self._wanted is None or self.position(*key) in self._wanted
-            if selected and task in self._places[rule.id] and self.applies(key):
+            selected = self._wanted is None or self.get_position(*key) in self._wanted
+            if selected and task in self._places[rule.id] and self.is_applicable(key):
                 asking[rule.id] = rule
         return asking
 
@@ -124,4 +126,4 @@ class StoredPlan(Plan):
 
     def _compute_position(self, rule: str, group: int) -> int:
         scenario, params, task = self._split_group(group)
-        return self.position(rule, scenario, params) * self._widest + self._places[rule][task]
+        return self.get_position(rule, scenario, params) * self._widest + self._places[rule][task]

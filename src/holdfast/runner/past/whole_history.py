@@ -67,12 +67,12 @@ def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]
         Reason(
             VIOLATED, f"{_format_rule(one)} is worse than in run {baseline.id}: {_change(one)}", "worse-than-baseline"
         )
-        for one in comparison.of("worse")
+        for one in comparison.select_rules("worse")
     ]
     notes = [
-        f"{_format_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in comparison.of("better")
+        f"{_format_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in comparison.select_rules("better")
     ]
-    unsure = comparison.of("cannot tell")
+    unsure = comparison.select_rules("cannot tell")
     notes += [
         f"{_format_rule(one)}: cannot tell from run {baseline.id}, {_change(one)}{_format_more(one)}"
         for one in unsure[:SHOWN]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast import plugins
-from holdfast.model.standards import StandardEntry, standard_entries
+from holdfast.model.standards import StandardEntry, find_entries
 from holdfast.protocols.check import Check, ConsultingCheck
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.fields import Field, keys_of
@@ -203,7 +203,7 @@ def _check_page(name: str, plugin: Any) -> PluginPage:
         settings=own,
         common=_settings(RuleKeys, "type", *(setting.key for setting in own)),
         example=check_example(name, plugin),
-        standards=standard_entries(plugin.traits.standards),
+        standards=find_entries(plugin.traits.standards),
         see=_see(RULES, name, plugin.traits.see),
     )
 
@@ -221,7 +221,7 @@ def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
         settings=own,
         common=_settings(family.keys, family.selector, *(setting.key for setting in own), *refused),
         example=fault_example(family, name, plugin),
-        standards=standard_entries(read_traits(plugin).standards),
+        standards=find_entries(read_traits(plugin).standards),
         see=_see(section, name, read_traits(plugin).see),
     )
 

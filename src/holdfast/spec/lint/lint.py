@@ -11,7 +11,7 @@ from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.trace import TraceEvent
-from holdfast.model.when import applies
+from holdfast.model.when import is_applicable
 from holdfast.protocols.check import AdvisingCheck
 from holdfast.protocols.fault import DelayingFault, read_traits
 from holdfast.reading.backslashes import undoubled
@@ -152,13 +152,13 @@ def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> Non
             weather.at is not None
             and not scenario.calm
             and rules.all
-            and not any(applies(r.invariant.when, scenario) for r in rules.all)
+            and not any(is_applicable(r.invariant.when, scenario) for r in rules.all)
         ):
             message = f"no rule is judged in {scenario.name}: it proves nothing"
             hint = "give a rule `when: always`, or remove the scenario"
             reader.warn(weather.at, message, hint=hint, code="lint-idle-scenario")
     for rule in rules.all:
-        if not any(applies(rule.invariant.when, s) for s in weather.scenarios):
+        if not any(is_applicable(rule.invariant.when, s) for s in weather.scenarios):
             message = f"no scenario meets when: {rule.invariant.when}, so this rule is never judged"
             reader.warn(rule.at.get("when"), message, code="lint-when-unmet")
 
@@ -168,7 +168,7 @@ def _attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None
     """Warns about attacks that prove nothing, because no rule of their scenario would fail if the agent obeyed."""
     unjudged: dict[str, list[tuple[str, FaultEntry]]] = {}
     for scenario, faults in zip(weather.scenarios, weather.faults, strict=True):
-        judging = [rule for rule in rules.all if applies(rule.invariant.when, scenario)]
+        judging = [rule for rule in rules.all if is_applicable(rule.invariant.when, scenario)]
         for attack in faults if judging else ():
             if PROMPT_INJECTION in read_traits(attack.made).standards and not _is_judged(attack, judging):
                 unjudged.setdefault(_rule_for(attack), []).append((scenario.name, attack))

@@ -29,7 +29,7 @@ def world_spec(file: File) -> world.WorldSpec | None:
         fixtures=tuple(map(_fixture, file.fixtures)),
         network=_network(file.network) if file.network else world.Network(),
         determinism=_determinism(file.determinism) if file.determinism else world.Determinism(),
-        audit=convert(world.Audited, file.audit) if file.audit else world.Audited(),
+        audit=convert(world.AuditSettings, file.audit) if file.audit else world.AuditSettings(),
         forbidden=_forbidden(file.forbidden) if file.forbidden else world.Forbidden(),
     )
 
@@ -70,7 +70,7 @@ def _network(section: written.NetworkSection) -> world.Network:
         egress=section.egress.default,
         allow=section.egress.allow,
         ingress=section.ingress.default,
-        ways_in=tuple(world.WayIn(rule.from_, rule.to_port) for rule in section.ingress.allow),
+        ways_in=tuple(world.IngressPort(rule.from_, rule.to_port) for rule in section.ingress.allow),
         dns_overrides=section.dns_overrides,
     )
 

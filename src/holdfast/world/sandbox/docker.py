@@ -20,7 +20,17 @@ from typing import ClassVar, Literal
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.model.capabilities import ALWAYS, CPU, DISK, MEMORY, NESTED, PIDS, THROWAWAY, enforced, lacks
+from holdfast.model.capabilities import (
+    ALWAYS,
+    CPU,
+    DISK,
+    MEMORY,
+    NESTED,
+    PIDS,
+    THROWAWAY,
+    build_enforced,
+    build_missing,
+)
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
@@ -177,17 +187,17 @@ class DockerSandbox(FolderSandbox):
 def isolation_of(about: Mapping[str, object]) -> tuple[Isolation, ...]:
     """What every container enforces, according to the engine."""
     filtered = any("seccomp" in str(one) for one in _listed(about.get("SecurityOptions")))
-    missing = {DISK: lacks("engine-disk"), **({} if filtered else {NESTED: lacks("engine-unfiltered")})}
+    missing = {DISK: build_missing("engine-disk"), **({} if filtered else {NESTED: build_missing("engine-unfiltered")})}
     limits = {PIDS: "PidsLimit", MEMORY: "MemoryLimit", CPU: "CpuCfsQuota"}
     return (
-        *(missing.get(feature) or enforced(feature) for feature in ALWAYS),
-        lacks("engine-families"),
+        *(missing.get(feature) or build_enforced(feature) for feature in ALWAYS),
+        build_missing("engine-families"),
         *(
-            enforced(feature) if about.get(key) else lacks("engine-limit", feature, key=key)
+            build_enforced(feature) if about.get(key) else build_missing("engine-limit", feature, key=key)
             for feature, key in limits.items()
         ),
-        lacks("commands-unreported", who="the docker backend"),
-        enforced(THROWAWAY),
+        build_missing("commands-unreported", who="the docker backend"),
+        build_enforced(THROWAWAY),
     )
 
 

@@ -6,7 +6,18 @@ import platform
 
 from msgspec.structs import replace
 
-from holdfast.model.capabilities import ALWAYS, COMMANDS, CPU, DISK, FAMILIES, MEMORY, NESTED, PIDS, enforced, lacks
+from holdfast.model.capabilities import (
+    ALWAYS,
+    COMMANDS,
+    CPU,
+    DISK,
+    FAMILIES,
+    MEMORY,
+    NESTED,
+    PIDS,
+    build_enforced,
+    build_missing,
+)
 from holdfast.model.world import Isolation, Resources
 from holdfast.world.sandbox import kernel, limits
 
@@ -27,14 +38,14 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
         COMMANDS: "the kernel reports each start; the argv is read then, and a thread of the agent may swap it",
     }
     missing = {
-        FAMILIES: None if kernel.can_filter() else lacks("kernel-filter-unknown", machine=platform.machine()),
-        PIDS: None if _kernel() >= _PER_NAMESPACE else lacks("pids-shared"),
-        MEMORY: None if "memory" in grouped else lacks("no-memory-group"),
-        CPU: None if "cpu" in grouped else lacks("no-cpu-group"),
-        COMMANDS: None if commands else lacks("commands-unreported", who="the kernel"),
+        FAMILIES: None if kernel.can_filter() else build_missing("kernel-filter-unknown", machine=platform.machine()),
+        PIDS: None if _kernel() >= _PER_NAMESPACE else build_missing("pids-shared"),
+        MEMORY: None if "memory" in grouped else build_missing("no-memory-group"),
+        CPU: None if "cpu" in grouped else build_missing("no-cpu-group"),
+        COMMANDS: None if commands else build_missing("commands-unreported", who="the kernel"),
     }
-    always = (enforced(feature, _SCOPE.get(feature, "")) for feature in ALWAYS)
-    return (*always, *(missing[feature] or enforced(feature, note) for feature, note in scopes.items()))
+    always = (build_enforced(feature, _SCOPE.get(feature, "")) for feature in ALWAYS)
+    return (*always, *(missing[feature] or build_enforced(feature, note) for feature, note in scopes.items()))
 
 
 def of_sandbox(
@@ -47,10 +58,10 @@ def of_sandbox(
     def one(isolation: Isolation) -> Isolation:
         feature, default = isolation.feature, defaults.get(isolation.feature, "")
         if nested and feature == NESTED:
-            return lacks("nesting-allowed")
+            return build_missing("nesting-allowed")
         if isolation.enforced and default and unset.get(feature, True):
-            return enforced(feature, f"{default}, as the spec sets none")
-        return replace(lacks("limit-unset", feature), asked=False) if unset.get(feature) else isolation
+            return build_enforced(feature, f"{default}, as the spec sets none")
+        return replace(build_missing("limit-unset", feature), asked=False) if unset.get(feature) else isolation
 
     return tuple(map(one, machine))
 

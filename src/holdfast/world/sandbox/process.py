@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from holdfast.model.capabilities import ALWAYS, CPU, FAMILIES, MEMORY, PIDS, lacks
+from holdfast.model.capabilities import ALWAYS, CPU, FAMILIES, MEMORY, PIDS, build_missing
 from holdfast.model.world import Isolation, Resources, SandboxTraits
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.program import BeginProgram, Program, await_all
@@ -20,10 +20,10 @@ from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove
 
 ISOLATION = (
-    *(lacks("no-isolation", feature) for feature in (*ALWAYS, FAMILIES, PIDS, MEMORY, CPU)),
-    lacks("commands-unreported", who="the process backend"),
-    lacks("files-unreported"),
-    lacks("throwaway-shared"),
+    *(build_missing("no-isolation", feature) for feature in (*ALWAYS, FAMILIES, PIDS, MEMORY, CPU)),
+    build_missing("commands-unreported", who="the process backend"),
+    build_missing("files-unreported"),
+    build_missing("throwaway-shared"),
 )
 
 

@@ -18,7 +18,7 @@ from socket import socket
 from typing import NamedTuple, TypeVar
 
 from holdfast.errors import OutsideError, SandboxFailed, UserError
-from holdfast.model.capabilities import remedy, words
+from holdfast.model.capabilities import format_reason, format_remedy
 from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, run_to_end
 from holdfast.protocols.sandbox import FileChange, Ran, SandboxSpec
@@ -136,7 +136,7 @@ async def opened(sandbox: S) -> S:
 
 def unavailable(code: str, **values: object) -> UserError:
     """The error for a machine on which a backend does not work, with what to do."""
-    return UserError(words(code, **values), code=code, hint=remedy(code, **values))
+    return UserError(format_reason(code, **values), code=code, hint=format_remedy(code, **values))
 
 
 def remove(folder: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from holdfast.errors import ServiceFailed, UserError
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.processes import scratch
 from holdfast.world.compiled import cache_folder
 from holdfast.world.services.confinement import User, as_user, confinement, give
@@ -56,7 +56,7 @@ async def prepared(kind: str, made_of: Sequence[object], user: User | None, sees
 
 def _prepare(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
     folder = cache_folder("services")
-    archive = folder / f"{kind}-{digest(canonical([FORMAT, *made_of]))}.tar"
+    archive = folder / f"{kind}-{digest(encode_canonical([FORMAT, *made_of]))}.tar"
     key = archive.with_suffix(".key")
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

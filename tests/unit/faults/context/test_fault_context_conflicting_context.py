@@ -1,11 +1,11 @@
 from holdfast.faults.context.conflicting_context import ConflictingContext
-from holdfast.model.canary import canaries
+from holdfast.model.canary import find_canaries
 
 
 def test_conflicting_context_contradicts_after_the_input_by_default(context):
     text = ConflictingContext().rewrite("ask", context())
     assert text.startswith("ask\n\n")
-    assert len(canaries(text)) == 1
+    assert len(find_canaries(text)) == 1
 
 
 def test_conflicting_context_says_what_and_where_it_is_told(context):

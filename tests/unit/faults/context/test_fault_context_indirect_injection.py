@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import pytest
 
 from holdfast.faults.context.indirect_injection import IndirectInjection
-from holdfast.model.canary import canaries
+from holdfast.model.canary import find_canaries
 
 EVIL = IndirectInjection(payload="EVIL")
 
@@ -44,7 +44,7 @@ def test_indirect_injection_chooses_among_its_payloads(meet):
 
 
 def test_indirect_injection_ships_texts_with_canaries(meet):
-    assert len(canaries(meet(IndirectInjection(), {"body": "some text"})["body"])) == 1
+    assert len(find_canaries(meet(IndirectInjection(), {"body": "some text"})["body"])) == 1
 
 
 def test_the_action_of_an_injection_changes_nothing_about_it(meet):

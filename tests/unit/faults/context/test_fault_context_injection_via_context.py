@@ -1,5 +1,5 @@
 from holdfast.faults.context.injection_via_context import InjectionViaContext
-from holdfast.model.canary import canaries
+from holdfast.model.canary import find_canaries
 
 
 def test_injection_via_context_comes_in_a_quoted_document_before_the_input(context):
@@ -13,4 +13,4 @@ def test_injection_via_context_goes_where_it_is_told(context):
 
 
 def test_injection_via_context_ships_documents_with_canaries(context):
-    assert len(canaries(InjectionViaContext().rewrite("ask", context()))) == 1
+    assert len(find_canaries(InjectionViaContext().rewrite("ask", context()))) == 1

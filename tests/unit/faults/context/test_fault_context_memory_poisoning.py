@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.context.memory_poisoning import MemoryPoisoning
-from holdfast.model.canary import canaries
+from holdfast.model.canary import find_canaries
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ def test_memory_poisoning_follows_its_strategy(context, strategy, expected):
 def test_memory_poisoning_prepends_a_shipped_memory_by_default(context):
     text = MemoryPoisoning().rewrite("ask", context())
     assert text.endswith("\n\nask")
-    assert len(canaries(text)) == 1
+    assert len(find_canaries(text)) == 1

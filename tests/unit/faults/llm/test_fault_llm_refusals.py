@@ -7,7 +7,7 @@ from holdfast.faults.llm.context_length import ContextLength
 from holdfast.faults.llm.overloaded import Overloaded
 from holdfast.faults.llm.quota import Quota
 from holdfast.faults.llm.server_error import ServerError
-from holdfast.model.completion import Text, Trouble
+from holdfast.model.completion import ErrorChunk, Text
 from holdfast.protocols.fault import Failed
 
 
@@ -47,7 +47,7 @@ def test_overloaded_in_a_stream_begins_well_and_ends_in_an_error(meet):
     got = meet(Overloaded(shape="stream_error"), SAID)
     assert got.deltas[:2] == CHUNKS[:2]
     assert got.deltas[2] == Text(",")
-    assert isinstance(got.deltas[3], Trouble)
+    assert isinstance(got.deltas[3], ErrorChunk)
     assert (got.deltas[3].kind, got.finish, len(got.deltas)) == ("overloaded", None, 4)
 
 

@@ -10,7 +10,7 @@ from holdfast.faults.llm.empty_choices import EmptyChoices
 from holdfast.faults.llm.odd_chunks import OddChunks
 from holdfast.faults.llm.slow_tokens import SlowTokens
 from holdfast.faults.llm.stream_cut import StreamCut
-from holdfast.model.completion import Completion, Cut, Finish, Hollow, Pause, Text
+from holdfast.model.completion import Completion, Cut, EmptyChunk, Finish, Pause, Text
 
 STREAM = {"stream": True}
 
@@ -61,7 +61,7 @@ def test_slow_tokens_makes_a_model_functions_value_late(meeting):
 
 # -- empty_choices ------------------------------------------------------------------------------
 def test_empty_choices_begins_a_stream_with_a_hollow_chunk(meet):
-    assert meet(EmptyChoices(), SAID, arguments=STREAM) == replace(SAID, deltas=(Hollow(), *SAID.deltas))
+    assert meet(EmptyChoices(), SAID, arguments=STREAM) == replace(SAID, deltas=(EmptyChunk(), *SAID.deltas))
 
 
 @pytest.mark.parametrize("arguments", [{}, {"stream": False}])

@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.tools.malicious_response import MaliciousResponse
-from holdfast.model.canary import canaries
+from holdfast.model.canary import find_canaries
 
 
 @pytest.mark.parametrize("value", ["rows", {"a": 1}, [1], None])
@@ -14,7 +14,7 @@ def test_malicious_response_is_bytes_where_the_reply_is_bytes(meet):
 
 
 def test_malicious_response_ships_an_attack_with_a_canary(meet):
-    assert len(canaries(meet(MaliciousResponse(), "rows", seed=3))) == 1
+    assert len(find_canaries(meet(MaliciousResponse(), "rows", seed=3))) == 1
 
 
 def test_the_action_of_an_attack_changes_nothing_about_it(meet):

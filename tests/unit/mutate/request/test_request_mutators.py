@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.agents.http.changed_request import FORMS
-from holdfast.model.codec import canonical
+from holdfast.model.codec import encode_canonical
 from holdfast.model.task import Task, Variation
 from holdfast.mutate.mutator import MadeMutation
 from holdfast.mutate.request import REQUEST_MUTATORS
@@ -55,7 +55,7 @@ def test_each_variant_of_a_type_comes_once_before_one_comes_again(kind: str) -> 
     assert again.name == made(kind, 0).name
     assert again.request is not None
     assert again.request.repeat == 1
-    assert canonical(again) != canonical(made(kind, 0))
+    assert encode_canonical(again) != encode_canonical(made(kind, 0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,14 +71,14 @@ def test_prompt_number_and_luck_decide_all_and_the_prompt_stays(kind: str, promp
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_variants_are_never_the_same_change(kind: str) -> None:
     changes = [made(kind, n).request for n in range(len(variants(kind)))]
-    assert len({canonical(replace(c, variant="")) for c in changes if c}) == len(changes)
+    assert len({encode_canonical(replace(c, variant="")) for c in changes if c}) == len(changes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_canary_stands_in_the_change_and_only_where_it_is_named(kind: str) -> None:
     for n in range(len(variants(kind))):
         one = made(kind, n)
-        text = canonical(one.request).decode()
+        text = encode_canonical(one.request).decode()
         assert all(word in text for word in one.canaries)
         assert ("HOLDFAST-CANARY" in text) == bool(one.canaries)
 
@@ -93,7 +93,7 @@ def test_every_change_is_bounded(kind: str, n: int, seed: int) -> None:
     assert change.slow_ms <= 2_000
     assert change.header_size <= 100_000
     assert not change.body or change.body == "none" or change.body in FORMS
-    assert len(canonical(change)) < 10_000
+    assert len(encode_canonical(change)) < 10_000
 
 
 @pytest.mark.parametrize("kind", KINDS)

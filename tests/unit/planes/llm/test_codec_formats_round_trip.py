@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from codec_kit import ASKED, CALLING, CODECS, SUNNY, completions, read, streamed
 from example_counts import examples
-from holdfast.model.completion import Completion, Cut, FinishReason, Hollow, Pause, Text, Trouble, Usage
+from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, FinishReason, Pause, Text, Usage
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.reply_sender import odd_frames
 
@@ -126,12 +126,12 @@ def test_a_plain_reply_leaves_pauses_and_cuts_out(name: str) -> None:
 @every_codec
 def test_trouble_ends_the_reply_and_reads_back(name: str) -> None:
     codec = CODECS[name]
-    completion = Completion((Text("half "), Trouble("rate_limit", "slow down"), Text("never")), "model-1")
+    completion = Completion((Text("half "), ErrorChunk("rate_limit", "slow down"), Text("never")), "model-1")
     again = read(codec, streamed(codec, completion))
     assert again.text == "half "
-    assert isinstance(again.deltas[-1], Trouble)
+    assert isinstance(again.deltas[-1], ErrorChunk)
     plain = codec.reply(json.loads(codec.body(completion, ASKED)))
-    assert [type(delta) for delta in plain.deltas] == [Trouble]
+    assert [type(delta) for delta in plain.deltas] == [ErrorChunk]
     if not codec.name.startswith("ollama"):  # whose errors are bare texts
         assert again.deltas[-1].kind == "rate_limit"
 
@@ -139,7 +139,7 @@ def test_trouble_ends_the_reply_and_reads_back(name: str) -> None:
 @every_codec
 def test_a_hollow_chunk_is_sent_and_changes_nothing(name: str) -> None:
     codec = CODECS[name]
-    completion = Completion((Hollow(), Text("a"), Hollow(), *SUNNY.deltas[2:]), "model-1")
+    completion = Completion((EmptyChunk(), Text("a"), EmptyChunk(), *SUNNY.deltas[2:]), "model-1")
     again = read(codec, streamed(codec, completion))
     assert told(codec, again) == told(codec, completion)
     assert len(streamed(codec, completion)) > len(

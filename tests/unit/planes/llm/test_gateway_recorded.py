@@ -56,10 +56,10 @@ def test_a_recorded_failure_is_an_error_that_the_model_reads(status: int, body: 
 def test_an_unknown_tool_reads_as_a_connection_error_unless_it_is_let_through(golden: Golden) -> None:
     trial, got = asked_once(answer("weather", 1))
     golden(got)
-    assert [(u.known, u.call) for u in trial.context.recorded] == [(False, "search(q=kettle)")]
+    assert [(u.is_known, u.call) for u in trial.context.recorded] == [(False, "search(q=kettle)")]
     trial, got = asked_once(answer("weather", 1), live=True)
     assert got == ["-"]
-    assert [(u.known, u.passed) for u in trial.context.recorded] == [(False, True)]
+    assert [(u.is_known, u.passed) for u in trial.context.recorded] == [(False, True)]
 
 
 def test_where_only_urls_were_recorded_results_pass() -> None:

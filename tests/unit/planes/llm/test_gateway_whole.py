@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.http1.server import Exchange, serve
-from holdfast.model.codec import decoder
+from holdfast.model.codec import create_decoder
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
@@ -101,4 +101,4 @@ def test_a_recording_keeps_a_reply_however_it_came(tmp_path: Path, answer: Answe
     tape = tmp_path / "tape.jsonl"
     passed(tmp_path, answer, tape)
     (line,) = tape.read_bytes().splitlines()
-    assert "".join(decoder(dict).decode(line)["chunks"]).encode() == REPLY
+    assert "".join(create_decoder(dict).decode(line)["chunks"]).encode() == REPLY

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
+from holdfast.model.completion import Completion, Delta, ErrorChunk, Finish, FinishReason, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import as_json, count, items, json_text, obj, word
@@ -253,7 +253,7 @@ class _AnthropicWriter(ReplyWriter):
         if own:
             yield _event("content_block_stop", index=self._index)
 
-    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+    def trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
         yield sse.event(refusals.error("anthropic", trouble.kind, trouble.message), "error")
 
     def close(self) -> Iterator[bytes]:

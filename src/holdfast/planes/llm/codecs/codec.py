@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.model.completion import Completion, Trouble
+from holdfast.model.completion import Completion, ErrorChunk
 from holdfast.planes.llm.codecs import refusals, sse
 from holdfast.planes.llm.codecs.loose import dump, obj
 from holdfast.planes.llm.codecs.refusals import Refusal
@@ -55,7 +55,7 @@ class Codec(ABC):
     def body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
         """The plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
         for delta in completion.deltas:
-            if isinstance(delta, Trouble):
+            if isinstance(delta, ErrorChunk):
                 return dump(refusals.error(self.provider, delta.kind, delta.message))
         return dump(self.written(completion, request, obj(like)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, Finish, FinishReason, ToolCall, Trouble, Usage
+from holdfast.model.completion import Completion, ErrorChunk, Finish, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import as_object, count, items, json_text, obj, word
@@ -254,7 +254,7 @@ class _GeminiWriter(ReplyWriter):
     def aside(self, data: Any) -> Iterator[bytes]:
         yield self._event(data)
 
-    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+    def trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
         yield sse.event(refusals.error("google", trouble.kind, trouble.message), end=_END)
 
     def close(self) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
+from holdfast.model.completion import Completion, ErrorChunk, ToolCall, Usage
 from holdfast.planes.llm.codecs import refusals
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, number, obj, text_in, whole, word
@@ -237,7 +237,7 @@ class _OllamaWriter(ReplyWriter):
         else:
             yield self._line("", thinking=data)
 
-    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+    def trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
         yield dump(refusals.error("ollama", trouble.kind, trouble.message)) + b"\n"
 
     def close(self) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
+from holdfast.model.completion import Completion, Delta, ErrorChunk, Finish, FinishReason, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import count, items, json_text, obj, word
@@ -262,7 +262,7 @@ class _ChatWriter(ReplyWriter):
     def aside(self, data: Any) -> Iterator[bytes]:
         yield self._chunk([data])
 
-    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+    def trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
         yield sse.event(refusals.error("openai", trouble.kind, trouble.message))
 
     def close(self) -> Iterator[bytes]:

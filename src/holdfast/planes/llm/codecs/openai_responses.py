@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.model.completion import Completion, Delta, FinishReason, Text, ToolCall, Trouble, Usage
+from holdfast.model.completion import Completion, Delta, ErrorChunk, FinishReason, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import openai_responses_read, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import dump, items, obj, word
@@ -84,7 +84,7 @@ class OpenAIResponses(Codec):
         """An error is part of a reply whose status is `failed`."""
         out = self.written(completion, request, obj(like))
         for delta in completion.deltas:
-            if isinstance(delta, Trouble):
+            if isinstance(delta, ErrorChunk):
                 out |= {"status": "failed", "error": _error(delta), "output": [], "usage": None}
         return dump(out)
 
@@ -130,7 +130,7 @@ def _usage_of(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _error(trouble: Trouble) -> dict[str, Any]:
+def _error(trouble: ErrorChunk) -> dict[str, Any]:
     message = refusals.error("openai", trouble.kind, trouble.message)["error"]["message"]
     return {"code": _FAILED.get(trouble.kind, "server_error"), "message": message}
 
@@ -238,7 +238,7 @@ class _ResponsesWriter(ReplyWriter):
         fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
         yield self._event(kind, **fields | self._in_part())
 
-    def trouble(self, trouble: Trouble) -> Iterator[bytes]:
+    def trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
         if not self._opened:
             yield from self.open()
         failed = {**self._response, "status": "failed", "error": _error(trouble), "output": self._output, "usage": None}

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from holdfast.model.completion import Trouble
+from holdfast.model.completion import ErrorChunk
 from holdfast.planes.llm.codecs.loose import dump, obj, word
 from holdfast.protocols.fault import Failed
 
@@ -110,15 +110,15 @@ def error(
     return {"error": {"message": text, "type": type, "param": None, "code": code}}
 
 
-def trouble(body: Any) -> Trouble:
+def trouble(body: Any) -> ErrorChunk:
     """Reads an error that a provider sent, from its body, its event or their `error` field."""
     inner = obj(body).get("error") or body
     if isinstance(inner, str):
-        return Trouble("server_error", inner)
+        return ErrorChunk("server_error", inner)
     fields = obj(inner)
     words = [word(fields.get(key)) for key in ("code", "type", "status")]
     kind = next((_READ[text] for text in words if text in _READ), "server_error")
-    return Trouble(kind, word(fields.get("message")))
+    return ErrorChunk(kind, word(fields.get("message")))
 
 
 def kind_of(status: int | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.codec import digest
-from holdfast.model.completion import Completion, Cut, Hollow, Pause, Text, ToolCall, Trouble
+from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, Pause, Text, ToolCall
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
@@ -48,7 +48,7 @@ class ReplyWriter(ABC):
         """A part that the neutral form does not support."""
 
     @abstractmethod
-    def trouble(self, trouble: Trouble) -> Iterable[bytes]: ...
+    def trouble(self, trouble: ErrorChunk) -> Iterable[bytes]: ...
 
     @abstractmethod
     def close(self) -> Iterable[bytes]:
@@ -69,10 +69,10 @@ def play(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOT
             yield delta
             if isinstance(delta, Cut):
                 return
-        elif isinstance(delta, Trouble):
+        elif isinstance(delta, ErrorChunk):
             yield from writer.trouble(delta)
             return
-        elif isinstance(delta, (Text, ToolCall, Hollow)) and not completion.lacks:
+        elif isinstance(delta, (Text, ToolCall, EmptyChunk)) and not completion.lacks:
             if not opened:
                 yield from writer.open()
                 opened = True
@@ -86,7 +86,7 @@ def play(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOT
     yield from writer.close()
 
 
-def _part(delta: Text | ToolCall | Hollow, writer: ReplyWriter) -> Iterable[bytes]:
+def _part(delta: Text | ToolCall | EmptyChunk, writer: ReplyWriter) -> Iterable[bytes]:
     if isinstance(delta, Text):
         return writer.text(delta.text)
     return writer.call(delta) if isinstance(delta, ToolCall) else writer.hollow()

@@ -12,7 +12,17 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Hollow, Text, ToolCall, Trouble, Usage
+from holdfast.model.completion import (
+    Completion,
+    Delta,
+    EmptyChunk,
+    ErrorChunk,
+    Finish,
+    FinishReason,
+    Text,
+    ToolCall,
+    Usage,
+)
 from holdfast.planes.llm.codecs.loose import obj, parse
 
 
@@ -143,7 +153,7 @@ class StreamedReply:
         self._others: dict[int | str, _Call] = {}
         self._finish: FinishReason | None = None
         self._usage: Usage | None = None
-        self._trouble: Trouble | None = None
+        self._trouble: ErrorChunk | None = None
         self._room = CHARACTERS_KEPT
         self._said = 0
 
@@ -202,11 +212,11 @@ class StreamedReply:
     def usage(self, usage: Usage) -> None:
         self._usage = usage
 
-    def trouble(self, trouble: Trouble) -> None:
+    def trouble(self, trouble: ErrorChunk) -> None:
         self._trouble = self._trouble or trouble
 
     def hollow(self) -> None:
-        self._add(Hollow())
+        self._add(EmptyChunk())
 
     @property
     def empty(self) -> bool:

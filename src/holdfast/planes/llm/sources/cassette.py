@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UserError
-from holdfast.model.codec import canonical, carried, digest, encodable
+from holdfast.model.codec import digest, encode_canonical, make_encodable, make_storable
 from holdfast.model.completion import Completion, Delta, ToolCall
-from holdfast.model.format_numbers import RECORDING, Numbered, too_new
+from holdfast.model.format_numbers import RECORDING, FormatNumber, format_too_new
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.loose import parse
 from holdfast.planes.llm.codecs.refusals import Headers
@@ -111,7 +111,7 @@ class Cassette:
     def _index(self, line: bytes, number: int, place: int) -> None:
         try:
             if (format := _numbers.decode(line).format) != RECORDING:
-                problem = too_new(f"{self._path}:{number}", format, RECORDING)
+                problem = format_too_new(f"{self._path}:{number}", format, RECORDING)
                 raise UserError(
                     problem,
                     code="recording-unusable",
@@ -178,12 +178,12 @@ class _PrefixSource(Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(RecordedReply)
-_numbers = msgspec.json.Decoder(Numbered)
+_numbers = msgspec.json.Decoder(FormatNumber)
 
 
 def prompt_of(query: Query) -> str:
     """A short text by which a person recognises the request."""
-    return encodable(shorten(query.asked.prompt)) if query.asked is not None else ""
+    return make_encodable(shorten(query.asked.prompt)) if query.asked is not None else ""
 
 
 Mask: TypeAlias = Callable[[str], str]
@@ -218,7 +218,7 @@ def _content(query: Query, mask: Mask) -> bytes:
         return query.body
     try:
         steady = _steady({k: v for k, v in query.data.items() if k not in _VOLATILE}, {})
-        return mask(canonical(carried(steady)).decode()).encode()
+        return mask(encode_canonical(make_storable(steady)).decode()).encode()
     except RecursionError:
         return query.body
 
@@ -300,4 +300,4 @@ def _masked(completion: Completion | None, mask: Mask) -> Completion | None:
 def _as_texts(chunks: list[bytes]) -> tuple[str, ...]:
     """Each chunk as text; a character that is split over two belongs to the second."""
     decoder = getincrementaldecoder("utf-8")()
-    return tuple([encodable(text) for chunk in chunks if (text := decoder.decode(chunk))])
+    return tuple([make_encodable(text) for chunk in chunks if (text := decoder.decode(chunk))])

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.model.completion import Completion, Pause, Trouble
+from holdfast.model.completion import Completion, ErrorChunk, Pause
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
@@ -78,7 +78,7 @@ async def ask(source: ModelSource, provider: str, question: Question, conversati
     )
     completion, origin = await _completion(await source.answer(query), codec)
     for delta in completion.deltas:
-        if isinstance(delta, Trouble):
+        if isinstance(delta, ErrorChunk):
             raise UpstreamDown(f"the model at {origin} stopped before the end: {shorten(delta.message)}")
         if isinstance(delta, Pause):
             await sleep(delta.ms / 1000)

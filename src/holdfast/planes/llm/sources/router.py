@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError, UserError
 from holdfast.http1.client import Upstreams
-from holdfast.model.codec import carried, encode
+from holdfast.model.codec import encode, make_storable
 from holdfast.model.format_numbers import RECORDING
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.egress_policy import Policy
@@ -178,7 +178,7 @@ class Recorder:
             ms=round((perf_counter() - started) * 1000, 1),
             format=RECORDING,
         )
-        os.write(self._file, encode(carried(recorded)) + b"\n")
+        os.write(self._file, encode(make_storable(recorded)) + b"\n")
 
     def too_long(self) -> None:
         self._note(f"a reply of over {READ_LIMIT // 1_000_000} MB was not recorded")

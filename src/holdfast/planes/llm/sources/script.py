@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from holdfast.model.codec import canonical, carried, digest
+from holdfast.model.codec import digest, encode_canonical, make_storable
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Pause, Text, ToolCall, Usage
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.loose import dump, parse
@@ -206,7 +206,9 @@ def _call(call: ScriptedCall, scene: Scene, at: int) -> ToolCall:
     """The call. Its id derives from the conversation, so the same trial always has the same ids."""
     arguments = dump(_filled(call.arguments, scene)).decode()
     messages = scene.asked.messages
-    made_of = canonical(carried([call.name, arguments, len(messages), messages[-1].text if messages else "", at]))
+    made_of = encode_canonical(
+        make_storable([call.name, arguments, len(messages), messages[-1].text if messages else "", at])
+    )
     return ToolCall(f"call_{digest(made_of, 12)}", call.name, arguments)
 
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote
 
 from msgspec import Meta, Struct, field
 
-from holdfast.model.codec import encodable, encode
+from holdfast.model.codec import encode, make_encodable
 from holdfast.reading.durations import Written
 
 _PART = re.compile(r"\{(\w+)\}|\*\*|\*|[^{}*]+|.", re.DOTALL)
@@ -141,8 +141,8 @@ def _escape(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return encodable(json.dumps(value, ensure_ascii=False)[1:-1])
-    return encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        return make_encodable(json.dumps(value, ensure_ascii=False)[1:-1])
+    return make_encodable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 class _Literal(NamedTuple):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
-from holdfast.model.shorten import beginning
+from holdfast.model.shorten import get_beginning
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.programs import Programs, find_sibling
@@ -129,7 +129,7 @@ def _perform(cursor: Any, statement: ScriptStatement) -> None:
     try:
         cursor.execute(statement.text)
     except pymysql.Error as refused:
-        short = beginning(statement.text, 120)
+        short = get_beginning(statement.text, 120)
         raise QueryFailed(
             f"line {statement.line}: {server_message(refused)}, in: {short}", state=_state(refused)
         ) from refused

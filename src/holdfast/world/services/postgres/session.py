@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
-from holdfast.model.shorten import beginning
+from holdfast.model.shorten import get_beginning
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.sql_service import KeptRows
@@ -267,7 +267,7 @@ async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) ->
     except psycopg.Error as refused:
         line = statement.line + _line_in(statement, refused)
         raise QueryFailed(
-            f"line {line}: {server_message(refused)}, in: {beginning(statement.text, 120)}",
+            f"line {line}: {server_message(refused)}, in: {get_beginning(statement.text, 120)}",
             state=refused.sqlstate or "",
         ) from refused
 
