@@ -15,7 +15,7 @@ from holdfast.execute.local import execute
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import WorldOptions
 from holdfast.model.observation import Observation
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.processes.leftovers import list_children
 from holdfast.spec import load
 

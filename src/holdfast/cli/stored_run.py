@@ -58,7 +58,7 @@ def find_cause(cause: str) -> tuple[str, str]:
     from holdfast.errors import UsageError
     from holdfast.folders import get_runs_folder
     from holdfast.hunt.result import RESULT, HuntResult
-    from holdfast.model.codec import decoder
+    from holdfast.model.codec import create_decoder
     from holdfast.store.run_names import list_parts, list_stored_runs
     from holdfast.store.rundir import read_json
 

@@ -11,7 +11,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
 from holdfast.model.scenario import Plane
 from holdfast.model.score import Case
-from holdfast.model.standards import MUTATIONS, StandardEntry, standard_entries
+from holdfast.model.standards import MUTATIONS, StandardEntry, find_entries
 from holdfast.report.cases import find_telling as replica_telling
 from holdfast.report.causes.case_causes import CaseCause
 from holdfast.report.causes.cell_causes import Cause

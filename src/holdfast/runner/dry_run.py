@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from holdfast.model.spec import Invariant
-from holdfast.plan.checks import traits_of
+from holdfast.plan.checks import get_traits
 from holdfast.runner.consultations import does_ask_model
 from holdfast.runner.conversations import count_user_calls
 from holdfast.runner.job import Job

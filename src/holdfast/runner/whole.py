@@ -15,7 +15,7 @@ from holdfast.model.codec import create_decoder, digest, encode
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Case, Score
-from holdfast.model.spec import Part, PartWeights, Spec, run_command
+from holdfast.model.spec import Part, PartWeights, Spec, get_run_command
 from holdfast.runner.hunt_view import list_hunt_reasons
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight

@@ -190,7 +190,9 @@ class RunIndex:
     def _read_trials(self) -> None:
         plan = self._plan
         rules = [rule.id for rule in plan.invariants]
-        rows = {scenario.name: plan.get_position(rules[0], scenario.name) for scenario in plan.scenarios} if rules else {}
+        rows = (
+            {scenario.name: plan.get_position(rules[0], scenario.name) for scenario in plan.scenarios} if rules else {}
+        )
         for start, trial in read_records(self._run.path / "trials.jsonl", _trials.decode, _trials.decode_lines):
             if not trial.task.turns:  # another program wrote the line
                 continue

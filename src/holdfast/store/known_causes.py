@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.folders import HUNTS, get_own_folder
-from holdfast.model.codec import decoder, digest
+from holdfast.model.codec import create_decoder, digest
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.store.rundir import read_json, write_json

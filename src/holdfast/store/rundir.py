@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.folders import OWN, get_own_folder_of
-from holdfast.model.codec import LazyDecoder, decoder, digest, encode
-from holdfast.model.format_numbers import RUN_DIRECTORY, FormatNumber, too_new
+from holdfast.model.codec import LazyDecoder, create_decoder, digest, encode
+from holdfast.model.format_numbers import RUN_DIRECTORY, FormatNumber, format_too_new
 from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
@@ -249,7 +249,9 @@ class RunDir:
 
     def read_end(self) -> RunEnd | None:
         path = self.path / "ended.json"
-        return _decode(create_decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
+        return (
+            _decode(create_decoder(RunEnd).decode, path.read_bytes(), str(path), _MEND_FILE) if path.is_file() else None
+        )
 
     def end(self, ended: RunEnd) -> None:
         """Writes `ended.json`, sealed."""

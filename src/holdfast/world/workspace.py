@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.folders import OWN, get_own_folder, get_runs_folder
-from holdfast.model.codec import canonical, digest
+from holdfast.model.codec import digest, encode_canonical
 from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, PlacedFile
 from holdfast.protocols.sandbox import Sandbox

@@ -15,7 +15,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Spec
 from holdfast.model.task import DialogueMessage, Recording
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.replay.derived_spec import derive_spec, list_unjudged, replay_spec
 from holdfast.replay.session_list import ListedSessions
 from holdfast.spec import LoadOptions, load

@@ -17,7 +17,7 @@ from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan import plan
+from holdfast.plan import build_plan
 from holdfast.report.calls import format_attacks as told
 from holdfast.report.calls import format_usage
 from holdfast.score import Tally, compute_resilience

@@ -116,7 +116,9 @@ def test_of_a_cell_and_of_a_trial_the_last_verdicts_are_found(tmp_path: Path) ->
     run = stored(tmp_path, calm, down, seen(calm), seen(down), *verdicts, judged(calm, "gone"))
     with opened(run, made) as records:
         in_cell = {
-            (rule, scenario): [(trial.id, v.reason) for trial, _, v in records.read_cell(made.get_position(rule, scenario))]
+            (rule, scenario): [
+                (trial.id, v.reason) for trial, _, v in records.read_cell(made.get_position(rule, scenario))
+            ]
             for rule, scenario in (("a", "calm"), ("b", "down"), ("a", "down"))
         }
         by_trial = [(v.invariant, v.reason) for v in records.read_trial(calm.id).verdicts]

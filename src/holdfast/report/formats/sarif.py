@@ -120,7 +120,9 @@ def _build_result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[
         "level": one.level,
         "message": {"text": _describe(one)},
         "locations": [_build_location(run, one)],
-        "partialFingerprints": {"holdfastCell/v1": digest(encode_canonical([run.part, id, one.where, *one.other_cause]), 16)},
+        "partialFingerprints": {
+            "holdfastCell/v1": digest(encode_canonical([run.part, id, one.where, *one.other_cause]), 16)
+        },
         **({"taxa": [_build_taxon(standard) for standard in one.standards]} if one.standards else {}),
         "properties": {"scenario": one.where, "code": one.code, "again": one.again, **_build_tags(one)},
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.codec import carried, encode, to_builtins
+from holdfast.model.codec import encode, make_storable, to_builtins
 from holdfast.report.safe import make_encodable
 
 TEXT, ITEMS, DEEP = 64_000, 1_000, 12

@@ -14,7 +14,7 @@ from holdfast.model.score import Score
 from holdfast.model.spec import Aggregation, Invariant, Spec
 from holdfast.model.task import Variation
 from holdfast.model.verdict import Judgement
-from holdfast.plan.checks import traits_of
+from holdfast.plan.checks import get_traits
 from holdfast.report.cases import format_mutation
 from holdfast.runner.start import load_stored_spec
 from holdfast.runner.whole import check_parts

@@ -12,8 +12,8 @@ from holdfast.model.run import Run
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.verdict import Verdict
-from holdfast.plan.matrix import case_rules
-from holdfast.plan.select import EVERYTHING, FailedTask, failed_task
+from holdfast.plan.matrix import select_case_rules
+from holdfast.plan.select import EVERYTHING, FailedTask, build_failed_task
 from holdfast.report.cases import format_head
 from holdfast.report.decisive import Decisive
 from holdfast.runner.past.stored import look

@@ -70,7 +70,8 @@ def compare_baseline(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]
         for one in comparison.select_rules("worse")
     ]
     notes = [
-        f"{_format_rule(one)} is better than in run {baseline.id}: {_change(one)}" for one in comparison.select_rules("better")
+        f"{_format_rule(one)} is better than in run {baseline.id}: {_change(one)}"
+        for one in comparison.select_rules("better")
     ]
     unsure = comparison.select_rules("cannot tell")
     notes += [
