@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.model.codec import HALVES, carried, encodable
+from holdfast.model.codec import HALVES, make_encodable, make_storable
 from holdfast.model.observation import FAULT_BROKEN, Answer, FaultMet, ServiceExchange
 from holdfast.model.shorten import shorten
 from holdfast.model.spec import UsageLimits

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import BOUNDARY, site_name
 from holdfast.hunt.sites import SERVICE_PLANES, logical_calls
-from holdfast.model.judged import CallSite, Feed, FeedKind, JudgedTrial
+from holdfast.model.judged import CallSite, FeedKind, JudgedTrial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.trace import TraceEvent
@@ -245,7 +245,7 @@ def _sites(planner: HuntPlanner) -> Iterable[MappedSite]:
             yield MappedSite(call.plane, call.target, call.ordinal, number in writes, feeds, task.prompt, links)
 
 
-def _links(one: JudgedTrial, feeds: Sequence[Feed]) -> Iterator[MapLink]:
+def _links(one: JudgedTrial, feeds: Sequence[DataFlow]) -> Iterator[MapLink]:
     for feed in feeds:
         target = None if feed.target is None else one.calls[feed.target]
         name = feed.name or "answer" if target is None else site_name(target.plane, target.target, target.ordinal)

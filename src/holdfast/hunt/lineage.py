@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 from msgspec import Struct
 
 from holdfast.hunt.sites import logical_calls, service_sites, trial_sites
-from holdfast.model.judged import Feed, FeedKind
+from holdfast.model.judged import DataFlow, FeedKind
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent
@@ -49,7 +49,7 @@ class _Texts:
 class Lineage(Struct, frozen=True):
     """What the values of a trial show. Sites are numbered as in `trial_sites`."""
 
-    feeds: tuple[Feed, ...]
+    feeds: tuple[DataFlow, ...]
     order: tuple[int, ...]
     """The sites in the order in which the agent first reached them; first those whose time is unknown."""
     rows: tuple[int, ...]
@@ -69,7 +69,7 @@ def lineage(observation: Observation) -> Lineage:
     )
 
 
-def _feeds(observation: Observation, steps: Iterable[_Step], texts: _Texts) -> Iterator[Feed]:
+def _feeds(observation: Observation, steps: Iterable[_Step], texts: _Texts) -> Iterator[DataFlow]:
     """Which replies feed what.
 
     A value counts for the first reply that brought it. What the agent was asked, or had sent before that reply came,
@@ -136,6 +136,6 @@ def _order(entry: tuple[_Key, set[str]]) -> tuple[int, bool, int, str, str]:
     return source, target is None, target or 0, kind, name
 
 
-def _feed(key: _Key, values: Iterable[str], text: Mapping[str, str]) -> Feed:
+def _feed(key: _Key, values: Iterable[str], text: Mapping[str, str]) -> DataFlow:
     known: Sequence[str] = sorted(text[value] for value in values if value in text)
-    return Feed(*key, tuple(value[:VALUE_KEPT] for value in known[:VALUES_SHOWN]))
+    return DataFlow(*key, tuple(value[:VALUE_KEPT] for value in known[:VALUES_SHOWN]))

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from holdfast.errors import UserError
-from holdfast.model.codec import decoder
-from holdfast.model.judged import JudgingProgress, JudgedTrial
+from holdfast.model.codec import create_decoder
+from holdfast.model.judged import JudgedTrial, JudgingProgress
 from holdfast.model.score import Score
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.hunt.planner import HuntPlanner
     from holdfast.model.spec import Spec
 
-_score = decoder(Score)
+_score = create_decoder(Score)
 
 
 def build_hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlanner:
