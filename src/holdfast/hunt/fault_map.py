@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import BOUNDARY, site_name
 from holdfast.hunt.sites import SERVICE_PLANES, logical_calls
-from holdfast.model.judged import CallSite, FeedKind, JudgedTrial
+from holdfast.model.judged import CallSite, DataFlow, FeedKind, JudgedTrial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.trace import TraceEvent
