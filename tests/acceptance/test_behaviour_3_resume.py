@@ -219,7 +219,9 @@ def test_3_resume_refuses_a_changed_spec_without_force(project: MakeProject) -> 
     made = project(contract([rule("source", value="source")]))
     made.run()
     made.write(contract([rule("source", value="source"), rule("more", value="says")]), "holdfast.yaml")
-    assert made.run("--resume", "1").code == 0, "the stored spec is used unless -c is given"
+    resumed = made.cli("contract", "run", "--resume", "1", "--json")
+    assert resumed.code == 0, "the stored spec is used unless -c is given"
+    assert "spec-edited" in [warning["code"] for warning in resumed.json["warnings"]]
     refused = made.cli("contract", "run", "--resume", "1", "-c", "holdfast.yaml")
     assert refused.code == 4
     assert "the spec changed" in refused.err

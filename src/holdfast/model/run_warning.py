@@ -39,6 +39,7 @@ WARNINGS = {
     "session-idle": "No rule judges a session.",
     "session-left-out": "A session could not be imported.",
     "session-unknown-tool": "A session has responses of a tool that the agent does not declare.",
+    "spec-edited": "The spec was edited after the resumed run began; the run continues with its own copy.",
     STATEFUL: "The agent seems to keep state between trials, so they run one at a time.",
     "tool-never-called": "A rule passes because no trial called the tool that it names.",
     "traces-unsent": "The traces could not be exported.",

@@ -109,6 +109,7 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
             what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} is not there"
             raise UsageError(what, code="run-unusable", hint="name the file by -c FILE")
         config = original
+    edited = () if config is not None else _warn_edited(run, original)
     spec, problems = load_stored_spec(run, manifest, config, environ, anew=True)
     if not force:
         _check_sources(run, manifest, spec)
@@ -128,7 +129,15 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
     forged = (RunWarning("run-forged", warning),) if warning else ()
-    return Job(spec, options, environ, (*format_spec_warnings(spec, problems), *forged))
+    return Job(spec, options, environ, (*format_spec_warnings(spec, problems), *forged, *edited))
+
+
+def _warn_edited(run: RunDir, original: Path) -> tuple[RunWarning, ...]:
+    """A warning if the file is not the copy that the run continues with: its user may expect the new text."""
+    if not original.is_file() or original.read_bytes() == (run.path / "spec.yaml").read_bytes():
+        return ()
+    what = f"{original.name} was edited after run {run.id} began: the run continues with its own copy of the old text"
+    return (RunWarning("spec-edited", f"{what}. Start a new run to use the new one"),)
 
 
 def _check_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
