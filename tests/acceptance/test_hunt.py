@@ -87,6 +87,7 @@ def test_one_bug_under_an_error_and_under_stronger_faults_is_one_cause(project: 
     assert [[fault["mode"] for fault in one["faults"]] for one in found.json["causes"]] == [["error"]], found.out
     charged = next(row["states"] for row in found.json["matrix"] if row["target"] == "charge")
     assert (charged["error"], charged["lost_reply"]) == ("failed", "failed")
+    assert "lost_reply" in {fault["mode"] for faults in found.json["causes"][0]["also"] for fault in faults}
 
 
 def test_an_agent_without_the_weakness_holds(project: MakeProject) -> None:

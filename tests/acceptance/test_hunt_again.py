@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
-from cli import MakeProject, rule, rundir
-from test_hunt import ONCE, shop
+from cli import MakeProject, Project, Serve, contract, rule, rundir
+from plane_agents import ASKS, command, equip
+from test_hunt import ONCE, SHOP, shop
+from test_launched_models import NO_KEYS, echo
 
 
 def test_a_hunt_that_is_resumed_keeps_its_budget_and_its_seal(project: MakeProject) -> None:
@@ -73,3 +79,108 @@ def test_rules_that_calm_never_judges_leave_nothing_to_start_from(project: MakeP
     made = shop(project, rules=[rule("answers", value="order", when="llm_faults_active")])
     found = made.cli("hunt", "--json")
     assert (found.code, found.json["errors"][0]["code"]) == (5, "hunt-no-rules"), found.out
+
+
+def test_a_calm_failure_is_stored_as_the_command_ends(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE, rule("cites", "contains", value="source")])
+    assert made.cli("hunt", "--json").code == 4
+    (listed,) = made.cli("runs", "--json").json["runs"]
+    shown = made.cli("show", "--json").json
+    codes = shown["parts"]["hunt"]["reason_codes"]
+    assert (listed["exit_code"], shown["exit_code"], codes) == (4, 4, ["hunt-calm-fails"])
+
+
+@pytest.mark.parametrize("forge", [lambda path: path.unlink(), lambda path: path.write_text(HELD)], ids=["gone", "new"])
+def test_a_result_that_was_edited_is_rejected(project: MakeProject, forge: Any) -> None:
+    made = shop(project, rules=[ONCE])
+    cause = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+    forge(rundir(made) / "hunt.json")
+    for words in (("show", "0001"), ("promote", cause)):
+        refused = made.cli(*words)
+        assert (refused.code, "[run-tampered]" in refused.err) == (4, True), words
+    assert made.cli("hunt", "--resume", "0001", "--json").code == 4
+    assert made.cli("hunt", "--resume", "0001", "--json", "--force").json["causes"][0]["id"] == cause
+    assert made.cli("show", "0001").code == 0
+
+
+HELD = (
+    '{"format":1,"trials":9,"stopped":"done","causes":[],"fixed":[],"flaky":[],"gave_up":[],"coverage":{"points":'
+    '{"total":1,"held":1,"failed":0,"infeasible":0,"open":0},"pairs":{"total":0,"held":0,"failed":0,"infeasible":0,'
+    '"open":0}},"matrix":[],"met":3}'
+)
+
+
+def _cause_file(made: Project) -> Path:
+    (path,) = (made.folder / ".holdfast" / "hunts").rglob("*.json")
+    return path
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text[:-20],
+        lambda text: "<<<<<<< ours\n" + text,
+        lambda text: text.replace("lost_reply", "slow"),
+        lambda text: text.replace('"prompt": "Charge', '"prompt": "Please charge'),
+        lambda text: text.replace('"id": ', '"fixed": true,\n"id": '),
+        lambda text: text.replace('"format": 1', '"format": 9'),
+    ],
+    ids=["cut", "conflict", "fault", "prompt", "fixed", "format"],
+)
+@pytest.mark.parametrize("command", ["hunt", "ci"])
+def test_a_file_of_causes_that_was_edited_is_an_error(project: MakeProject, edit: Any, command: str) -> None:
+    made = shop(project, rules=[ONCE])
+    made.cli("hunt", "--json", "--max-trials", "60")
+    path = _cause_file(made)
+    path.write_text(edit(path.read_text()))
+    refused = made.cli(command, "--json")
+    assert (refused.code, refused.json["errors"][0]["code"]) == (4, "cause-unusable"), refused.out
+    assert path.name in refused.json["errors"][0]["message"]
+
+
+def test_a_cause_can_be_deleted(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    made.cli("hunt", "--json", "--max-trials", "60")
+    path = _cause_file(made)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "causes": []}))
+    assert "hunt" not in made.cli("ci", "--json", "--no-report").json["parts"]
+
+
+def test_a_cause_whose_prompt_was_edited_is_confirmed_or_retired(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE])
+    id = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+    made.write(made.read("holdfast.yaml").replace("Charge order-7781", "Please charge order-7781"))
+    refused = made.cli("promote", id)
+    assert (refused.code, "[cause-orphaned]" in refused.err) == (4, True), refused.err
+    whole = made.cli("ci", "--json", "--no-report")
+    assert (whole.code, whole.json["parts"]["hunt"]["reason_codes"]) == (5, ["cause-orphaned"]), whole.out
+    # Too few trials to try it: it stays.
+    assert made.cli("hunt", "--json", "--max-trials", "4").json["orphaned"] == [id]
+    # The hunt finds it again, with the new prompt.
+    again = made.cli("hunt", "--json", "--max-trials", "60").json
+    assert ([one["id"] for one in again["causes"]], again["untried"], again["retired"]) == ([id], [], [])
+    assert made.cli("ci", "--json", "--no-report").code == 1
+    # The prompt and the agent are edited: nothing breaks the rule any more.
+    made.write(made.read("holdfast.yaml").replace("Please charge", "Do charge"))
+    (made.folder / "agent.py").write_text(SHOP.replace("ATTEMPTS", "1"))
+    assert made.cli("ci", "--json", "--no-report").code == 5
+    gone = made.cli("hunt", "--json").json
+    assert (gone["retired"], gone["untried"], gone["exit_code"]) == ([id], [], 0)
+    assert json.loads(_cause_file(made).read_text())["causes"] == []
+    assert made.cli("ci", "--json", "--no-report").code == 0
+
+
+@pytest.mark.parametrize(("prices", "usd"), [({"input_usd": 1000.0, "output_usd": 1000.0}, 0.005), ({}, None)])
+def test_a_hunt_on_a_live_model_says_first_what_it_may_cost(
+    project: MakeProject, serve: Serve, prices: dict[str, float], usd: float | None
+) -> None:
+    models = {"gpt-*": {"base_url": f"{serve(echo).url}/v1", "name": "local-7b", **prices}}
+    spec = contract([rule("echoes", value="you said")], agent=command(), models=models)
+    made = equip(project(spec, ASKS))
+    found = made.cli("hunt", "--json", "--order", "1", "--max-trials", "10", env=NO_KEYS)
+    cost = found.json["cost"]
+    assert (cost["calm_trials"], cost["calm_tokens"], cost["max_trials"], cost["estimated_tokens"]) == (3, 15, 10, 50)
+    assert (cost["calm_usd"], cost["estimated_usd"]) == ((3 * usd, 10 * usd) if usd else (None, None))
+    assert cost["unpriced"] == ([] if usd else ["gpt-4o"])
+    assert found.err.count("up to 10 trials, about ") == 1
+    assert shop(project).cli("hunt", "--json", "--max-trials", "6").json["cost"] is None

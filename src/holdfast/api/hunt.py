@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.api.job import PreparedJob, load_part, prepare_job
-from holdfast.errors import HarnessError, NothingProven, UsageError, UserError
+from holdfast.errors import HarnessError, HoldfastError, NothingProven, UsageError, UserError
 from holdfast.hunt.fault_map import MAP, fault_map
 from holdfast.hunt.planner import HuntPlanner
 from holdfast.hunt.points import sweepable
-from holdfast.hunt.result import RESULT, SEVERITIES, HuntResult, HuntStop, found_causes, result, rules_of
+from holdfast.hunt.result import CALM_FAILS, SEVERITIES, HuntResult, HuntStop, found_causes, result, rules_of
 from holdfast.model.scenario import Scenario
+from holdfast.model.score import CostEstimate
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions, KnownFaults
@@ -23,8 +24,9 @@ from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.runner.outcome import RunOutcome, store_score, with_hunt
 from holdfast.runner.past.hunted import look_at_hunt, read_tried_faults
 from holdfast.runner.start import load_stored_spec
+from holdfast.score.spending import SpendingTally, estimate_cost
 from holdfast.store.known_causes import KnownCause, keep_causes, read_known_causes
-from holdfast.store.record import read_observations, read_scenarios, read_trials, read_verdicts
+from holdfast.store.record import StoredObservations, read_observations, read_scenarios, read_trials, read_verdicts
 from holdfast.store.rundir import RunDir, write_json
 
 CALM_REPLICAS = 3
@@ -41,8 +43,11 @@ class EndedHunt(Struct, frozen=True):
     """As reports show it: by its causes."""
 
 
-def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> PreparedJob:
-    """The job of a new hunt; `cause`: try only this known cause."""
+def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orphans: bool = True) -> PreparedJob:
+    """The job of a new hunt; `cause`: try only this known cause.
+
+    `replay_orphans`: known causes whose prompt is no longer in the spec are tried with its present prompts.
+    """
     spec, problems = load_part(path, options)
     script = bool(spec.models) and all(one.is_script for one in spec.models.values())
     if script and options.hunt.confirm_live:
@@ -51,14 +56,27 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "") -> Prepare
     scripted = options.replay is not None or script
     options = replace(options, replicas=options.replicas or (1 if scripted else CALM_REPLICAS))
     if options.hunt.shrink is None and not options.hunt.map_only:
-        known = tuple(load_known_causes(spec, options.select.invariants, cause))
-        options = replace(
-            options, hunt=replace(options.hunt, known=known, only_known=options.hunt.only_known or bool(cause))
-        )
+        options = replace(options, hunt=_with_known(spec, options, cause, replay_orphans=replay_orphans))
     spec, problems = load_part(path, options)
     if not spec.invariants:
         raise UserError("a hunt needs rules, and this file has none that it can judge", code="hunt-no-rules")
     return prepare_job(spec, options, format_spec_warnings(spec, problems))
+
+
+def _with_known(spec: Spec, options: RunOptions, cause: str, *, replay_orphans: bool) -> HuntOptions:
+    """The options of the hunt with the causes of earlier ones."""
+    known = load_known_causes(spec, options.select.invariants, cause)
+    prompts = list(dict.fromkeys(task.prompt for task in spec.tasks))
+    orphans = [one for one in known if one.prompt not in prompts]
+    if replay_orphans:
+        known = [one for one in known if one not in orphans]
+        known += [replace(one, prompt=prompt) for one in orphans for prompt in prompts]
+    return replace(
+        options.hunt,
+        known=tuple(known),
+        orphans=tuple(one.scenario.name for one in orphans),
+        only_known=options.hunt.only_known or bool(cause),
+    )
 
 
 def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | None) -> PreparedJob:
@@ -109,9 +127,10 @@ def add_live_counts(hunted: EndedHunt, live: HuntPlanner) -> EndedHunt:
 
 def _store_hunt(hunted: EndedHunt) -> EndedHunt:
     """Store what the hunt found, and the verdict that follows from it."""
-    write_json(hunted.run.path / RESULT, hunted.found)
+    write_json(hunted.run.get_hunt_file(), hunted.found)
+    hunted.run.seal_hunt()
     write_json(hunted.run.path / MAP, fault_map(hunted.planner, read_tried_faults([hunted.run])))
-    outcome = with_hunt(hunted.outcome, hunted.run)
+    outcome = with_hunt(hunted.outcome, hunted.run, hunted.found)
     store_score(hunted.run, outcome.score)
     return replace(hunted, outcome=outcome)
 
@@ -130,15 +149,21 @@ def load_known_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list
 def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> EndedHunt:
     """Store the result of the hunt in its run and among the known causes.
 
-    Raises if the calm run shows that a hunt is impossible, after `show_calm` has shown it; and if Holdfast failed and
-    no cause was found before, after the result is stored.
+    Raises if the calm run shows that a hunt is impossible, and if Holdfast failed and no cause was found before. The
+    result is stored first, and `show_calm` shows calm failures and harness errors.
     """
     run = RunDir(Path(outcome.run.path))
     planner = look_at_hunt(run, job.plan, job.options)
     count = len({observation.trial for observation in read_observations(run, traces=False)})
     found = result(planner, job.spec, count, _get_stop(job, planner, run, outcome, count))
-    if found.stopped != "interrupted":
-        _refuse_calm(planner, run, outcome, show_calm)
+    found = replace(found, cost=_estimate_cost(planner, run, job.options.max_trials))
+    refused = None if found.stopped == "interrupted" else _refusal(planner, run, outcome)
+    if refused is not None:
+        found = replace(found, refused=refused.code, notes=(*found.notes, str(refused)))
+        ended = _store_hunt(EndedHunt(found, planner, run, outcome))
+        if refused.code == CALM_FAILS:
+            show_calm(ended.outcome)
+        raise refused
     if planner.options.map_only and found.stopped != "broken":
         return EndedHunt(found, planner, run, outcome)
     hunted = _store_hunt(EndedHunt(found, planner, run, outcome))
@@ -147,11 +172,20 @@ def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome
         for cause in found.causes
         for rule in cause.rules
     )
-    keep_causes(job.spec, known, found.fixed)
+    keep_causes(job.spec, known, found.fixed, found.retired)
     if found.stopped == "broken" and not found.causes:
         show_calm(hunted.outcome)
         raise HarnessError("Holdfast could not observe the agent's trials, or not judge them", code="hunt-broken")
     return hunted
+
+
+def _estimate_cost(planner: HuntPlanner, run: RunDir, max_trials: int | None) -> CostEstimate | None:
+    calm = {one.trial for one in planner.calm}
+    stored, spending = StoredObservations(run), SpendingTally()
+    for _, observation in stored.read_all(traces=False):
+        if observation.trial in calm:
+            spending.add(stored.read_details(observation).trace)
+    return estimate_cost(spending, len(calm), max_trials)
 
 
 def _find_scenario(planner: HuntPlanner, id: str) -> Scenario:
@@ -178,37 +212,30 @@ def _is_broken(planner: HuntPlanner) -> bool:
     return planner.broken or any(one.error for one in planner.calm)
 
 
-def _refuse_calm(
-    planner: HuntPlanner, run: RunDir, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]
-) -> None:
+def _refusal(planner: HuntPlanner, run: RunDir, outcome: RunOutcome) -> HoldfastError | None:
+    """Why the calm trials do not allow a hunt; None if they do."""
     failing = planner.failing_in_calm
     if failing and not planner.options.map_only:
-        show_calm(outcome)
         rules = ", ".join(dict.fromkeys(rule for rule, _ in failing))
         hint = "fix the agent or the rule first, or hunt for another rule: --rule ID"
-        raise UserError(f"in calm, without any fault, the agent breaks {rules}", code="hunt-calm-fails", hint=hint)
+        return UserError(f"in calm, without any fault, the agent breaks {rules}", code=CALM_FAILS, hint=hint)
     if _is_broken(planner):
-        return  # what was found before is stored first
+        return None  # what was found before is stored first
     if not outcome.score.trials and not planner.calm and not planner.broken_in_calm:
-        raise NothingProven(
-            "every rule applies only under faults, so no calm trial shows where to place them", code="hunt-no-rules"
-        )
+        why = "every rule applies only under faults, so no calm trial shows where to place them"
+        return NothingProven(why, code="hunt-no-rules")
     ended = run.read_end()
     if planner.broken_in_calm and ended is not None and ended.stopped_by:
-        raise NothingProven(
-            f"{ended.stopped_by} ended the hunt in its calm trials: it asks every prompt without faults first",
-            code="hunt-budget",
-        )
-    if planner.calm and not any(hunt.points.all for hunt in planner.hunts):
-        if planner.options.sweep and any(one.calls for one in planner.calm):
-            raise NothingProven(
-                f"--sweep: no write of this agent can meet {' or '.join(planner.options.sweep)}"
-                " (holdfast map marks the writes; an agent is killed only in a sandbox)",
-                code="hunt-no-writes",
-            )
-        raise NothingProven(
-            "the agent made no call that Holdfast can see, so there is nowhere to place a fault", code="hunt-no-calls"
-        )
+        why = f"{ended.stopped_by} ended the hunt in its calm trials: it asks every prompt without faults first"
+        return NothingProven(why, code="hunt-budget")
+    if not planner.calm or any(hunt.points.all for hunt in planner.hunts):
+        return None
+    if planner.options.sweep and any(one.calls for one in planner.calm):
+        modes = " or ".join(planner.options.sweep)
+        where = "holdfast map marks the writes; an agent is killed only in a sandbox"
+        return NothingProven(f"--sweep: no write of this agent can meet {modes} ({where})", code="hunt-no-writes")
+    why = "the agent made no call that Holdfast can see, so there is nowhere to place a fault"
+    return NothingProven(why, code="hunt-no-calls")
 
 
 def build_hunt_options(

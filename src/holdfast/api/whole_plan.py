@@ -17,7 +17,7 @@ from holdfast.api.part_spec import build_part
 from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.folders import get_runs_folder
 from holdfast.model.run_warning import RunWarning
-from holdfast.model.spec import Part, Spec
+from holdfast.model.spec import Part, Spec, get_run_command
 from holdfast.plan import RunOptions
 from holdfast.plan.options import HuntOptions
 from holdfast.runner.job import format_spec_warnings
@@ -71,29 +71,17 @@ def plan_whole(
     if baseline is not None and options.select.shard is not None:
         hint = "merge the shards, and compare the result: holdfast compare BEFORE AFTER"
         raise UsageError("--baseline and --shard cannot be combined", hint=hint, code="options-conflict")
-    whole = RunDir.find(get_runs_folder(config).absolute(), resume) if resume is not None else None
-    if whole is not None and not whole.read_manifest().parts:
-        command = "holdfast contract run" if whole.read_manifest().options.part == "contract" else "holdfast run"
-        hint = f"continue it: {command} --resume {quote(name_here(whole.path))}"
-        raise UsageError(f"run {whole.id} has only one part", hint=hint, code="run-unusable")
-    if whole is not None:
-        if not force:
-            check_parts(whole)
+    whole = None
+    if resume is not None:
+        whole, options = _find_whole(RunDir.find(get_runs_folder(config).absolute(), resume), options, force)
         config = config or _find_spec_file(whole)
-        other = whole.read_manifest().options.find_changed_option(options)
-        if other:
-            raise UsageError(
-                f"{other} cannot be changed when a run is resumed", hint="leave it out", code="options-conflict"
-            )
-        options = whole.read_manifest().options.merge_resumed(options)
     spec, _ = load_part(find_config(config), options)
     wanted = whole.read_manifest().parts if whole is not None else _choose_parts(spec, options)
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
         raise UsageError(f"{spec.path} declares nothing to run", hint=hint, code="nothing-to-run")
     jobs: dict[Part, PreparedJob] = {}
-    failed: dict[Part, str] = {}
-    code = ""
+    failed: dict[Part, HarnessError] = {}
     left = {part: describe_missing(part, spec) for part in NOT_DECLARED if part not in spec.declares}
     for part in wanted:
         try:
@@ -101,17 +89,32 @@ def plan_whole(
         except NothingProven as idle:  # no rule judges its sessions, or a source has none
             left[part] = str(idle)
         except HarnessError as broken:  # a model could not write mutations, or a source could not provide sessions
-            failed[part] = str(broken)
-            code = code or broken.code
+            failed[part] = broken
     if not jobs and failed:
-        raise HarnessError(next(iter(failed.values())), code=code)
+        raise next(iter(failed.values()))
     before = (
         find_baseline(get_runs_folder(spec.file).absolute(), baseline, spec, whole) if baseline is not None else None
     )
     unfound = ""
     if baseline is not None and before is None:
         unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"
-    return WholePlan(spec, options, jobs, left, whole, before, unfound, failed)
+    broken_parts = {part: str(broken) for part, broken in failed.items()}
+    return WholePlan(spec, options, jobs, left, whole, before, unfound, broken_parts)
+
+
+def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir, RunOptions]:
+    """The run to resume, and its options; UsageError if it has one part, or cannot be resumed with these options."""
+    manifest = whole.read_manifest()
+    if not manifest.parts:
+        hint = f"continue it: {get_run_command(manifest.options.part)} --resume {quote(name_here(whole.path))}"
+        raise UsageError(f"run {whole.id} has only one part", hint=hint, code="run-unusable")
+    if not force:
+        check_parts(whole)
+    if other := manifest.options.find_changed_option(options):
+        raise UsageError(
+            f"{other} cannot be changed when a run is resumed", hint="leave it out", code="options-conflict"
+        )
+    return whole, manifest.options.merge_resumed(options)
 
 
 def _find_spec_file(whole: RunDir) -> Path:
@@ -144,7 +147,9 @@ def _prepare_part(
         return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
     if part == "hunt":
         asked = replace(options, max_trials=spec.hunt_trials or options.max_trials, min_score=None, replicas=None)
-        return prepare_hunt(Path(spec.path), replace(asked, hunt=HuntOptions(only_known=not spec.hunt_trials)))
+        return prepare_hunt(
+            Path(spec.path), replace(asked, hunt=HuntOptions(only_known=not spec.hunt_trials)), replay_orphans=False
+        )
     own, problems = load_part(Path(spec.path), options)
     own, made = build_part(own, os.environ)
     warnings = made if warn is None else [*format_spec_warnings(own, problems), *made, *warn(own, options)]

@@ -81,27 +81,8 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
         forget_overall(whole)
     stack = ExitStack()
     outcomes: dict[Part, RunOutcome] = {}
-    results: list[PartResult] = [build_skipped(part, why, plan.spec.weights) for part, why in plan.skipped.items()]
-    results += [build_skipped(part, why, plan.spec.weights, BROKEN) for part, why in plan.failed.items()]
     try:
-        for part, prepared in plan.jobs.items():
-            if is_interrupted(results):
-                results.append(build_skipped(part, "the run was interrupted before it", plan.spec.weights))
-                continue
-            settled, used_up = _apply_budgets(prepared, outcomes, plan.options, time.monotonic() - began)
-            if used_up:
-                results.append(build_skipped(part, f"{used_up} is used up", plan.spec.weights, UNPROVEN))
-                continue
-            runner.start_part(part)
-            outcome = stack.enter_context(closing(runner.run(settled, whole.get_part(part))))
-            if part == "hunt":
-                outcome, why, code = _conclude_hunt(settled, outcome)
-                if why:
-                    results.append(build_skipped(part, why, plan.spec.weights, code))
-                    continue
-            outcomes[part] = outcome
-            results += build_part_results(outcome, whole, plan.spec.weights)
-            runner.end_part(outcome)
+        results = _run_parts(plan, whole, runner, outcomes, stack, began)
     except BaseException:
         stack.close()
         _discard(whole, plan.whole is None)
@@ -120,6 +101,39 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     store_overall(whole, result)
     whole.unlock()
     return WholeOutcome(result, outcomes, plan.spec, whole, stack)
+
+
+def _run_parts(
+    plan: WholePlan,
+    whole: RunDir,
+    runner: PartRunner,
+    outcomes: dict[Part, RunOutcome],
+    stack: ExitStack,
+    began: float,
+) -> list[PartResult]:
+    """Run the parts in order and add their outcomes; the results, also of parts that were skipped."""
+    weights = plan.spec.weights
+    results: list[PartResult] = [build_skipped(part, why, weights) for part, why in plan.skipped.items()]
+    results += [build_skipped(part, why, weights, BROKEN) for part, why in plan.failed.items()]
+    for part, prepared in plan.jobs.items():
+        if is_interrupted(results):
+            results.append(build_skipped(part, "the run was interrupted before it", weights))
+            continue
+        settled, used_up = _apply_budgets(prepared, outcomes, plan.options, time.monotonic() - began)
+        if used_up:
+            results.append(build_skipped(part, f"{used_up} is used up", weights, UNPROVEN))
+            continue
+        runner.start_part(part)
+        outcome = stack.enter_context(closing(runner.run(settled, whole.get_part(part))))
+        if part == "hunt":
+            outcome, why, code = _conclude_hunt(settled, outcome)
+            if why:
+                results.append(build_skipped(part, why, weights, code))
+                continue
+        outcomes[part] = outcome
+        results += build_part_results(outcome, whole, weights)
+        runner.end_part(outcome)
+    return results
 
 
 def _conclude_hunt(prepared: PreparedJob, outcome: RunOutcome) -> tuple[RunOutcome, str, int]:

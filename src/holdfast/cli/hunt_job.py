@@ -28,7 +28,7 @@ from holdfast.cli.stored_run import find_trial
 from holdfast.errors import UsageError
 from holdfast.folders import get_runs_folder
 from holdfast.hunt.fault_map import MAP, fault_map
-from holdfast.hunt.result import RESULT, HuntResult
+from holdfast.hunt.result import HuntResult
 from holdfast.model.codec import to_builtins
 from holdfast.plan import RunOptions
 from holdfast.report.safe import to_one_line
@@ -98,11 +98,11 @@ def _prepare_resumed(config: Path | None, resume: str, force: bool, asked: RunOp
     prepared = prepare(config, resume, force, asked, ())
     run, job = prepared.rundir, prepared.job
     assert run is not None
+    run.forget_hunt()
     manifest = run.read_manifest()
     budgets = {name: getattr(job.options, name) or getattr(manifest.options, name) for name in BUDGETS}
     job.options = replace(job.options, **budgets)
     run.describe(replace(manifest, options=replace(manifest.options, **budgets)))
-    (run.path / RESULT).unlink(missing_ok=True)  # nobody must mistake it for the new result
     return prepared
 
 

@@ -14,6 +14,7 @@ from holdfast.cli import options as shared
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from holdfast.hunt.result import HuntedCause
     from holdfast.model.observation import Observation
     from holdfast.model.run import TracedTrial
     from holdfast.model.session import RecordedSession
@@ -56,25 +57,11 @@ def command(trial: str, run: str | None, force: bool) -> int:
     from msgspec.structs import replace
 
     from holdfast.cli.replay_sessions import FOLDER
-    from holdfast.cli.stored_run import CAUSE, find_cause, find_trial
     from holdfast.errors import UsageError
-    from holdfast.folders import get_runs_folder
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shorten_path
-    from holdfast.store.rundir import RunDir
 
-    if trial.startswith(CAUSE):
-        run, trial = find_cause(trial)
-    if not trial:
-        raise UsageError(
-            "no trial is named",
-            hint="give its id, or its first characters; the report shows it",
-            code="argument-missing",
-        )
-    place = find_trial(trial) if run is None else None
-    if place is not None:  # the whole run: a trial may have failed in another of its parts
-        run, trial = place[0].id.partition("/")[0], place[1]
-    found = RunDir.find(get_runs_folder(), run or "latest")
+    found, trial = _find_run(trial, run)
     session = replace(_find_session(found, trial), contract="")
     refused = _replay_once(found, session)
     if refused:
@@ -87,6 +74,43 @@ def command(trial: str, run: str | None, force: bool) -> int:
     print(f"{shorten_path(files.all_files[0])} replays trial {session.id}: replayed once, it failed again")
     _add(spec, files.all_files[0], by_hand=bool(found.read_manifest().built))
     return 0
+
+
+def _find_run(trial: str, run: str | None) -> tuple[RunDir, str]:
+    """The run that has the trial, or the trial that shows the cause, and the trial's id."""
+    from holdfast.cli.stored_run import CAUSE, find_cause, find_trial
+    from holdfast.errors import UsageError
+    from holdfast.folders import get_runs_folder
+    from holdfast.store.rundir import RunDir
+
+    if not trial:
+        hint = "give its id, or its first characters; the report shows it"
+        raise UsageError("no trial is named", hint=hint, code="argument-missing")
+    if trial.startswith(CAUSE):
+        hunt, cause = find_cause(trial)
+        _check_prompt(hunt, cause)
+        return hunt, cause.trial
+    place = find_trial(trial) if run is None else None
+    if place is not None:  # the whole run: a trial may have failed in another of its parts
+        run, trial = place[0].id.partition("/")[0], place[1]
+    return RunDir.find(get_runs_folder(), run or "latest"), trial
+
+
+def _check_prompt(run: RunDir, cause: HuntedCause) -> None:
+    """Reject a cause whose prompt is no longer in the spec: it would guard something that nobody asks any more."""
+    from holdfast.api.job import load_part
+    from holdfast.errors import UsageError
+    from holdfast.plan import RunOptions
+
+    manifest = run.read_manifest()
+    if manifest.built:  # the prompts of a spec that Python builds are known only there
+        return
+    spec, _ = load_part(manifest.original, RunOptions(part="hunt"))
+    if not {task.prompt for task in spec.tasks} & {cause.prompt, *cause.prompts}:
+        hint = "holdfast hunt tries the cause with the present prompts"
+        raise UsageError(
+            f"{cause.id} was not promoted: its prompt is no longer in {spec.path}", hint=hint, code="cause-orphaned"
+        )
 
 
 def _find_session(run: RunDir, trial: str) -> RecordedSession:

@@ -59,12 +59,7 @@ def prepare(
             "--lf and --resume cannot be combined", hint="a resumed run keeps its selection", code="options-conflict"
         )
     if resume is not None:
-        rundir = RunDir.find(get_runs_folder(config).absolute(), resume)
-        if rundir.read_manifest().parts:
-            hint = f"continue it: holdfast ci --resume {quote(name_here(rundir.path))}"
-            raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
-        rundir = rundir.get_single()
-        return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
+        return _prepare_resume(config, resume, force, given)
     path = find_config(config)
     spec, problems = load_part(path, given)
     if last_failed and given.seed is None and (seed := _read_last_seed(spec)) is not None:
@@ -80,6 +75,16 @@ def prepare(
     if last_failed:
         given = _select_failed(spec, given, warnings)
     return prepare_job(spec, given, warnings)
+
+
+def _prepare_resume(config: Path | None, resume: str, force: bool, given: RunOptions) -> PreparedJob:
+    """The rest of a stored run; UsageError if it has several parts."""
+    rundir = RunDir.find(get_runs_folder(config).absolute(), resume)
+    if rundir.read_manifest().parts:
+        hint = f"continue it: holdfast ci --resume {quote(name_here(rundir.path))}"
+        raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
+    rundir = rundir.get_single()
+    return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
 
 
 def _read_last_seed(spec: Spec) -> int | None:
@@ -265,11 +270,8 @@ def run_and_show(
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     if cached and (resume is not None or last_failed):
         option = "--lf" if last_failed else "--resume"
-        raise UsageError(
-            f"--cached and {option} cannot be combined",
-            hint=f"{option} runs what is left to run",
-            code="options-conflict",
-        )
+        hint = f"{option} runs what is left to run"
+        raise UsageError(f"--cached and {option} cannot be combined", hint=hint, code="options-conflict")
     asked = build_run_options(part=part, **given)
     prepared = prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
     if dry_run:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
-from holdfast.model.events import Event, WarningIssued
+from holdfast.model.events import CostEstimated, Event, WarningIssued
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.spec import Part
+from holdfast.report.calls import describe_estimate
 from holdfast.report.safe import can_show_signs, escape_commands, to_ascii
 from holdfast.report.wording import format_count, format_warning
 from holdfast.runner.job import Job, Listen
@@ -55,6 +56,9 @@ class Screen:
         def listen(event: Event) -> None:
             if isinstance(event, WarningIssued):
                 self.warn(event.warning)
+            elif isinstance(event, CostEstimated):
+                if not (self._silent or self._quiet):
+                    print(f"cost: {describe_estimate(event.estimate)}", file=sys.stderr, flush=True)
             elif shown is not None:
                 shown(event)
 

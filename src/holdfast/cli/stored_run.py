@@ -7,8 +7,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.store.rundir import RunDir, is_in_progress
+
+if TYPE_CHECKING:
+    from holdfast.hunt.result import HuntedCause
 
 
 def show_stored(
@@ -53,21 +57,19 @@ CAUSE = "hunt-"
 """How the names of causes begin."""
 
 
-def find_cause(cause: str) -> tuple[str, str]:
-    """The newest run in which a hunt found the cause, and the trial that shows it; UsageError if there is none."""
+def find_cause(cause: str) -> tuple[RunDir, HuntedCause]:
+    """The newest run in which a hunt found the cause, with a trial that shows it; UsageError if there is none."""
     from holdfast.errors import UsageError
     from holdfast.folders import get_runs_folder
-    from holdfast.hunt.result import RESULT, HuntResult
-    from holdfast.model.codec import create_decoder
+    from holdfast.runner.hunt_view import read_hunt
     from holdfast.store.run_names import list_parts, list_stored_runs
-    from holdfast.store.rundir import read_json
 
     folders = (part for run in reversed(list_stored_runs(get_runs_folder())) for part in list_parts(run) or (run,))
-    for path in (folder / RESULT for folder in folders):
-        found = read_json(path, create_decoder(HuntResult)).causes if path.is_file() else ()
-        for one in found:
+    for run in map(RunDir, folders):
+        found = read_hunt(run)
+        for one in found.causes if found is not None else ():
             if one.id.startswith(cause) and one.trial:
-                return RunDir(path.parent).id, one.trial
+                return run, one
     raise UsageError(
         f"no stored hunt found the cause {cause}", hint="holdfast hunt finds them again", code="cause-unknown"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -14,12 +14,13 @@ from holdfast.hunt.points import described
 from holdfast.hunt.shrink import is_stronger
 from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import Scenario
+from holdfast.model.score import CostEstimate
 from holdfast.model.spec import Spec
 from holdfast.spec.rules.fault_entry import written_faults
 
 HuntStop: TypeAlias = Literal["done", "trials", "time", "cost", "interrupted", "broken"]
-RESULT = "hunt.json"
-"""What a hunt found, in its run's folder."""
+CALM_FAILS = "hunt-calm-fails"
+"""The code of the error that a rule fails without any fault."""
 SEVERITIES = ("critical", "high", "medium", "low")
 
 
@@ -47,6 +48,8 @@ class HuntedCause(Struct, frozen=True):
     """How the faults of a failed trial were reduced to these: each plan that was tried."""
     live_failed: int = 0
     live_runs: int = 0
+    also: tuple[tuple[dict[str, Any], ...], ...] = ()
+    """Stronger faults at the same calls that break one of these rules in the same way."""
 
 
 class GaveUp(Struct, frozen=True):
@@ -86,6 +89,15 @@ class HuntResult(Struct, frozen=True):
     """Only causes of earlier hunts were tried, so the coverage says nothing."""
     untried: tuple[str, ...] = ()
     """Known causes that were not tried: no prompt of the spec is theirs, or the hunt ended before them."""
+    orphaned: tuple[str, ...] = ()
+    """Those of them whose prompt is no longer in the spec."""
+
+    retired: tuple[str, ...] = ()
+    """Known causes whose prompt is no longer in the spec and that break no rule with its present prompts."""
+    cost: CostEstimate | None = None
+    """What the calm trials cost, and what it meant for the budget; None if no live model was asked."""
+    refused: str = ""
+    """The code of the error that kept the hunt from starting; the last note says why."""
 
     @property
     def unproven(self) -> tuple[str, ...]:
@@ -98,33 +110,43 @@ class HuntResult(Struct, frozen=True):
         """As `holdfast hunt` exits."""
         if self.stopped == "interrupted":
             return 2
+        if self.refused:
+            return 4 if self.refused == CALM_FAILS else 5
         if self.causes:
             return 1
         if self.stopped == "broken":
             return 3
         if self.only_known:
-            return 0 if self.fixed and not self.unproven else 5
-        return 5 if self.coverage.points.open or not self.met else 0
+            return 0 if (self.fixed or self.retired) and not self.unproven else 5
+        return 5 if self.coverage.points.open or self.unproven or not self.met else 0
 
 
 def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
     """What the trials so far show."""
     hunts = planner.hunts
+    causes = tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, found_causes(planner, h)))))
+    failing = {one.id for one in causes}
+    retired = tuple(_retired(planner, failing))
+    settled = {*failing, *retired}
+    fixed = (hunt.known[plan] for hunt in hunts for plan in hunt.search.fixed if plan in hunt.known)
+    untried = tuple(_untried(planner, settled))
     return HuntResult(
         format=1,
         trials=trials,
         stopped=stopped,
-        causes=tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, found_causes(planner, h))))),
-        fixed=tuple(hunt.known[plan] for hunt in hunts for plan in hunt.search.fixed if plan in hunt.known),
-        not_met=tuple(_not_met(planner)),
+        causes=causes,
+        fixed=tuple(one for one in dict.fromkeys(fixed) if one not in settled),
+        not_met=tuple(_not_met(planner, settled)),
         flaky=tuple(_sorted(spec, merged_causes(c for h in hunts for c in _causes(h, _flaky(planner, h))))),
         gave_up=tuple(one for hunt in hunts for one in _gave_up(hunt)),
         coverage=_coverage(hunts),
         matrix=tuple(row for hunt in hunts for row in _rows(hunt)),
-        notes=tuple(_notes(planner)),
+        notes=tuple(_notes(planner, settled)),
         met=sum(bool(tried.outcome.met) for hunt in hunts for tried in hunt.tried),
         only_known=planner.options.only_known or planner.options.shrink is not None,
-        untried=tuple(_untried(planner)),
+        untried=untried,
+        orphaned=tuple(one for one in untried if one in planner.options.orphans),
+        retired=retired,
     )
 
 
@@ -159,34 +181,53 @@ def _fails_again(planner: HuntPlanner, one: FaultCause) -> bool:
     return one.failed >= STEP_FAILS and one.failed * one.calm_runs > one.calm_failed * one.runs
 
 
-def _untried(planner: HuntPlanner) -> Iterator[str]:
-    tried = {name for hunt in planner.hunts for plan, name in hunt.known.items() if hunt.runs_of(plan)}
-    yield from (name for one in planner.options.known if (name := one.scenario.name) not in tried)
+def _untried(planner: HuntPlanner, settled: Set[str]) -> list[str]:
+    done = {*settled, *(name for name in _tried(planner) if name not in planner.options.orphans)}
+    return list(dict.fromkeys(name for one in planner.options.known if (name := one.scenario.name) not in done))
+
+
+def _tried(planner: HuntPlanner) -> set[str]:
+    """The known causes that were tried with every prompt that they are to be tried with."""
+    runs = [(name, bool(hunt.runs_of(plan))) for hunt in planner.hunts for plan, name in hunt.known.items()]
+    return {name for name, _ in runs} - {name for name, tried in runs if not tried}
+
+
+def _retired(planner: HuntPlanner, failing: Set[str]) -> list[str]:
+    """Orphans that were tried with every prompt of the spec and never failed."""
+    tried = _tried(planner)
+    return [one for one in planner.options.orphans if one in tried and one not in failing]
 
 
 def _weakest(hunt: TaskHunt) -> list[FaultCause]:
     """The causes without stronger forms of others: one bug may fail under an error and under a timeout of a call."""
     points, weakest = hunt.search.points, list[FaultCause]()
 
-    def sites(plan: Plan) -> set[int]:
-        return {points[number].site for number in bits(plan)}
-
     def strength(one: FaultCause) -> int:
         return sum(points[number].rung for number in bits(one.points))
 
     for one in sorted(hunt.search.causes, key=strength):
-        alike = (other.points for other in weakest if other.failure == one.failure)
-        covered = any(sites(plan) == sites(one.points) and is_stronger(points, one.points, plan) for plan in alike)
-        if not covered or one.points in hunt.known:
+        if one.points in hunt.known or not any(_is_form_of(hunt, one, other) for other in weakest):
             weakest.append(one)
     return weakest
 
 
-def _not_met(planner: HuntPlanner) -> Iterator[str]:
+def _is_form_of(hunt: TaskHunt, one: FaultCause, weaker: FaultCause) -> bool:
+    """Whether the cause has stronger faults at the calls of a weaker one, and fails in the same way."""
+    points = hunt.search.points
+    sites = [{points[number].site for number in bits(cause.points)} for cause in (one, weaker)]
+    return (
+        one.failure == weaker.failure
+        and one.points != weaker.points
+        and sites[0] == sites[1]
+        and is_stronger(points, one.points, weaker.points)
+    )
+
+
+def _not_met(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     """Known causes that were tried and neither failed nor count as fixed."""
     for hunt in planner.hunts:
         tried = [plan for plan in hunt.search.undecided if plan in hunt.search.trials.of_plan]
-        yield from (hunt.known[plan] for plan in tried if plan in hunt.known)
+        yield from (name for plan in tried if (name := hunt.known.get(plan)) and name not in settled)
 
 
 def rules_of(failures: Iterable[str]) -> set[str]:
@@ -205,6 +246,7 @@ def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause
     for cause in found:
         by_points.setdefault(cause.points, []).append(cause)
     for points, causes in by_points.items():
+        forms = {one.points for one in hunt.search.causes if any(_is_form_of(hunt, one, cause) for cause in causes)}
         worst = max(causes, key=lambda one: one.failed)
         scenario = hunt.points.scenario(points)
         shown = _example(hunt, points, worst.failure)
@@ -227,6 +269,7 @@ def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause
                 {"faults": _faults(hunt, plan), "failed": failed, "runs": runs}
                 for plan, failed, runs in hunt.search.shrink_steps.get((points, worst.failure), ())
             ),
+            also=tuple(_faults(hunt, plan) for plan in sorted(forms - by_points.keys())),
         )
 
 
@@ -297,7 +340,7 @@ def _rows(hunt: TaskHunt) -> Iterator[SiteRow]:
         yield SiteRow(site.call.plane, site.call.target, site.call.ordinal, states)
 
 
-def _notes(planner: HuntPlanner) -> Iterator[str]:
+def _notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     if planner.unstable:
         named = ", ".join(f"{one.plane} {one.target} #{one.ordinal}" for one in planner.unstable[:5])
         yield f"calm runs differ in their calls ({named}): a fault at such a call may not be met"
@@ -308,15 +351,16 @@ def _notes(planner: HuntPlanner) -> Iterator[str]:
     for mode in planner.options.sweep if planner.hunts else ():
         if mode not in tried:
             yield f"{mode} was not tried: no write of this agent can meet it (the agent is killed only in a sandbox)"
-    for name in _not_met(planner):
+    for name in _not_met(planner, settled):
         yield f"{name} did not fail, but its faults were not all met and judged: it does not count as fixed"
     for rule, count in sorted(planner.rule_errors.items()):
         yield f"the check of {rule} ended in an error in {count} trials: they prove nothing"
     silent = sum(not one.outcome.judged and bool(one.outcome.met) for hunt in planner.hunts for one in hunt.tried)
     if silent:
         yield f"no rule was judged in {silent} trials with faults: faults that were met only there stay open"
-    for name in _untried(planner):
-        yield f"{name} was not tried: its prompt is no longer in this file, or the hunt ended before"
+    for name in _untried(planner, settled):
+        orphan = "cannot be replayed: its prompt is no longer in this file; hunt again, or delete it"
+        yield f"{name} {orphan if name in planner.options.orphans else 'was not tried: the hunt ended before'}"
     if planner.noisy and planner.options.only_known:
         yield f"the agent is not deterministic: a known cause fails again if {STEP_FAILS} trials fail, more than calm"
     elif planner.noisy:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.run_warning import RunWarning
-from holdfast.model.score import Cell
+from holdfast.model.score import Cell, CostEstimate
 from holdfast.model.spec import Spec
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -76,6 +76,12 @@ class WarningIssued(Struct, frozen=True):
     warning: RunWarning
 
 
+class CostEstimated(Struct, frozen=True):
+    """The calm trials of a hunt on a live model have ended, and no other has begun."""
+
+    estimate: CostEstimate
+
+
 class RunEnded(Struct, frozen=True):
     """The last event. `complete` is false if the run was interrupted."""
 
@@ -92,5 +98,6 @@ Event: TypeAlias = (
     | CellDecided
     | WorkerStatus
     | WarningIssued
+    | CostEstimated
     | RunEnded
 )

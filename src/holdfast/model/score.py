@@ -147,6 +147,21 @@ class Spent(Struct, frozen=True, omit_defaults=True):
         return self.input_tokens + self.output_tokens
 
 
+class CostEstimate(Struct, frozen=True):
+    """What the calm trials of a hunt cost, and what all of its trials may cost."""
+
+    calm_trials: int
+    calm_tokens: int
+    calm_usd: float | None
+    """None if no price is known."""
+    unpriced: tuple[str, ...]
+    """Used models with unknown prices: their cost comes on top."""
+    max_trials: int | None
+    estimated_tokens: int | None
+    """If every trial uses as much as a calm one and `max_trials` are run; None if their number is not limited."""
+    estimated_usd: float | None
+
+
 Status = Literal["pass", "fail", "error"]
 
 

@@ -32,6 +32,8 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """How often each cause that a recording showed is asked of the live model."""
     known: tuple[KnownFaults, ...] = ()
     """Causes of earlier hunts."""
+    orphans: tuple[str, ...] = ()
+    """Ids of those whose prompt is no longer in the spec. `holdfast hunt` tries them with its present prompts."""
     shrink: KnownFaults | None = None
     """A failed trial that is to be reduced to its cause, and nothing else."""
     failure: str = ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.model.score import Attacks, Interval, Score, Spent
+from holdfast.model.score import Attacks, CostEstimate, Interval, Score, Spent
 from holdfast.model.trace import TraceEvent
+from holdfast.report.safe import to_one_line
 from holdfast.report.wording import format_count
 
 SHOWN = 40
@@ -88,6 +89,18 @@ def format_usage(spent: Spent | None) -> str:
     if spent.unpriced:
         parts.append(f"price not known: {', '.join(spent.unpriced)}")
     return "   ".join(parts)
+
+
+def describe_estimate(cost: CostEstimate) -> str:
+    """`4 calm trials: 12,310 tokens, about $0.0547 · up to 300 trials, about $4.10; --max-cost limits it`."""
+    unpriced = f" (price not known: {', '.join(map(to_one_line, cost.unpriced))})" if cost.unpriced else ""
+    paid = "" if cost.calm_usd is None else f", about {format_money(cost.calm_usd)}"
+    calm = f"{format_count(cost.calm_trials, 'calm trial')}: {cost.calm_tokens:,} tokens{paid}{unpriced}"
+    if cost.max_trials is None:
+        return calm
+    about = f"{cost.estimated_tokens:,} tokens" if cost.estimated_usd is None else format_money(cost.estimated_usd)
+    limit = "--max-trials limits it" if cost.estimated_usd is None else "--max-cost limits it"
+    return f"{calm} · up to {format_count(cost.max_trials, 'trial')}, about {about}; {limit}"
 
 
 def format_money(usd: float) -> str:

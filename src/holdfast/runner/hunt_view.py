@@ -8,13 +8,14 @@ from shlex import quote
 from msgspec.structs import replace
 
 from holdfast.hunt.fault_map import MAP, FaultMap
-from holdfast.hunt.result import RESULT, HuntedCause, HuntResult
+from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.model.codec import create_decoder, to_builtins
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell, Score
 from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, UNPROVEN, VIOLATED, Reason
 from holdfast.store.record import read_scenarios
 from holdfast.store.rundir import RunDir, read_json
+from holdfast.store.seal_check import check
 from holdfast.store.view import StoredCells
 
 _result = create_decoder(HuntResult)
@@ -22,14 +23,17 @@ _map = create_decoder(FaultMap)
 
 
 def read_hunt(rundir: RunDir) -> HuntResult | None:
-    """What a hunt found; None if it was not concluded."""
-    path = rundir.path / RESULT
-    return read_json(path, _result) if path.is_file() else None
+    """What a hunt found; None if it was not concluded. UserError if its files were changed since."""
+    ended, path = rundir.read_end(), rundir.get_hunt_file()
+    if ended is None or path.name not in ended.sealed:
+        return None
+    check(rundir)
+    return read_json(path, _result)
 
 
-def add_hunt(run: Run, rundir: RunDir, cells: StoredCells) -> Run:
+def add_hunt(run: Run, rundir: RunDir, cells: StoredCells, found: HuntResult | None) -> Run:
     """The run with the verdict of its hunt, and its causes next to the calm cells."""
-    found, path = read_hunt(rundir), rundir.path / MAP
+    path = rundir.path / MAP
     if path.is_file():
         run = replace(run, map=to_builtins(read_json(path, _map)))
     plain = replace(run.score, value=None, interval=None, best=None, calm=None, chaos=None, paired=None, pass_hat={})
@@ -73,13 +77,20 @@ def list_hunt_reasons(found: HuntResult) -> Iterator[Reason]:
     """Why the hunt exits as it does, the deciding reason first."""
     if found.exit_code == INTERRUPTED:
         yield Reason(INTERRUPTED, "the run was interrupted", "interrupted")
+    if found.refused:
+        yield Reason(found.exit_code, found.notes[-1], found.refused)
+        return
     for cause in found.causes:
         yield Reason(VIOLATED, f"{cause.id} breaks {', '.join(cause.rules)}", "hunt-cause")
     if found.stopped == "broken":
         yield Reason(BROKEN, "Holdfast could not observe the agent's trials", "harness-errors")
-    if found.unproven:
-        yield Reason(UNPROVEN, f"known causes neither failed nor held: {', '.join(found.unproven)}", "hunt-unproven")
-    elif found.exit_code == UNPROVEN:
+    for id in found.orphaned:
+        why = f"{id} cannot be replayed: its prompt is no longer in the spec; run holdfast hunt, or delete {id}"
+        yield Reason(UNPROVEN, why, "cause-orphaned")
+    unproven = [one for one in found.unproven if one not in found.orphaned]
+    if unproven:
+        yield Reason(UNPROVEN, f"known causes neither failed nor held: {', '.join(unproven)}", "hunt-unproven")
+    elif found.exit_code == UNPROVEN and not found.orphaned:
         points = found.coverage.points
         why = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
         why = "no known cause was met again" if found.only_known else why

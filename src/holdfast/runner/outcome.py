@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +28,9 @@ from holdfast.store.git_commit import get_repository_path
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import Repetition, StoredCells, build_run_command
 from holdfast.version import __version__
+
+if TYPE_CHECKING:
+    from holdfast.hunt.result import HuntResult
 
 
 class RunOutcome(Struct, frozen=True):
@@ -78,11 +82,11 @@ def conclude(
     return with_hunt(outcome, rundir) if spec.part == "hunt" else outcome
 
 
-def with_hunt(outcome: RunOutcome, rundir: RunDir) -> RunOutcome:
-    """The outcome of a hunt, by what it found so far."""
-    from holdfast.runner.hunt_view import add_hunt  # other runs do not need it
+def with_hunt(outcome: RunOutcome, rundir: RunDir, found: HuntResult | None = None) -> RunOutcome:
+    """The outcome of a hunt, by what it found; without that, by its stored result."""
+    from holdfast.runner.hunt_view import add_hunt, read_hunt  # other runs do not need it
 
-    run = add_hunt(outcome.run, rundir, outcome.cells)
+    run = add_hunt(outcome.run, rundir, outcome.cells, found or read_hunt(rundir))
     return replace(outcome, run=run, score=run.score)
 
 

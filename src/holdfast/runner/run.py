@@ -130,6 +130,8 @@ class RunInProgress:
         alone = executor.concurrency == 1
         judged, done, planned = JudgingProgress(0, intake.violated), 0, 0
         while batch := planner.next(judged):
+            if judged.trials and done == len(judged.trials):  # so far only the calm trials of a hunt were run
+                self.log.estimate_cost(done)
             # A planner that invents trials plans them again when it is resumed: those with a record are not run again.
             due = [trial for trial in batch if trial.id not in intake.judged] if intake.judged is not None else batch
             planned = done + len(due)

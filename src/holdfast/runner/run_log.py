@@ -12,6 +12,7 @@ from holdfast.model.run_warning import STATEFUL, RunNote, RunWarning
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
+from holdfast.score.spending import estimate_cost
 from holdfast.store.rundir import RunDir, RunEnd, seal_documents
 from holdfast.store.seals import Seal
 
@@ -65,6 +66,13 @@ class RunLog:
                 done=done,
             )
         )
+
+    def estimate_cost(self, trials: int) -> None:
+        """Report what the calm trials of a hunt cost, and what the rest may; nothing if only known causes follow."""
+        options = self._job.options
+        estimate = estimate_cost(self._intake.tally.spending, trials, options.max_trials)
+        if estimate is not None and not options.hunt.only_known:
+            self._listen(events.CostEstimated(estimate))
 
     def warn_trial(self, trial: Trial, message: str) -> None:
         """Report a message about one trial; the trial's record contains it."""

@@ -10,13 +10,12 @@ from shlex import quote
 from msgspec.structs import replace
 
 from holdfast.errors import UserError
-from holdfast.hunt.result import RESULT, HuntResult
 from holdfast.model.codec import create_decoder, digest, encode
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Part, PartWeights, Spec, get_run_command
-from holdfast.runner.hunt_view import list_hunt_reasons
+from holdfast.runner.hunt_view import list_hunt_reasons, read_hunt
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import combine_shard_parts, compute_overall_score, get_part_weight
 from holdfast.score.ruling import HELD, Reason
@@ -75,9 +74,9 @@ def build_part_results(outcome: RunOutcome, whole: RunDir, weights: PartWeights)
 
 def build_hunt_result(path: Path, run: str, page: str) -> PartResult:
     """The result of a hunt: it has no score, and a cause that fails is a violation. Open points decide nothing."""
-    if not (path / RESULT).is_file():
+    found = read_hunt(RunDir(path))
+    if found is None:
         return PartResult("hunt", skipped="it was not concluded", run=run, page=page)
-    found = read_json(path / RESULT, create_decoder(HuntResult))
     reasons = [reason for reason in list_hunt_reasons(found) if reason.code != "hunt-open"]
     exit_code = reasons[0].exit_code if reasons else HELD
     known = sum(one.known for one in found.causes)

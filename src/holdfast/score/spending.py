@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.model.score import Spent
+from holdfast.model.score import CostEstimate, Spent
 from holdfast.model.trace import TraceEvent
 
 MODELS_NAMED = 20
@@ -62,6 +62,23 @@ class SpendingTally:
         usd = self._nano_usd / _NANO if self._priced else None
         unpriced = tuple(sorted(self._unpriced))
         return Spent(self._calls, self._retries, self._input, self._output, usd, unpriced, self._scripted)
+
+
+def estimate_cost(calm: SpendingTally, trials: int, max_trials: int | None) -> CostEstimate | None:
+    """The cost of a hunt, from so many calm trials; None if no live model was asked."""
+    used = calm.build_result()
+    if used is None or not trials or (used.cost_usd is None and not used.unpriced):
+        return None
+    times = None if max_trials is None else max_trials / trials
+    return CostEstimate(
+        trials,
+        used.tokens,
+        used.cost_usd,
+        used.unpriced,
+        max_trials,
+        None if times is None else round(used.tokens * times),
+        None if times is None or used.cost_usd is None else round(used.cost_usd * times, 6),
+    )
 
 
 def compute_spent(trace: Iterable[TraceEvent]) -> Spent | None:

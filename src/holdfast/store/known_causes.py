@@ -15,11 +15,14 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.errors import UserError
 from holdfast.folders import HUNTS, get_own_folder
-from holdfast.model.codec import create_decoder, digest
+from holdfast.model.codec import create_decoder, digest, encode
+from holdfast.model.format_numbers import FormatNumber, format_too_new
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
-from holdfast.store.rundir import read_json, write_json
+from holdfast.store.record_lines import UNREADABLE
+from holdfast.store.rundir import write_json
 
 
 class KnownCause(Struct, frozen=True, omit_defaults=True):
@@ -31,6 +34,12 @@ class KnownCause(Struct, frozen=True, omit_defaults=True):
     prompt: str = ""
     fixed: bool = False
     """It no longer failed at the last attempt."""
+    seal: str = ""
+    """A digest of the other fields: an edited cause would be another experiment under the same name."""
+
+    def sealed(self) -> KnownCause:
+        """The cause with the seal for its current content."""
+        return replace(self, seal=digest(encode(replace(self, seal=""))))
 
 
 class CauseFile(Struct, frozen=True):
@@ -41,7 +50,8 @@ class CauseFile(Struct, frozen=True):
     causes: tuple[KnownCause, ...] = ()
 
 
-_files = create_decoder(CauseFile)
+FORMAT = 1
+"""The format of these files."""
 
 
 def get_causes_folder(spec: Spec) -> Path:
@@ -63,17 +73,46 @@ def read_known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
     """The stored causes by rule, for rules that the spec still has."""
     rules = {rule.id for rule in spec.invariants}
     folder = get_causes_folder(spec)
-    files = [read_json(path, _files) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
+    files = [_read(path) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
     return {one.rule: one.causes for one in files if one.rule in rules}
 
 
-def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Iterable[str]) -> None:
-    """Add causes, each with its rule, and note which known ones no longer fail. Two hunts may do this concurrently."""
+def _read(path: Path) -> CauseFile:
+    """The causes in a file; UserError if someone changed them. Whole causes may be removed."""
+    try:
+        data = path.read_bytes()
+        number = create_decoder(FormatNumber).decode(data).format
+        if number != FORMAT:
+            hint = "use the version of Holdfast that wrote it"
+            raise UserError(
+                format_too_new(f"the file of causes {path}", number, FORMAT), hint=hint, code="cause-unusable"
+            )
+        read = create_decoder(CauseFile).decode(data)
+    except (OSError, *UNREADABLE) as broken:
+        raise _unusable(f"{path} cannot be read: {broken}") from broken
+    edited = ", ".join(one.id for one in read.causes if one != one.sealed())
+    if edited:
+        raise _unusable(f"{path}: {edited} was changed after a hunt wrote it")
+    return read
+
+
+def _unusable(why: str) -> UserError:
+    hint = "restore the file, for example from git, or delete the cause or the file and hunt again"
+    return UserError(why, hint=hint, code="cause-unusable")
+
+
+def keep_causes(
+    spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Iterable[str] = (), retired: Iterable[str] = ()
+) -> None:
+    """Add causes, each with its rule; note which known ones no longer fail; remove those that are retired.
+
+    Two hunts may do this concurrently.
+    """
     new: dict[str, list[KnownCause]] = {}
     for rule, cause in causes:
         new.setdefault(rule, []).append(cause)
-    healed = set(fixed)
-    if not new and not healed:
+    healed, dropped = set(fixed), set(retired)
+    if not new and not healed and not dropped:
         return
     folder = get_causes_folder(spec)
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,8 +126,8 @@ def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Ite
         for rule in {*new, *known}:
             merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in known.get(rule, ())}
             merged |= {one.id: one for one in new.get(rule, ())}
-            ordered = tuple(sorted(merged.values(), key=lambda one: one.id))
-            write_json(folder / f"{_build_file_name(rule)}.json", CauseFile(1, rule, ordered), indent=2)
+            ordered = tuple(merged[id].sealed() for id in sorted(merged.keys() - dropped))
+            write_json(folder / f"{_build_file_name(rule)}.json", CauseFile(FORMAT, rule, ordered), indent=2)
 
 
 @contextmanager

@@ -43,6 +43,8 @@ def check(run: RunDir, *, force: bool = False) -> str:
 def _find_differences(run: RunDir, sealed: Mapping[str, Seal]) -> tuple[list[str], list[str]]:
     """The files that are missing, and those that changed."""
     paths = {path.name: path for path in record_files(run)}
+    if run.get_hunt_file().name in sealed:  # a result that is not sealed is not read
+        paths[run.get_hunt_file().name] = run.get_hunt_file()
     names = sorted(paths.keys() | sealed.keys())
     missing = [name for name in names if name not in paths or not paths[name].exists()]
     return missing, [name for name in names if name not in missing and seal_of(paths[name]) != sealed.get(name)]

@@ -13,8 +13,10 @@ from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import to_one_line
 from holdfast.report.wording import format_count
 
-VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
+VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 4: "ERROR", 5: "UNPROVEN"}
 """By the exit code of a hunt."""
+_ALSO = 4
+"""Stronger faults of a cause that are listed."""
 _STOPS = {
     "trials": "--max-trials",
     "time": "--max-time",
@@ -38,6 +40,9 @@ def format_hunt(result: HuntResult, spec: str, run: str) -> Iterator[str]:
         yield from (f"  {format_faults(one.faults)}  (holdfast show {one.trial})" for one in result.gave_up[:3])
     if result.fixed:
         yield f"fixed: {', '.join(result.fixed)}"
+    if result.retired:
+        why = "the prompt is no longer in the file, and with its present prompts the faults break no rule"
+        yield f"retired: {', '.join(result.retired)} ({why})"
     if not result.only_known:
         yield format_coverage(result)
     yield from (f"note: {note}" for note in result.notes)
@@ -67,6 +72,9 @@ def format_cause(cause: HuntedCause, spec: str) -> Iterator[str]:
     for number, prompt in enumerate(cause.prompts or filter(None, (cause.prompt,))):
         yield f"  {'' if number else 'asked':<9}  {to_one_line(prompt)}"
     yield f"  faults     {format_faults(cause.faults)}"
+    if cause.also:
+        more = f" and {len(cause.also) - _ALSO} more" if len(cause.also) > _ALSO else ""
+        yield f"  also with  {'; '.join(map(format_faults, cause.also[:_ALSO]))}{more}"
     if cause.reason:
         yield f"  because    {to_one_line(cause.reason)}"
     failed = f"{cause.failed} of {cause.runs} under these faults"
