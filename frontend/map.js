@@ -2,8 +2,8 @@
 import { el, plain, svg, visible } from "./dom.js";
 import { number, plural } from "./words.js";
 
-const ROW = 32, TOP = 6, LANE = 13, BEND = 6, OFF = 6, WIDE = 560, FONT = 14;
-const STATES = [["held", "pass"], ["failed", "fail"], ["not met", "unproven"], ["open", "open"]];
+const ROW = 32, TOP = 6, LANE = 13, BEND = 6, OFF = 6, WIDE = 560, FONT = 14, TALL = 15, WRITE = 44;
+const STATES = [["held", "pass"], ["failed", "fail"], ["infeasible", "na"], ["not met", "unproven"], ["open", "open"]];
 const KINDS = { call: "", answer: "", file: "file ", row: "row in " };
 
 // One figure for each prompt. close() ends the watch over its width.
@@ -11,7 +11,7 @@ export function mapView({ coverage, scores, prompts }) {
   const figures = prompts.map((one, n) => new MapFigure(one, n === 0));
   const said = (scores ?? []).map(({ part, run, score }) => `${part} ${number(score)} in run ${run}`).join(", ");
   const nodes = [
-    plain(coverage, "p"),
+    coverage ? plain(coverage, "p") : null,
     said ? plain(`Score: ${said}. A score counts only the faults that were tried.`, "p") : null,
     ...figures.map((one) => one.node),
   ];
@@ -27,7 +27,7 @@ class MapFigure {
     this.place = el("div", { class: "map-place" });
     const left = left_out ? `${plural(left_out, "further call")} not shown. ` : "";
     const none = this.edges.length ? "" : "No reply feeds a later call, a file, a row or the answer.";
-    this.node = el("figure", { class: "map" }, asked ? el("figcaption", null, "asked: ", plain(asked)) : null, this.place, left || none ? el("p", { class: "note" }, left + none) : null, this.tip);
+    this.node = el("figure", { class: this.rows.length > TALL ? "map tall" : "map" }, asked ? el("figcaption", null, "asked: ", plain(asked)) : null, this.place, left || none ? el("p", { class: "note" }, left + none) : null, this.tip);
     this.at = 0;
     this.watch = new ResizeObserver(() => {
       const width = Math.floor(this.place.clientWidth);
@@ -48,13 +48,15 @@ class MapFigure {
     return this.rows.flatMap((row, from) => (row.links ?? []).map(({ kind, to, values }) => ({ from, to: rowOf.get(key(kind, to)), values: values ?? [] }))).filter((edge) => edge.to !== undefined && edge.to !== edge.from);
   }
 
-  draw(width) {
-    const count = new Set(this.edges.map((edge) => edge.lane)).size, wide = width >= WIDE;
-    const step = count ? Math.min(LANE, (width * 0.28) / count) : 0;
+  draw(room) {
+    const count = new Set(this.edges.map((edge) => edge.lane)).size, wide = room >= WIDE;
+    const step = count ? Math.min(LANE, (room * 0.28) / count) : 0;
     this.x = count ? Math.round(count * step) + 16 : 10;
     this.covered = wide ? 210 : 66;
     this.lane = (edge) => this.x - 14 - edge.lane * step;
-    const height = TOP * 2 + this.rows.length * ROW;
+    // No wider than its longest name needs, so that the bars are near the names.
+    const longest = Math.max(...this.rows.map((row) => textWidth(nameOf(row)) + (row.write ? WRITE : 0)));
+    const width = Math.min(room, Math.ceil(this.x + 14 + longest + 36 + this.covered)), height = TOP * 2 + this.rows.length * ROW;
     const drawn = svg("svg", { width, height, role: "group", "aria-label": `${plural(this.rows.filter((row) => !row.end).length, "call")} in order and what feeds what. Arrow keys go from row to row.` });
     this.nodes = this.rows.map((row, n) => this.row(row, n, width, wide));
     drawn.append(...this.nodes, svg("g", { class: "edges", "aria-hidden": "true" }, ...this.edges.map((edge) => this.edge(edge))));
@@ -77,7 +79,7 @@ class MapFigure {
 
   row(row, n, width, wide) {
     const y = this.y(n), x = this.x, text = x + 14, room = width - text - (row.end ? 0 : this.covered + 12);
-    const full = `${KINDS[row.kind] ?? ""}${visible(row.name)}`, name = fitted(full, room - (row.write ? 44 : 0));
+    const full = nameOf(row), name = fitted(full, room - (row.write ? WRITE : 0));
     const shape = row.end ? `M${x} ${y - 6}l6 6l-6 6l-6 -6Z` : row.write ? `M${x - 5} ${y - 5}h10v10h-10Z` : `M${x - 5} ${y}a5 5 0 1 0 10 0a5 5 0 1 0-10 0`;
     const label = svg("text", { class: "site-name", x: text, y: y + 5 }, name, row.write ? svg("tspan", { class: "write", dx: 8 }, "write") : "");
     const node = svg("g", { class: row.end ? "site end" : "site", tabindex: "-1", role: "img", "aria-label": this.told(row, n) },
@@ -100,19 +102,19 @@ class MapFigure {
       return svg("rect", { class: tone, x: at - size, y: y - 5, width: size, height: 10 });
     });
     const tried = (counts.held ?? 0) + (counts.failed ?? 0);
-    const words = wide ? `${tried} of ${total} tried${counts.failed ? `, ${counts.failed} ✘` : ""}` : `${tried}/${total}`;
+    const words = wide ? `${tried} of ${total} met${counts.failed ? `, ${counts.failed} ✘` : ""}` : `${tried}/${total}`;
     return svg("g", { class: "bar" }, ...parts, svg("text", { class: counts.failed ? "count fail" : "count", x: left + long + 10, y: y + 4 }, words));
   }
 
   told(row, n) {
-    const kind = KINDS[row.kind] ?? "", of = (edges, end) => edges.map((edge) => `${KINDS[this.rows[edge[end]].kind] ?? ""}${visible(this.rows[edge[end]].name)}${edge.values.length ? ` (${edge.values.map(visible).join(", ")})` : ""}`).join("; ");
+    const of = (edges, end) => edges.map((edge) => `${nameOf(this.rows[edge[end]])}${edge.values.length ? ` (${edge.values.map(visible).join(", ")})` : ""}`).join("; ");
     const feeds = this.edges.filter((edge) => edge.from === n), fed = this.edges.filter((edge) => edge.to === n), counts = row.counts ?? {};
     const faults = STATES.filter(([state]) => counts[state]).map(([state]) => `${counts[state]} ${state}`).join(", ");
-    return [`${kind}${visible(row.name)}${row.write ? ", a write" : ""}.`, feeds.length ? `Feeds ${of(feeds, "to")}.` : "", fed.length ? `Fed by ${of(fed, "from")}.` : "", faults ? `Faults: ${faults}.` : ""].filter(Boolean).join(" ");
+    return [`${nameOf(row)}${row.write ? ", a write" : ""}.`, feeds.length ? `Feeds ${of(feeds, "to")}.` : "", fed.length ? `Fed by ${of(fed, "from")}.` : "", faults ? `Faults: ${faults}.` : ""].filter(Boolean).join(" ");
   }
 
   showLegend() {
-    const states = STATES.map(([state, tone]) => el("span", { class: `state ${tone}` }, state));
+    const states = STATES.filter(([state]) => this.rows.some((row) => row.counts?.[state])).map(([state, tone]) => el("span", { class: `state ${tone}` }, state));
     this.tip.replaceChildren(...(this.explains ? ["● call  ■ write  ◆ file, row or answer   faults: ", ...states] : []));
   }
 
@@ -161,18 +163,24 @@ function lanes(edges) {
   return edges.map((edge) => ({ ...edge, lane: taken.get(edge.from) }));
 }
 
+const nameOf = (row) => `${KINDS[row.kind] ?? ""}${visible(row.name)}`;
+
 let measure = null;
+
+function textWidth(text) {
+  measure ??= document.createElement("canvas").getContext("2d");
+  measure.font = `${FONT}px ${getComputedStyle(document.body).fontFamily}`;
+  return measure.measureText(text).width;
+}
 
 // The name within so many pixels: the middle is left out, because the end of a URL and the number say most.
 function fitted(name, room) {
-  measure ??= document.createElement("canvas").getContext("2d");
-  measure.font = `${FONT}px ${getComputedStyle(document.body).fontFamily}`;
-  if (measure.measureText(name).width <= room) return name;
+  if (textWidth(name) <= room) return name;
   let low = 3, high = name.length;
   const short = (size) => `${name.slice(0, Math.ceil(size * 0.45))}…${name.slice(name.length - Math.floor(size * 0.55))}`;
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if (measure.measureText(short(middle)).width <= room) low = middle;
+    if (textWidth(short(middle)) <= room) low = middle;
     else high = middle - 1;
   }
   return short(low);

@@ -186,7 +186,7 @@ class HuntPlanner:
         for one in (longest, *(other for other in trials if other is not longest)):
             writes = self.writes(one)
             last = max(writes, default=len(one.calls))
-            feeding = {feed.source for feed in one.feeds if feed.target in writes}
+            feeding = {feed.source for feed in one.feeds if feed.target in writes or feed.kind in ("file", "row")}
             for number, call in enumerate(one.calls):
                 yield HuntSite(call, number in writes or number > last, number in feeding)
         if self._spec.world is not None and self._spec.agent.isolation != "inline":

@@ -24,6 +24,7 @@ from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report.page import inlined
 from holdfast.report.page.html import Html
 from holdfast.report.page.inlined import DocumentPack
+from holdfast.report.page.map import build_map
 from holdfast.report.page.trial import DEED, list_file_changes
 from holdfast.report.page.values import ITEMS, TEXT, fit_value, shorten_value
 from page_documents import documents
@@ -238,3 +239,25 @@ def test_a_file_that_was_changed_has_its_difference() -> None:
     (unknown,) = list_file_changes([change()])
     assert (unknown["diff"], unknown["before"], unknown["bytes"]) == ("", None, 9)
     assert list_file_changes([AuditEvent(0.0, 1, "command", {"argv": ["ls"]})]) == []
+
+
+def test_the_map_of_a_hunt_counts_the_points_of_the_hunt() -> None:
+    mapped = {
+        "sites": [{"plane": "tool", "target": "pay", "on_call": 1, "write": True, "feeds": [], "prompt": "Pay."}],
+        "coverage": {
+            "total": 2, "held": 1, "failed": 0, "not_met": 0, "open": 1,
+            "rows": [{"plane": "tool", "target": "pay", "on_call": 1, "modes": {
+                "error": {"state": "held", "n": 1}, "slow": {"state": "open"}, "own": {"state": "held", "extra": True},
+            }}],
+        },
+    }  # fmt: skip
+    count = {"total": 3, "held": 0, "failed": 1, "infeasible": 1, "open": 1}
+    states = {"error": "failed", "error (lasting)": "infeasible", "slow": "open"}
+    matrix = [{"plane": "tool", "target": "pay", "on_call": 1, "states": states}]
+    lists = dict.fromkeys(("causes", "fixed", "flaky", "gave_up"), ())
+    hunt = {"format": 1, "trials": 9, "stopped": "done", "coverage": {"points": count, "pairs": count}, **lists}
+    (alone,) = build_map(mapped)["prompts"]
+    (hunted,) = build_map(mapped, {**hunt, "matrix": matrix})["prompts"]
+    assert alone["sites"][0]["counts"] == {"held": 1, "open": 1}
+    assert hunted["sites"][0]["counts"] == {"failed": 1, "infeasible": 1, "open": 1}
+    assert "coverage" not in build_map(mapped, {**hunt, "matrix": matrix})

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from msgspec import convert
 
 from holdfast.hunt.fault_map import FaultMap, MappedSite, MapRow
 from holdfast.hunt.points import site_name
+from holdfast.hunt.result import HuntResult, SiteRow
 from holdfast.report.page.values import drop_empty
 from holdfast.report.safe import make_encodable
 from holdfast.report.terminal.hunt import map_words
 
 PROMPTS, SITES, ROWS, LINKS = 20, 200, 500, 100
 """Limits: prompts, call sites of one prompt, rows of the matrix, and places that one reply feeds."""
+SiteCounts: TypeAlias = Mapping[tuple[str, str, int], Mapping[str, int]]
+"""By plane, target and number of a call: how many of its faults are in each state."""
 
 
-def build_map(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The calls of each prompt in order, each with its coverage and what its reply feeds."""
+def build_map(stored: Mapping[str, Any], hunt: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The calls of each prompt in order, each with its coverage and what its reply feeds.
+
+    A `hunt` says itself what it covered: the states of its own points then count, and no others are shown.
+    """
     found = convert(stored, FaultMap)
-    rows = {(row.plane, row.target, row.on_call): row for row in found.coverage.rows}
     by_prompt: dict[str, list[MappedSite]] = {}
     for site in found.sites:
         by_prompt.setdefault(site.prompt, []).append(site)
+    counts = _count_map(found.coverage.rows) if hunt is None else _count_hunt(convert(hunt, HuntResult).matrix)
+    document = {"prompts": [_build_prompt(asked, sites, counts) for asked, sites in [*by_prompt.items()][:PROMPTS]]}
+    if hunt is not None:
+        return document
     return {
+        **document,
         "coverage": map_words(found.coverage),
         "scores": [{"part": one.part, "run": one.run, "score": one.score} for one in found.scores],
-        "prompts": [_build_prompt(asked, sites, rows) for asked, sites in list(by_prompt.items())[:PROMPTS]],
         "rows": [
             {"site": _get_name(row), "states": {mode: one.state for mode, one in row.modes.items()}}
             for row in found.coverage.rows[:ROWS]
@@ -36,21 +45,34 @@ def build_map(stored: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _build_prompt(asked: str, sites: list[MappedSite], rows: Mapping[tuple[str, str, int], MapRow]) -> dict[str, Any]:
+def _count_map(rows: Iterable[MapRow]) -> SiteCounts:
+    """By site: how many faults that hunts use are in each state."""
+    return {
+        (row.plane, row.target, row.on_call): Counter(one.state for one in row.modes.values() if not one.extra)
+        for row in rows
+    }
+
+
+def _count_hunt(rows: Iterable[SiteRow]) -> SiteCounts:
+    counts: dict[tuple[str, str, int], Counter[str]] = {}
+    for row in rows:  # one for each prompt
+        counts.setdefault((row.plane, row.target, row.on_call), Counter()).update(row.states.values())
+    return counts
+
+
+def _build_prompt(asked: str, sites: Sequence[MappedSite], counts: SiteCounts) -> dict[str, Any]:
     shown = sites[:SITES]
     return drop_empty(
         {
             "asked": make_encodable(asked),
-            "sites": [_build_site(site, rows.get((site.plane, site.target, site.on_call))) for site in shown],
+            "sites": [_build_site(site, counts.get((site.plane, site.target, site.on_call), {})) for site in shown],
             "ends": list(_find_ends(shown)),
             "left_out": len(sites) - len(shown),
         }
     )
 
 
-def _build_site(site: MappedSite, row: MapRow | None) -> dict[str, Any]:
-    """A call site; `counts` has how many faults of hunts are in each state."""
-    counts = Counter(one.state for one in row.modes.values() if not one.extra) if row else {}
+def _build_site(site: MappedSite, counts: Mapping[str, int]) -> dict[str, Any]:
     links = [{"to": make_encodable(one.to), "kind": one.kind, "values": one.values} for one in site.links[:LINKS]]
     return drop_empty(
         {"name": _get_name(site), "plane": site.plane, "write": site.write, "links": links, "counts": counts}

@@ -68,7 +68,7 @@ def _build_hunt(run: Run) -> dict[str, Any]:
 
     bare = {"has_matrix": False, "judged": "", "one_sample": ""}
     document = build_hunt(run.hunt, run.spec_path) if run.hunt else bare
-    return {**document, "map": build_map(run.map)} if run.map else document
+    return {**document, "map": build_map(run.map, run.hunt)} if run.map else document
 
 
 def _build_origin(run: Run) -> dict[str, Any]:

@@ -199,7 +199,9 @@ def _render_map(document: Mapping[str, Any]) -> Markup | None:
         (tag("p", f"asked: {one.get('asked', '')}"), _list("ol", map(_render_call, one.get("sites", ())), ""))
         for one in found["prompts"]
     ]
-    return tag("section", tag("h2", "Map"), tag("p", found["coverage"]), *(part for pair in lists for part in pair))
+    return tag(
+        "section", tag("h2", "Map"), tag("p", found.get("coverage", "")), *(part for pair in lists for part in pair)
+    )
 
 
 def _render_call(site: Mapping[str, Any]) -> Markup:
