@@ -19,7 +19,7 @@ from holdfast.errors import UserError
 from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
 from holdfast.planes.llm.sources.cassette import Cassette, NotRecorded, PrefixReplay, bytes_of, kept, key_of
 from holdfast.planes.llm.sources.router import Recorder
-from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, StoredReply
+from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, StoredReply, UpstreamDown
 
 SECRET = "sk-live-0123456789"
 KEYED = (("authorization", f"Bearer {SECRET}"),)
@@ -228,3 +228,24 @@ def test_a_trial_that_leaves_the_recording_is_asked_live_from_there_on(tmp_path:
         return texts([await read(one) for one in replies if isinstance(one, PassedReply)])
 
     assert asyncio.run(run()) == ["one", "live 1", "live 2"]
+
+
+class Down:
+    """A model that nobody can reach."""
+
+    async def answer(self, query: Query) -> Answered:
+        raise UpstreamDown("nobody is there", kind="dns")
+
+
+def test_a_model_that_is_down_is_reported_with_the_request_that_the_recording_lacks(tmp_path: Path) -> None:
+    record(tmp_path / "c.jsonl", Echo("one"), chat("hi"))
+    source = PrefixReplay(Cassette(tmp_path / "c.jsonl", mask)).before(Down())
+
+    async def run() -> None:
+        for _ in range(2):  # the second request of the trial is reported like the first
+            with pytest.raises(NotRecorded) as lacks:
+                await source.answer(chat("fall back"))
+            assert (lacks.value.code, lacks.value.kind) == ("recording-no-reply", "dns")
+            assert all(part in str(lacks.value) for part in ("'fall back'", "nobody is there"))
+
+    asyncio.run(run())

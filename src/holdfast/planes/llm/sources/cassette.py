@@ -150,23 +150,26 @@ class PrefixReplay:
 
     def __init__(self, cassette: Cassette) -> None:
         self._cassette = cassette
-        self._left: set[str] = set()
-        """Trials that have left the recording."""
+        self._left: dict[str, str] = {}
+        """By trial that has left the recording: which request it did not have."""
 
     def before(self, live: ModelSource) -> ModelSource:
         """A source that asks `live` for what the recording does not have."""
         return _PrefixSource(self, live)
 
     def forget(self, trial: str) -> None:
-        self._left.discard(trial)
+        self._left.pop(trial, None)
 
     async def answer(self, query: Query, live: ModelSource) -> Answered:
         if query.trial not in self._left:
             try:
                 return await self._cassette.answer(query)
-            except NotRecorded:
-                self._left.add(query.trial)
-        return await live.answer(query)
+            except NotRecorded as missing:
+                self._left[query.trial] = str(missing)
+        try:
+            return await live.answer(query)
+        except UpstreamDown as down:  # without the recording's part, nobody would know why the model was asked
+            raise NotRecorded(f"{self._left[query.trial]}, so the model was asked: {down}", kind=down.kind) from down
 
 
 class _PrefixSource(Struct, frozen=True):
