@@ -66,6 +66,12 @@ def test_every_part_has_its_verdict_and_weights_are_renormalised(project: MakePr
     assert found["reasons"] == ["chaos: 1 cell failed"]
 
 
+def test_failures_in_calm_that_the_chaos_score_does_not_count_are_told_apart(project: MakeProject) -> None:
+    found = ci(project(spec(invariants=[*RULES, rule("never", value="no such word")])))["parts"]["chaos"]
+    assert found["said"].startswith("1 of 3 cells passed")
+    assert found["reasons"] == ["3 cells failed (1 in calm, outside the score)"]
+
+
 def test_the_warnings_of_a_part_are_shown_everywhere(project: MakeProject) -> None:
     made = project({**spec(), "golden_prompts": ["one", "one"]})
     ran = made.cli("ci", "-o", "reports")

@@ -81,6 +81,15 @@ def test_a_hunt_finds_the_lost_reply_and_says_how_to_paste_it(project: MakeProje
     assert made.run().outcomes == {("once", cause["id"]): "fail"}
 
 
+def test_a_hunt_does_not_call_a_rule_unjudged_that_it_judges(project: MakeProject) -> None:
+    made = shop(project, rules=[{**ONCE, "when": "tool_faults_active"}, ANSWERS])
+    found = made.cli("hunt", "--order", "1")
+    assert found.code == 1
+    assert "[lint-when-unmet]" not in found.err
+    assert "never judged" not in found.err
+    assert "lint-when-unmet" in made.cli("validate").err
+
+
 def test_one_bug_under_an_error_and_under_stronger_faults_is_one_cause(project: MakeProject) -> None:
     made = shop(project, attempts=1, rules=[rule("honest", "excludes_pattern", patterns=["nobody knows"])])
     found = made.cli("hunt", "--json", "--order", "1")

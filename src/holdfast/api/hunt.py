@@ -31,6 +31,8 @@ from holdfast.store.rundir import RunDir, write_json
 
 CALM_REPLICAS = 3
 """Calm trials of each prompt, unless a script or a recording answers for the model."""
+_ABOUT_SCENARIOS = frozenset({"lint-idle-scenario", "lint-no-calm", "lint-when-unmet"})
+"""Warnings about the scenarios of the file, which a hunt does not run."""
 
 
 class EndedHunt(Struct, frozen=True):
@@ -60,7 +62,8 @@ def prepare_hunt(path: Path, options: RunOptions, *, cause: str = "", replay_orp
     spec, problems = load_part(path, options)
     if not spec.invariants:
         raise UserError("a hunt needs rules, and this file has none that it can judge", code="hunt-no-rules")
-    return prepare_job(spec, options, format_spec_warnings(spec, problems))
+    about_hunt = [one for one in problems if one.code not in _ABOUT_SCENARIOS]
+    return prepare_job(spec, options, format_spec_warnings(spec, about_hunt))
 
 
 def _with_known(spec: Spec, options: RunOptions, cause: str, *, replay_orphans: bool) -> HuntOptions:

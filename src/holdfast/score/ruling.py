@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -64,9 +64,9 @@ def decide_contract(summary: Summary, vacuous: Sequence[str], least: float | Non
     others = [cell for cell in summary.failed if not cell.critical]
     sums = summary.sum_weights()
     tolerated = others if least is not None and not _is_below(sums.score, least) else []
-    plain = [] if least is not None else list(_report_other_failures(len(others), len(critical)))
+    plain = [] if least is not None else list(_report_other_failures(others, len(critical), summary.outside_scenarios))
     deciding = [
-        *_report_critical_failures(len(critical)),
+        *_report_critical_failures(critical, summary.outside_scenarios),
         *_report_errors(summary.count("error") + summary.outside_errors, options),
         *(report_below_minimum(sums.score, sums.best, least, "score") if sums.score is not None else ()),
         *_report_unproven(summary, vacuous, options),
@@ -110,14 +110,22 @@ def report_below_minimum(value: float | None, best: float | None, least: float |
         yield Reason(VIOLATED, short, "below-minimum")
 
 
-def _report_other_failures(others: int, critical: int) -> Iterator[Reason]:
+def _report_other_failures(others: Sequence[Cell], critical: int, outside: Collection[str]) -> Iterator[Reason]:
     if others:
-        yield Reason(VIOLATED, f"{_count_cells(others, 'other' if critical else '')} failed", "cells-failed")
+        which = _count_cells(len(others), "other" if critical else "")
+        yield Reason(VIOLATED, f"{which} failed{_note_outside(others, outside)}", "cells-failed")
 
 
-def _report_critical_failures(critical: int) -> Iterator[Reason]:
+def _report_critical_failures(critical: Sequence[Cell], outside: Collection[str]) -> Iterator[Reason]:
     if critical:
-        yield Reason(VIOLATED, f"{_count_cells(critical, 'critical')} failed", "critical-cells-failed")
+        text = f"{_count_cells(len(critical), 'critical')} failed{_note_outside(critical, outside)}"
+        yield Reason(VIOLATED, text, "critical-cells-failed")
+
+
+def _note_outside(failed: Sequence[Cell], outside: Collection[str]) -> str:
+    """How many of the failed cells the score does not count: without it, passes and failures do not add up."""
+    count = sum(cell.scenario in outside for cell in failed)
+    return f" ({count} in calm, outside the score)" if count else ""
 
 
 def _report_errors(errors: int, options: ScoreOptions) -> Iterator[Reason]:

@@ -151,6 +151,7 @@ class Summary:
         """The weights of counted cells, summed over cells that share trials."""
         self.failed_groups = 0
         """Such groups with a failed cell."""
+        self.outside_scenarios = tally.spec.beside
         self.outside_errors = 0
         self._outside: dict[str, float] = {}
         """Weights by outcome of cells that are not part of the score."""
