@@ -25,7 +25,7 @@ from holdfast.store.record import read_observations
 from holdfast.testing.sandbox_steps import ENV
 from holdfast.testing.sandboxes import CHECKS
 from holdfast.world.sandbox.docker import DockerBackend
-from holdfast.world.world_clock import Clock, clock_environ, clock_inside, clock_library, nanoseconds
+from holdfast.world.world_clock import Clock, build_clock_environ, find_clock_library, probe_clock, to_nanoseconds
 
 MB = 1 << 20
 
@@ -191,13 +191,13 @@ def test_its_processes_can_be_killed_and_limited(backend):
 
 
 def test_programs_see_the_clock_of_the_trial(backend, tmp_path):
-    library = asyncio.run(clock_library())
+    library = asyncio.run(find_clock_library())
     clock = Clock(tmp_path / "clock")
     starts = datetime(2019, 6, 1, tzinfo=UTC)
-    clock.jump(nanoseconds(starts))
-    environ = {**ENV, **clock_environ("/run/clock.so", starts, time.time(), "/run/lent/clock")}
+    clock.jump(to_nanoseconds(starts))
+    environ = {**ENV, **build_clock_environ("/run/clock.so", starts, time.time(), "/run/lent/clock")}
     visible = {"/run/clock.so": library, "/run/lent": tmp_path}
-    told = in_container(backend, lambda sandbox: clock_inside(sandbox, environ, clock), visible=visible)
+    told = in_container(backend, lambda sandbox: probe_clock(sandbox, environ, clock), visible=visible)
     clock.close()
     assert told.enforced, told
 

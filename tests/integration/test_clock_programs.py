@@ -15,7 +15,14 @@ from sandbox_kit import ENV, as_ordinary_user, in_sandbox
 from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.sandbox import process
-from holdfast.world.world_clock import COVERED, Clock, clock_environ, clock_inside, clock_library, nanoseconds
+from holdfast.world.world_clock import (
+    COVERED,
+    Clock,
+    build_clock_environ,
+    find_clock_library,
+    probe_clock,
+    to_nanoseconds,
+)
 
 STARTS = datetime(2019, 6, 1, 12, tzinfo=UTC)
 START_S = STARTS.timestamp()
@@ -78,7 +85,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    found = asyncio.run(clock_library())
+    found = asyncio.run(find_clock_library())
     assert isinstance(found, Path), found
     copy = tmp_path_factory.mktemp("library") / "clock.so"
     shutil.copy(found, copy)
@@ -88,13 +95,13 @@ def library(tmp_path_factory):
 @pytest.fixture
 def clock(tmp_path):
     clock = Clock(tmp_path / "clock")
-    clock.jump(nanoseconds(STARTS))
+    clock.jump(to_nanoseconds(STARTS))
     yield clock
     clock.close()
 
 
 def said(library, argv, control=None, stdin=None, cwd=None):
-    env = {**ENV, "TZ": "UTC", **clock_environ(str(library), STARTS, time.time(), control)}
+    env = {**ENV, "TZ": "UTC", **build_clock_environ(str(library), STARTS, time.time(), control)}
     ran = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, input=stdin, cwd=cwd)
     assert ran.stderr == ""
     return ran.stdout.strip()
@@ -167,7 +174,7 @@ def test_waits_take_as_long_as_they_should(library, clock, tmp_path, mode):
 
 
 def test_a_running_program_follows_the_clock(library, clock, tmp_path):
-    env = {**ENV, **clock_environ(str(library), STARTS, time.time(), str(tmp_path / "clock"))}
+    env = {**ENV, **build_clock_environ(str(library), STARTS, time.time(), str(tmp_path / "clock"))}
     words = [sys.executable, "-c", CONTROLLED]
     with subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
 
@@ -198,12 +205,12 @@ while time.monotonic() < end:
     assert abs((shown - {START_S}) % 1e8) < 100 or abs((shown - {START_S}) % 1e8 - 1e8) < 100, shown
 print(sorted(seen))
 """
-    env = {**ENV, **clock_environ(str(library), STARTS, time.time(), str(tmp_path / "clock"))}
+    env = {**ENV, **build_clock_environ(str(library), STARTS, time.time(), str(tmp_path / "clock"))}
     with subprocess.Popen([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, text=True) as running:
         n = 0
         while running.poll() is None:
             n += 1
-            moment = nanoseconds(STARTS) + n % 5 * 10**17
+            moment = to_nanoseconds(STARTS) + n % 5 * 10**17
             if n % 2:
                 clock.freeze(moment)
             else:
@@ -216,14 +223,14 @@ def test_the_agent_in_a_sandbox_sees_it_and_cannot_change_it(library, tmp_path):
     lent = tmp_path / "lent"
     lent.mkdir()
     clock = Clock(lent / "clock")
-    environ = {**ENV, **clock_environ("/run/clock.so", STARTS, time.time(), "/run/holdfast/clock")}
+    environ = {**ENV, **build_clock_environ("/run/clock.so", STARTS, time.time(), "/run/holdfast/clock")}
 
     async def work(sandbox):
-        clock.jump(nanoseconds(STARTS))
+        clock.jump(to_nanoseconds(STARTS))
         first = await sandbox.run(["date", "+%s"], environ)
-        assert await clock_inside(sandbox, environ, clock) == Isolation("clock", True, COVERED)
-        assert not (await clock_inside(sandbox, ENV, clock)).enforced
-        clock.freeze(nanoseconds(STARTS) + 10**17)
+        assert await probe_clock(sandbox, environ, clock) == Isolation("clock", True, COVERED)
+        assert not (await probe_clock(sandbox, ENV, clock)).enforced
+        clock.freeze(to_nanoseconds(STARTS) + 10**17)
         second = await sandbox.run(["sh", "-c", "date +%s; echo 0 > /run/holdfast/clock; date +%s"], environ)
         return first.stdout + second.stdout, first.stderr + second.stderr
 
@@ -239,14 +246,14 @@ def test_the_agent_in_a_sandbox_sees_it_and_cannot_change_it(library, tmp_path):
 
 def test_the_process_backend_has_a_clock_too(library, tmp_path):
     clock = Clock(tmp_path / "clock")
-    clock.freeze(nanoseconds(STARTS))
+    clock.freeze(to_nanoseconds(STARTS))
 
     async def work():
         backend = await process.ProcessBackend.open_backend(tmp_path)
         sandbox = await backend.open(SandboxSpec("t", visible={"/c.so": library, "/clock": tmp_path / "clock"}))
         try:
             place = sandbox.inside
-            environ = clock_environ(place("/c.so"), STARTS, time.time(), place("/clock"))
+            environ = build_clock_environ(place("/c.so"), STARTS, time.time(), place("/clock"))
             return await sandbox.run(["date", "+%s"], {**ENV, **environ})
         finally:
             await sandbox.close()

@@ -15,7 +15,7 @@ import yaml
 from world_runs import ran, spec_of
 
 from holdfast.judge import Judge
-from holdfast.world.kept_world import WorldKeeper, read
+from holdfast.world.kept_world import WorldKeeper, read_kept_world
 
 HOLDFAST = [sys.executable, "-c", "import sys; from holdfast.cli import main; sys.exit(main())"]
 PSQL = ["psql", "-h", "db", "-U", "app", "-d", "app", "-Atc"]
@@ -157,7 +157,7 @@ def test_nothing_is_changed_and_no_secret_stays(project):
         assert b"sesame-sesame" not in data, path
         assert b"from-a-command" not in data, path
     assert oct(kept(project).stat().st_mode & 0o077) == "0o0"
-    assert not read(kept(project)).notes
+    assert not read_kept_world(kept(project)).notes
 
 
 @contextmanager
@@ -283,6 +283,6 @@ redis-cli -h cache set key hunter2-and-the-rest; redis-cli -h cache set pin 7; e
     spec = spec_of(agent, services=services, invariants=SPEC["invariants"])
     spec["agent"]["env"] = {"KEY": "${SHOP_KEY}"}
     project = kept_by(tmp_path, spec)
-    assert not read(kept(project)).notes
+    assert not read_kept_world(kept(project)).notes
     assert not [path for path, data in digests(kept(project)).items() if b"and-the-rest" in data]
     assert shell(project, "redis-cli", "-h", "cache", "mget", "key", "pin").split() == ["[masked]************", "7"]

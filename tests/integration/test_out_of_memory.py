@@ -11,7 +11,9 @@ from world_runs import BACKENDS, ran, spec_of
 from holdfast.model.world import Resources
 from holdfast.world.sandbox import limits
 
-pytestmark = pytest.mark.skipif("memory" not in limits.parents(), reason="no control group for memory can be made here")
+pytestmark = pytest.mark.skipif(
+    "memory" not in limits.find_parents(), reason="no control group for memory can be made here"
+)
 
 LIMIT = {"memory": "64Mi"}
 WHY = "it used more than its 64Mi of memory (resources.memory)"
@@ -91,7 +93,9 @@ def test_the_next_trial_has_its_memory(tmp_path):
     sizes = {"matrix": {"big": ["yes", "no", "again"]}}
     found = ran(tmp_path, spec_of(command, resources=LIMIT, parallelism=sizes))
     assert sorted(seen.ending for seen in found.seen) == ["answered", "out_of_memory", "out_of_memory"]
-    assert not [left for parent in limits.parents().values() for left in parent.glob(f"{limits.PREFIX}{os.getpid()}-*")]
+    assert not [
+        left for parent in limits.find_parents().values() for left in parent.glob(f"{limits.PREFIX}{os.getpid()}-*")
+    ]
 
 
 def test_an_agent_that_outlives_what_it_started_ends_as_it_does(tmp_path):

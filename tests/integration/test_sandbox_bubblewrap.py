@@ -180,13 +180,17 @@ def test_limits_are_told_as_they_were_asked_for(tmp_path):
     assert told["network"]
 
 
-@pytest.mark.skipif("memory" not in limits.parents(), reason="this machine lets us make no control group for memory")
+@pytest.mark.skipif(
+    "memory" not in limits.find_parents(), reason="this machine lets us make no control group for memory"
+)
 def test_memory_is_limited_for_all_processes_together(tmp_path):
     script = "held = bytearray(60 << 20); import os, time; time.sleep(1); print('held')"
     both = f'{sys.executable} -c "{script}" & {sys.executable} -c "{script}"; wait'
     assert shell(tmp_path, both, resources=Resources(memory=100 << 20)).count("held\n") < 2
     assert shell(tmp_path, both, resources=Resources(memory=200 << 20)).count("held\n") == 2
-    assert not [group for parent in limits.parents().values() for group in parent.glob(f"holdfast-{os.getpid()}-*")]
+    assert not [
+        group for parent in limits.find_parents().values() for group in parent.glob(f"holdfast-{os.getpid()}-*")
+    ]
 
 
 def test_many_sandboxes_at_once(tmp_path):

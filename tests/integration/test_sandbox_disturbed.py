@@ -11,8 +11,8 @@ import pytest
 from holdfast.errors import HarnessError, UserError
 from holdfast.protocols.sandbox import Disturbable, SandboxSpec, Stdio
 from holdfast.world.sandbox import bubblewrap, process
-from holdfast.world.sandbox.limits import parents
-from holdfast.world.sandbox.live_limits import family
+from holdfast.world.sandbox.limits import find_parents
+from holdfast.world.sandbox.live_limits import list_family
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 BACKENDS = pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_memory_is_short_from_now_on(tmp_path, kind):
                 await sandbox.limit(memory=150_000_000)
                 assert await line(out) in ("refused", "")
                 assert await program.within(10)
-            if "memory" in parents():
+            if "memory" in find_parents():
                 assert os.WIFSIGNALED(program.status) or os.WEXITSTATUS(program.status) == 128 + signal.SIGKILL
             else:
                 assert os.WEXITSTATUS(program.status) == 3
@@ -121,7 +121,7 @@ def test_memory_is_short_from_now_on(tmp_path, kind):
 
 
 def test_who_has_more_memory_already_is_ended_where_all_are_limited_together(tmp_path):
-    together = "memory" in parents()
+    together = "memory" in find_parents()
 
     async def run():
         async with opened(bubblewrap.Bubblewrap, tmp_path) as sandbox:
@@ -147,7 +147,7 @@ def test_processor_time_is_short_from_now_on(tmp_path, kind):
             program, out = await started(sandbox, "/usr/bin/python3", "-c", spin)
             with out:
                 assert await line(out) == "up"
-                if "cpu" not in parents():
+                if "cpu" not in find_parents():
                     with pytest.raises(HarnessError) as refused:
                         await sandbox.limit(cpu=0.1)
                     assert refused.value.code == "limits-failed"
@@ -165,7 +165,7 @@ def test_what_looks_at_the_agents_work_has_no_part_in_its_limits(tmp_path, kind)
     async def run():
         async with opened(kind, tmp_path) as sandbox:
             await sandbox.limit(memory=70_000_000)
-            if "cpu" in parents():
+            if "cpu" in find_parents():
                 await sandbox.limit(cpu=0.05)
             await sandbox.freeze()
             began = time.monotonic()
@@ -179,7 +179,7 @@ def test_what_looks_at_the_agents_work_has_no_part_in_its_limits(tmp_path, kind)
 def test_a_single_process_needs_some_memory(tmp_path):
     async def run():
         async with opened(bubblewrap.Bubblewrap, tmp_path) as sandbox:
-            if "memory" in parents():
+            if "memory" in find_parents():
                 await sandbox.limit(memory=30_000_000)
             else:
                 with pytest.raises(HarnessError, match=r"\b64000000 bytes"):
@@ -201,11 +201,11 @@ def test_a_family_is_all_that_a_process_has_started():
         os._exit(0)
     grandchild = int(os.read(read, 20))
     try:
-        assert {child, grandchild} == set(family([child]))
-        assert {child, grandchild} < set(family([os.getpid()]))
+        assert {child, grandchild} == set(list_family([child]))
+        assert {child, grandchild} < set(list_family([os.getpid()]))
     finally:
         os.kill(grandchild, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(read)
         os.close(write)
-    assert list(family([2**22 + 1])) == [2**22 + 1]
+    assert list(list_family([2**22 + 1])) == [2**22 + 1]

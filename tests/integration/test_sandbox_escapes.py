@@ -16,7 +16,7 @@ from holdfast.model.world import Resources
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox import limits
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
-from holdfast.world.supervisors.conventions import sandbox_user
+from holdfast.world.supervisors.conventions import find_sandbox_user
 
 MB = 1 << 20
 
@@ -168,7 +168,7 @@ for name in ("sysrq-trigger", *("sys/" + setting for setting in settings)):
 
 def test_processes_outside_are_neither_seen_nor_hit(tmp_path):
     """Even those of the same user: `kill -9 -1` ends the sandbox's own."""
-    uid, gid = sandbox_user({})
+    uid, gid = find_sandbox_user({})
     outside = subprocess.Popen(["sleep", "60"], user=uid, group=gid, extra_groups=[] if os.getuid() == 0 else None)
     try:
         script = f"""
@@ -291,7 +291,7 @@ def test_memory_ends_at_its_limit(tmp_path):
 
 
 def test_processor_time_ends_at_its_limit(tmp_path):
-    if "cpu" not in limits.parents():
+    if "cpu" not in limits.find_parents():
         pytest.skip("this machine lets us make no control group for processor time")
     script = "began = time.monotonic()\nwhile time.monotonic() - began < 2: pass\nprint(time.process_time())"
     assert float(attempt(tmp_path, script, resources=Resources(cpu=0.2))) < 1.0
@@ -388,7 +388,7 @@ def test_nothing_is_left_when_holdfast_is_killed(tmp_path):
     assert Path("/proc/self/mountinfo").read_text() == mounts
     assert not list(tmp_path.iterdir())
     limits.sweep()
-    assert not [group for parent in limits.parents().values() for group in parent.glob(f"holdfast-{ours.pid}-*")]
+    assert not [group for parent in limits.find_parents().values() for group in parent.glob(f"holdfast-{ours.pid}-*")]
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_unconfined_nothing_is_restored(
 ) -> None:
     async def look(db: Postgres | Mysql) -> None:
         await db.dump(dump)
-        monkeypatch.setattr(programs, "confinement", lambda user: (None, "forbidden here"))
+        monkeypatch.setattr(programs, "find_confinement", lambda user: (None, "forbidden here"))
         with refused("service-unconfined"):
             await db.restore(dump)
 

@@ -259,7 +259,7 @@ def test_without_walls_a_server_works_and_still_dies_with_us(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, already: set[int]
 ) -> None:
     needed(SPECS[0], tmp_path)
-    monkeypatch.setattr(server, "confinement", lambda user: (None, "forbidden here"))
+    monkeypatch.setattr(server, "find_confinement", lambda user: (None, "forbidden here"))
     seen: set[int] = set()
 
     async def scene() -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from world_runs import spec_of
 
-from holdfast.world.sandbox.limits import PREFIX, parents
+from holdfast.world.sandbox.limits import PREFIX, find_parents
 
 HOLDFAST = [str(Path(sys.executable).with_name("holdfast"))]
 _luck = random.Random(7)
@@ -70,7 +70,7 @@ def folders(pid, folder):
 
 
 def groups(pid):
-    return [path for parent in set(parents().values()) for path in parent.glob(f"{PREFIX}{pid}-*")]
+    return [path for parent in set(find_parents().values()) for path in parent.glob(f"{PREFIX}{pid}-*")]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def command(kept: bool, older_than: str | None) -> int:
     removed += [f"container {name}" for name in container_owner.sweep()]
     age_s = 0.0 if kept else _parse_age(older_than)
     if age_s is not None:
-        removed += map(str, kept_world.clear(get_own_folder() / KEPT, age_s, time.time()))
+        removed += map(str, kept_world.clear_kept_worlds(get_own_folder() / KEPT, age_s, time.time()))
     for name in removed:
         print(f"removed {to_one_line(name)}")
     if not removed:

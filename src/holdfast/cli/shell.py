@@ -28,9 +28,9 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
       holdfast shell 3f2a                                   a shell
       holdfast shell 3f2a -- sh -c 'psql $DATABASE_URL'     one command; exits with its exit code
     """
-    from holdfast.world.kept_world import kept_worlds
+    from holdfast.world.kept_world import list_kept_worlds
 
-    kept = kept_worlds(get_own_folder() / KEPT)
+    kept = list_kept_worlds(get_own_folder() / KEPT)
     if trial is None:
         for folder in kept:
             print(_describe_trial(folder))
@@ -44,10 +44,10 @@ def _describe_trial(folder: Path) -> str:
     from holdfast.report.safe import to_one_line
     from holdfast.store.record import read_trials, read_verdicts
     from holdfast.store.rundir import RunDir, list_verdict_files
-    from holdfast.world.kept_world import read
+    from holdfast.world.kept_world import read_kept_world
 
     try:
-        run = RunDir(Path(read(folder).run))
+        run = RunDir(Path(read_kept_world(folder).run))
         scenario = next((trial.scenario for trial in read_trials(run) if trial.id == folder.name), "")
         found = [one for path in list_verdict_files(run) for one in read_verdicts(path) if one.trial == folder.name]
     except (OSError, UserError):
@@ -62,9 +62,9 @@ def _open(folder: Path, words: tuple[str, ...]) -> int:
 
     from holdfast.execute.revisit import revisit
     from holdfast.runner.past.kept_trial import read_trial
-    from holdfast.world.kept_world import read
+    from holdfast.world.kept_world import read_kept_world
 
-    kept = read(folder)
+    kept = read_kept_world(folder)
     try:
         return asyncio.run(revisit(folder, kept, read_trial(kept, os.environ, _tell), os.environ, words, _tell))
     except asyncio.CancelledError:  # by a signal: the world is gone

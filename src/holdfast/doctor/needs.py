@@ -197,7 +197,7 @@ def check_boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mappi
     shown = {**list_interpreter_paths(), **mounted.programs.visible, **mounted.mounts.visible}
     found = _find_inside(word, path, _build_lookup(shown, mounted.programs.links))
     if found or (agent.command is not None and word in _BUILT_IN):
-        return DoctorFinding(key, "ok", "program-found", "; ".join([found or word, *mounted.programs.notes()]))
+        return DoctorFinding(key, "ok", "program-found", "; ".join([found or word, *mounted.programs.list_notes()]))
     fix = make_install_hint(word) + describe_search(path, (*SYSTEM, *sorted(shown), "/workspace"))
     return DoctorFinding(key, "not", "program-missing", f"the sandbox does not have {word}", fix, 4)
 
@@ -209,7 +209,7 @@ def _get_program_word(agent: AgentSpec) -> str:
 
 
 def _build_lookup(shown: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
-    there = system.shared()
+    there = system.find_shared()
     same = {path: path for path in (*there.folders, *there.links, *links)}
     return ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in shown.items()}})
 
@@ -222,4 +222,4 @@ def _find_inside(word: str, path: str, inside: ProgramLookup) -> str:
     if "/" in word and not os.path.isabs(word):
         return f"{word} in the workspace"
     places = [word] if "/" in word else [os.path.join(folder, word) for folder in path.split(":")]
-    return next((place for place in places if inside.refused(place, path, "/workspace") == 0), "")
+    return next((place for place in places if inside.find_refusal(place, path, "/workspace") == 0), "")

@@ -20,7 +20,7 @@ from holdfast.spec.references import interpolate, resolve
 from holdfast.spec.shell_places import in_command
 from holdfast.world.agent_mounts import MountedAgent
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
-from holdfast.world.unsupported import refuse_lacking, unsupported
+from holdfast.world.unsupported import list_unsupported, refuse_lacking
 from holdfast.world.world_factory import WorldFactory
 
 
@@ -81,7 +81,7 @@ async def open_factory(
         opened.push_async_callback(backend.close)
         settings = _build_settings(spec, mounted, root, environ, options)
         shown = (*settings.visible, *settings.links)
-        lacks = await unsupported(spec.world, spec.scenarios, backend, agent=mounted.agent, visible=shown)
+        lacks = await list_unsupported(spec.world, spec.scenarios, backend, agent=mounted.agent, visible=shown)
         if options.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
         shared = SiteWorlds(settings, backend, planes, folder)

@@ -201,7 +201,9 @@ class _SiteOpening:
         factory = await open_factory(self.spec, mounted, self.root, self.environ, self.world, planes)
         parts.push_async_callback(factory.close)
         at_once = _limit_slots(self.at_once, self.spec.world.resources.concurrency_limit)
-        mounts = [RunNote("mounts", text) for text in (*mounted.mounts.notes(self.root), *mounted.programs.notes())]
+        mounts = [
+            RunNote("mounts", text) for text in (*mounted.mounts.list_notes(self.root), *mounted.programs.list_notes())
+        ]
         notes = (make_sandbox_note(factory.shared.backend), *mounts)
         return Site(
             self.spec, self.make_world_agent(mounted.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec)

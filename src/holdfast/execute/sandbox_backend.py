@@ -14,8 +14,8 @@ from holdfast.model.spec import AgentSpec, Spec
 from holdfast.plan.checks import get_traits
 from holdfast.protocols.sandbox import SandboxBackend
 from holdfast.reading.program_word import program_calls
-from holdfast.world.program_search import ProgramSearch, search_of
-from holdfast.world.sandbox.system import present
+from holdfast.world.program_search import ProgramSearch, make_search
+from holdfast.world.sandbox.system import select_mounts
 
 OWN = Path(sys.executable).parent
 """The folder of Holdfast's own programs."""
@@ -25,7 +25,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def list_interpreter_paths() -> dict[str, Path]:
     """This Python and Holdfast itself, for Python agents and MCP relays; nothing of the user's."""
     packages = [*python_site.getsitepackages(), str(Path(plugins.__file__).parents[1])]
-    return present([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
+    return select_mounts([sys.prefix, sys.base_prefix, *packages], without=("/usr",))
 
 
 def build_environ(folders: Sequence[str] = ()) -> dict[str, str]:
@@ -38,7 +38,7 @@ def make_program_search(spec: Spec, agent: AgentSpec, root: Path, environ: Mappi
     """Where programs of an agent's section are looked for on this machine."""
     setup = {} if spec.world is None else spec.world.setup.env
     others = () if spec.world is None else tuple(dict.fromkeys(_list_other_programs(spec)))
-    return search_of(environ, root, OWN, {**setup, **agent.env}.get("PATH"), others)
+    return make_search(environ, root, OWN, {**setup, **agent.env}.get("PATH"), others)
 
 
 def _list_other_programs(spec: Spec) -> Iterator[str]:

@@ -22,7 +22,7 @@ from holdfast.protocols.check import Check, ForeseeingCheck, GatheringCheck, che
 from holdfast.protocols.trial import WorldFindings
 from holdfast.protocols.world import World
 from holdfast.world.bare_world import BareWorld
-from holdfast.world.forbidden import forbidden
+from holdfast.world.forbidden import find_forbidden
 
 if TYPE_CHECKING:
     from holdfast.agents import Agent
@@ -97,7 +97,7 @@ def _find_forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, 
     answers = "\n".join(turn.text or "" for turn in seen.turns)
     overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
     printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
-    found = forbidden(rules, seen.audit, printed, secrets, world.audit_gaps)
+    found = find_forbidden(rules, seen.audit, printed, secrets, world.audit_gaps)
     beside = world.context.sink.side_calls
     return tuple([_add_side_calls(one, beside) for one in found]) if beside else found
 
@@ -169,7 +169,7 @@ class BoxedWorlds:
         """By programs: those that the worlds of this site lack. All worlds are alike."""
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
-        from holdfast.world.audit import refused_nesting
+        from holdfast.world.audit import explain_refused_nesting
 
         settings = self._factory.shared.settings
         async with self._factory.open(context) as world:
@@ -181,13 +181,13 @@ class BoxedWorlds:
             # sees a fault that was meant for the agent.
             began = time.time() - context.sink.now()
             context.sink.watch = world.disturbances.handle_event
-            async with world.disturbances.around(world):
+            async with world.disturbances.act_during(world):
                 with world.planes.serve_trial(context):
                     answer = await self._run_agent(agent, task, world)
             context.sink.watch = None
             await world.settle(began)
             if not settings.nested and (
-                why := refused_nesting(world.audit(), f"{answer.output}\n{_join_texts(answer)}")
+                why := explain_refused_nesting(world.audit(), f"{answer.output}\n{_join_texts(answer)}")
             ):
                 context.sink.note(why)
             context.findings = await record_findings(world, answer, checks, settings.secrets, missing)
@@ -210,7 +210,7 @@ class BoxedWorlds:
         """The agent's answer within the trial's time; an agent that was killed may be started again."""
         _check_time_left(world)
         answer = await agent.run(task, world)
-        while world.disturbances.restart():
+        while world.disturbances.needs_restart():
             answer = await agent.run(task, world)
         return _add_cause(answer, world, self._spec.agent.timeout_ms)
 

@@ -101,13 +101,13 @@ def find_version(recipe: Recipe) -> str | None:
     import os
     import sys
 
-    from holdfast.world.program_search import search_of
-    from holdfast.world.visible_programs import behind_pnpm_shim
+    from holdfast.world.program_search import make_search
+    from holdfast.world.visible_programs import find_pnpm_target
 
-    path = search_of(os.environ, Path.cwd(), Path(sys.executable).parent, None).find(recipe.program)
+    path = make_search(os.environ, Path.cwd(), Path(sys.executable).parent, None).find(recipe.program)
     if path is None:
         return None
-    real = Path(behind_pnpm_shim(path) or path).resolve()
+    real = Path(find_pnpm_target(path) or path).resolve()
     return _find_npm_version(real, recipe.package) if recipe.npm else _find_venv_version(real, recipe.package)
 
 

@@ -29,7 +29,7 @@ class Mounts(Struct, frozen=True):
     whole: str = ""
     """The path of `agent.dir` inside the sandbox; empty if the spec sets none."""
 
-    def within(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
+    def map_section(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
         """The agent's section with the paths of one sandbox.
 
         A backend that cannot mount files keeps the original paths.
@@ -38,16 +38,16 @@ class Mounts(Struct, frozen=True):
         if all(path == there for path, there in moved.items()):
             return agent
 
-        def put(text: str) -> str:
+        def map_text(text: str) -> str:
             for path, there in moved.items():
                 text = there.join(re.split(rf"(?<![\w/.-]){re.escape(path)}(?![\w.-])", text))
             return text
 
-        changes: dict[str, object] = {"args": tuple(map(put, agent.args))}
-        changes |= {n: put(t) for n, t in (("command", agent.command), ("binary", agent.binary)) if t is not None}
+        changes: dict[str, object] = {"args": tuple(map(map_text, agent.args))}
+        changes |= {n: map_text(t) for n, t in (("command", agent.command), ("binary", agent.binary)) if t is not None}
         return replace(agent, **changes)
 
-    def notes(self, root: Path) -> tuple[str, ...]:
+    def list_notes(self, root: Path) -> tuple[str, ...]:
         """A note that lists what was mounted; empty if nothing was."""
         if self.whole and self.whole != AGENT:
             return (f"the agent sees {self.whole}, read-only",)
@@ -58,7 +58,7 @@ class Mounts(Struct, frozen=True):
             else ()
         )
 
-    def folder(self, sandbox: Sandbox) -> str:
+    def find_module_folder(self, sandbox: Sandbox) -> str:
         """The folder inside the sandbox from which a Python agent's modules are imported."""
         if self.whole:
             return sandbox.inside(self.whole)
@@ -85,14 +85,14 @@ def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> 
     files = AgentFiles(agent, root, search)
     changes: dict[str, object] = {}
     if agent.command is not None:
-        changes["command"] = files.of_command(agent.command)
+        changes["command"] = files.map_command(agent.command)
     if agent.binary is not None:
-        changes |= files.of_binary(agent.binary, agent.args)
+        changes |= files.map_binary(agent.binary, agent.args)
     if agent.in_python and agent.dir is None:
-        files.visible |= _modules(agent, root)
+        files.visible |= _find_modules(agent, root)
     if search is not None:
         files.show_others(agent.programs, search)
-    programs = NO_PROGRAMS if files.programs is None else files.programs.gathered()
+    programs = NO_PROGRAMS if files.programs is None else files.programs.build_visible()
     return MountedAgent(replace(agent, **changes), Mounts(files.visible, files.whole), programs)
 
 
@@ -103,11 +103,13 @@ class AgentFiles:
         self._root = root
         self.programs = None if search is None else ProgramFiles(search)
         self._home = "" if search is None else str(search.home)
-        folder = None if agent.dir is None else _folder(agent.dir, root, None if search is None else search.home)
+        folder = (
+            None if agent.dir is None else _resolve_agent_dir(agent.dir, root, None if search is None else search.home)
+        )
         self.whole = "" if folder is None else str(folder) if os.path.isabs(agent.dir or "") else AGENT
         self.visible: dict[str, Path] = {} if folder is None else {self.whole: folder}
 
-    def of_command(self, command: str) -> str:
+    def map_command(self, command: str) -> str:
         """The command with its paths inside the sandbox."""
         for call in program_calls(command):
             self._show(call.program)
@@ -117,10 +119,10 @@ class AgentFiles:
         if script is not None:  # from the end, to keep the spans valid
             command = _splice(command, script, self._map_path(script.text))
             if program is not None:
-                return _splice(command, program, self._interpreter(program.text))
+                return _splice(command, program, self._map_interpreter(program.text))
         return command if program is None else _splice(command, program, self._map_path(program.text))
 
-    def of_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
+    def map_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
         """The program, or the script that it interprets, with its path inside the sandbox.
 
         Other arguments are unchanged.
@@ -132,15 +134,15 @@ class AgentFiles:
         if os.path.isabs(args[script]):
             self._show(args[script])
         moved = (*args[:script], self._map_path(args[script]), *args[script + 1 :])
-        return {"binary": self._interpreter(binary), "args": moved}
+        return {"binary": self._map_interpreter(binary), "args": moved}
 
     def show_others(self, names: Iterable[str], search: ProgramSearch) -> None:
         """Mounts programs that are not the agent's own, and the virtual environment that the user has activated.
 
         Raises AgentUnavailable if a required program is not on this machine.
         """
-        if self.programs is not None and (environment := search.activated()):
-            self.programs.environment(environment)
+        if self.programs is not None and (environment := search.find_activated()):
+            self.programs.add_environment(environment)
         for name in names:
             path = self._expand_home(name)
             if not (os.path.isfile(path) if os.path.isabs(path) else search.find(name)):
@@ -157,20 +159,20 @@ class AgentFiles:
         if self.programs is None or not word:
             return
         if os.path.isabs(path):
-            self.programs.needed(path)
+            self.programs.add_program(path)
         elif "/" not in word and not (self._root / word).is_file():
-            self.programs.named(word)
+            self.programs.add_by_name(word)
 
     def _expand_home(self, word: str) -> str:
         """Expands `~` as the user's own shell does: inside the sandbox, `~` is the home of the trial."""
         return self._home + word[1:] if self._home and word.startswith("~/") else word
 
-    def _interpreter(self, word: str) -> str:
+    def _map_interpreter(self, word: str) -> str:
         """Keeps the original path of an interpreter in a virtual environment next to the spec."""
         local_path = os.path.abspath(self._base_folder / word)
         if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(local_path):
             return self._expand_home(word)
-        self.programs.needed(local_path)
+        self.programs.add_program(local_path)
         return local_path
 
     @property
@@ -186,11 +188,11 @@ class AgentFiles:
         local_path = self._base_folder / pure
         if not local_path.is_file():
             return self._expand_home(text)
-        if self.programs is not None and not self.whole and self.programs.packaged(str(local_path)):
-            self.programs.needed(str(local_path))
+        if self.programs is not None and not self.whole and self.programs.is_packaged(str(local_path)):
+            self.programs.add_program(str(local_path))
             return os.path.abspath(local_path)
         if self.programs is not None:
-            self.programs.needed(str(local_path), itself=False)
+            self.programs.add_program(str(local_path), itself=False)
         if self.whole:
             return f"{self.whole}/{pure}"
         self.visible[f"{AGENT}/{pure}"] = local_path
@@ -201,7 +203,7 @@ def _splice(command: str, word: ProgramWord, text: str) -> str:
     return command[: word.start] + text + command[word.end :]
 
 
-def _modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
+def _find_modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
     """The modules next to the spec that a Python agent's section names, including complete packages."""
     paths = [agent.endpoint, agent.tool_registry or "", agent.reset_function or ""]
     paths += [tool.path for tool in (*agent.tools, *agent.llm)]
@@ -213,7 +215,7 @@ def _modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
     return modules
 
 
-def _folder(name: str, root: Path, home: Path | None) -> Path:
+def _resolve_agent_dir(name: str, root: Path, home: Path | None) -> Path:
     """The folder of `agent.dir`; raises AgentUnavailable if it does not exist or would expose too much."""
     folder = (root / name).resolve()
     absolute = os.path.isabs(name)

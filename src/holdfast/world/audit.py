@@ -40,19 +40,19 @@ class AuditLog:
         self.cut: set[AuditType] = set()
         """The event types that were cut because there were too many events."""
 
-    def command(self, argv: Sequence[str], cwd: str, ts: float) -> Callable[[CommandEnd], None]:
+    def record_command(self, argv: Sequence[str], cwd: str, ts: float) -> Callable[[CommandEnd], None]:
         """Records a command that started inside the sandbox; the returned callback records its end."""
         details: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "exit_code": None, "duration_ms": None}
         if self._wanted.commands:
             self._add(ts, "command", details)
 
-        def ended(end: CommandEnd) -> None:
+        def record_end(end: CommandEnd) -> None:
             took_ms = None if end.duration_ms is None else round(end.duration_ms, 3)
             details.update(exit_code=end.exit_code, duration_ms=took_ms)
 
-        return ended
+        return record_end
 
-    def files(
+    def record_files(
         self,
         changes: Iterable[FileChange],
         texts: ReadTexts = lambda change: None,
@@ -65,14 +65,14 @@ class AuditLog:
             canaries = written(change) if written is not None and not self._is_full("file_write") else NOTHING_WRITTEN
             self._add(now, "file_write", details, texts(change), canaries)
 
-    async def database(self, service: Database, written: ReadDatabase | None = None) -> None:
+    async def record_database(self, service: Database, written: ReadDatabase | None = None) -> None:
         """Records the writes to a database; `written` reads the text that an attack left there."""
         events = list(await service.writes()) if self._wanted.db_writes else []
         canaries = await written(service) if written is not None and events else NOTHING_WRITTEN
         for event in events:
             self._add(event.ts, "db_write", event.details, canaries=canaries)
 
-    def calls(self, trace: Sequence[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
+    def record_calls(self, trace: Sequence[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
         """Records the HTTP calls of the trace, with complete bodies from the records of mocks (by host)."""
         if not self._wanted.http_calls:
             return
@@ -82,7 +82,7 @@ class AuditLog:
         recorded = {host: requests[id(mock)] for host, mock in mocks.items()}
         for event in trace:
             if event.event_type == "http_call" and event.plane == "http":
-                self._add(began + event.ts, "http_call", _call(event, recorded))
+                self._add(began + event.ts, "http_call", _describe_call(event, recorded))
 
     def close(self) -> tuple[AuditEvent, ...]:
         """Numbers every event in order and writes the log."""
@@ -110,7 +110,7 @@ class AuditLog:
             self._events.append(AuditEvent(ts, 0, type, details, texts, canaries.canaries, canaries.unread))
 
 
-def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str, Any]:
+def _describe_call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str, Any]:
     method, _, url = event.tool.partition(" ")
     parts = urlsplit(url)
     details = {
@@ -148,7 +148,7 @@ _REFUSED = re.compile(
 _NEXT = "agent.nested_sandbox: true lets it, or turn its own sandbox off: ours is around it"
 
 
-def refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
+def explain_refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
     """A note about an agent whose own sandbox failed to start; empty for any other agent."""
     for event in events:
         argv = event.details.get("argv") if event.type == "command" else None

@@ -24,14 +24,14 @@ from holdfast.world.agent_mounts import Mounts
 from holdfast.world.audit import AuditLog
 from holdfast.world.bare_world import read_left
 from holdfast.world.disturbances import Disturbances
-from holdfast.world.file_texts import ChangedTexts, in_database, in_file
+from holdfast.world.file_texts import ChangedTexts, find_in_database, find_in_file
 from holdfast.world.forbidden import SecretSearch
 from holdfast.world.ingress import IngressPorts
-from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
+from holdfast.world.kept_world import KeptWorld, WorldKeeper, remove_secrets
 from holdfast.world.service_planes import ServicePlanes, TrialServices
 from holdfast.world.site_worlds import SiteWorlds
 from holdfast.world.supervisors.conventions import WORKSPACE
-from holdfast.world.unsupported import disturbed
+from holdfast.world.unsupported import find_disturbed
 from holdfast.world.world_clock import WorldClock
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ class BoxedPlace:
     def __init__(self, sandbox: Sandbox, mounts: Mounts, environ: Mapping[str, str], visible: Sequence[str]) -> None:
         self._sandbox = sandbox
         self._mounts = mounts
-        self.folder = mounts.folder(sandbox)
+        self.folder = mounts.find_module_folder(sandbox)
         self.boxed = sandbox.workspace == WORKSPACE
-        self.own_files = _own_files(mounts, sandbox)
-        self.environ = {**environ, "PYTHONPATH": _python_path(environ, self.folder)} if mounts.whole else environ
+        self.own_files = _describe_own_files(mounts, sandbox)
+        self.environ = {**environ, "PYTHONPATH": _extend_python_path(environ, self.folder)} if mounts.whole else environ
         self.sees = describe_search(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
 
     def map_agent_paths(self, agent: AgentSpec) -> AgentSpec:
-        return self._mounts.within(agent, self._sandbox)
+        return self._mounts.map_section(agent, self._sandbox)
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
         """Returns the command as written: only the sandbox can tell whether its program exists."""
@@ -78,7 +78,7 @@ class BoxedPlace:
         """Does nothing: the world closes what was started in it."""
 
 
-def _own_files(mounts: Mounts, sandbox: Sandbox) -> str:
+def _describe_own_files(mounts: Mounts, sandbox: Sandbox) -> str:
     """A hint for a program that starts and does not find its files: which of the agent's own files are mounted."""
     start = f"it starts in {sandbox.workspace}, in a sandbox"
     if mounts.whole:
@@ -87,7 +87,7 @@ def _own_files(mounts: Mounts, sandbox: Sandbox) -> str:
     return f"{start}, and sees {paths} of the spec's folder; agent.dir: ./folder shows it a folder and its modules"
 
 
-def _python_path(environ: Mapping[str, str], folder: str) -> str:
+def _extend_python_path(environ: Mapping[str, str], folder: str) -> str:
     """PYTHONPATH with the agent's own folder added: `uvicorn app:app` imports from it."""
     return ":".join(filter(None, (environ.get("PYTHONPATH"), folder)))
 
@@ -107,10 +107,10 @@ class WorkspaceAnswerFile:
         self._before: tuple[int, int, int] | None = None
 
     def clear(self) -> None:
-        self._before = self._state()
+        self._before = self._read_state()
 
     def read(self, limit: int) -> AnswerContent:
-        if self._before is not None and self._state() == self._before:
+        if self._before is not None and self._read_state() == self._before:
             return AnswerContent(absent=True)
         try:
             path = self._sandbox.find(self.name)
@@ -118,7 +118,7 @@ class WorkspaceAnswerFile:
             return AnswerContent(refused=str(refused))
         return AnswerContent(absent=True) if path is None else read_left(path, self.name, limit)
 
-    def _state(self) -> tuple[int, int, int] | None:
+    def _read_state(self) -> tuple[int, int, int] | None:
         """The inode, time and size of the file; None if it does not exist."""
         try:
             path = self._sandbox.find(self.name)
@@ -162,7 +162,7 @@ class BoxedWorld:
         self.begun: list[str] = []
         """Sections of the spec that were set up so far; the last one may be unfinished."""
         self.disturbances = Disturbances(context)
-        self.disturbed = disturbed(context.trial.scenario)
+        self.disturbed = find_disturbed(context.trial.scenario)
         self.wants_clock = spec.determinism.clock is not None or "clock" in self.disturbed
         self.clock = WorldClock(self.lent, site.clock)
         self.ingress = IngressPorts(spec.network, shared=not site.backend.traits.isolates)
@@ -197,20 +197,20 @@ class BoxedWorld:
         return self.sandbox.view()
 
     def changes(self) -> Iterator[FileChange]:
-        return self.disturbances.agent_changes(self.sandbox.changes())
+        return self.disturbances.list_agent_changes(self.sandbox.changes())
 
     def audit(self) -> Iterator[AuditEvent]:
         return iter(self._events)
 
-    def command(self, command: Command) -> Callable[[CommandEnd], None]:
+    def record_command(self, command: Command) -> Callable[[CommandEnd], None]:
         """Records a command that started inside, unless a fault started it."""
-        if not self._watched or self.disturbances.own(command.argv):
+        if not self._watched or self.disturbances.is_own_command(command.argv):
             return lambda end: None
         self.disturbances.handle_event("command")
-        return self.log.command(command.argv, command.cwd, command.ts)
+        return self.log.record_command(command.argv, command.cwd, command.ts)
 
     def time(self) -> float:
-        return self.clock.time()
+        return self.clock.read_time()
 
     async def set_clock(self, now: float, *, frozen: bool = False) -> None:
         self.clock.set(now, frozen=frozen)
@@ -226,22 +226,22 @@ class BoxedWorld:
         """Stops the agent's processes, closes the audit and freezes the workspace."""
         await self.ingress.close()
         await self.sandbox.freeze()
-        self.service_planes.calm()
+        self.service_planes.stop_faults()
         trace = self.context.sink.events()
         self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
         untouched = None if self.spec.setup.commands else self.folder / "layer"
         attack = self.trial.task.attack
-        in_files = partial(in_file, self.sandbox) if attack else None
-        self.log.files(self.changes(), ChangedTexts(self.sandbox, untouched).of, in_files)
+        in_files = partial(find_in_file, self.sandbox) if attack else None
+        self.log.record_files(self.changes(), ChangedTexts(self.sandbox, untouched).read_texts, in_files)
         for database in self.services.databases.values():
-            await self.log.database(database, in_database if attack else None)
-        self.log.calls(trace, began, self.services.mocks)
+            await self.log.record_database(database, find_in_database if attack else None)
+        self.log.record_calls(trace, began, self.services.mocks)
         self._events = self.log.close()
         # Includes findings about services that are only available now.
-        for note in (*self.services.notes, *self._blind_spots()):
+        for note in (*self.services.notes, *self._list_blind_spots()):
             self.context.sink.note(note)
 
-    def _blind_spots(self) -> Iterator[str]:
+    def _list_blind_spots(self) -> Iterator[str]:
         if self.spec.forbidden.file_writes_outside is not None:
             yield "file writes are taken from the files that remain: a file that was created and removed is not seen"
         if self.spec.forbidden.db_writes_outside is not None and self.services.without_tables:
@@ -256,7 +256,9 @@ class BoxedWorld:
         passing = self.leads | self.clock.environ.keys()
         lasting = {name: value for name, value in self.environ.items() if name not in passing}
         visible = {inside: str(path) for inside, path in self._site.settings.visible.items()}
-        about = KeptWorld(self.trial.id, str(self.root), without(lasting, secrets), visible, links=dict(self.links))
+        about = KeptWorld(
+            self.trial.id, str(self.root), remove_secrets(lasting, secrets), visible, links=dict(self.links)
+        )
         sandbox = self.sandbox if opened else None
         try:
             await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())

@@ -20,12 +20,14 @@ class CannotCompile(Exception):
     """Compilation is impossible here; the message says why and what to do."""
 
 
-def compiled(source: Path, flags: Sequence[str], libraries: Sequence[str], tried: Callable[[Path], None]) -> Path:
+def compile_source(source: Path, flags: Sequence[str], libraries: Sequence[str], tried: Callable[[Path], None]) -> Path:
     """Compiles a source for this machine, or returns the cached result.
 
     `tried` tests the result and raises CannotCompile if it does not work here.
     """
-    target = cache_folder("compiled") / name(source, [*flags, *libraries], platform.machine(), platform.libc_ver())
+    target = get_cache_folder("compiled") / make_name(
+        source, [*flags, *libraries], platform.machine(), platform.libc_ver()
+    )
     try:
         if target.exists():
             return target
@@ -44,13 +46,13 @@ def compiled(source: Path, flags: Sequence[str], libraries: Sequence[str], tried
     return target
 
 
-def cache_folder(kind: str) -> Path:
+def get_cache_folder(kind: str) -> Path:
     """A private folder below the user's cache."""
     above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(above) / "holdfast" / kind
 
 
-def name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]) -> str:
+def make_name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]) -> str:
     """The file name of the result; it changes with the source, the options and the machine."""
     made_of = "\0".join((machine, *libc, *words)).encode() + b"\0" + source.read_bytes()
     return f"{source.stem}-{blake2b(made_of, digest_size=12).hexdigest()}"

@@ -77,7 +77,7 @@ class Disturbances:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def around(self, world: World) -> AsyncIterator[Disturbances]:
+    async def act_during(self, world: World) -> AsyncIterator[Disturbances]:
         """Lets the faults act while this context is open, around the run of the agent."""
         await self.start(world)
         try:
@@ -92,9 +92,9 @@ class Disturbances:
             if not slot.waits and not slot.after_ms:
                 await self._begin(slot)
             elif not slot.waits:
-                self._task(self._later(slot))
+                self._start_task(self._begin_later(slot))
         if any(slot.on_event == "file_write" for slot in self._placed):
-            self._task(self._look())
+            self._start_task(self._poll_workspace())
 
     def handle_event(self, event: str, write: bool = False) -> None:
         """Starts the faults that wait for this event, such as `http_call` of the trace or `command` of the audit, or
@@ -104,7 +104,7 @@ class Disturbances:
             due = slot.on_event == event or (write and slot.after_write == self._writes)
             if due and not slot.begun and self._world is not None:
                 slot.begun = True
-                self._task(self._begin(slot))
+                self._start_task(self._begin(slot))
 
     async def stop(self) -> None:
         """Stops starting faults and undoes those that can be undone; call it when the agent has ended."""
@@ -120,7 +120,7 @@ class Disturbances:
             for slot in reversed(self._placed):
                 await self._heal(slot, world)
 
-    def own(self, argv: Sequence[str]) -> bool:
+    def is_own_command(self, argv: Sequence[str]) -> bool:
         """Whether a fault started this command; each command is counted once."""
         for slot in self._placed:
             ran: list[tuple[str, ...]] = slot.ctx.memory.get(RAN, [])
@@ -129,11 +129,11 @@ class Disturbances:
                 return True
         return False
 
-    def agent_changes(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
+    def list_agent_changes(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
         """The changes that the agent made. If a fault changed the path last, the agent's change before it."""
         # A path that still is as the fault left it was not changed by the agent since: then only what the agent had
         # done there before counts.
-        touched = self._changes_of_faults()
+        touched = self._list_fault_changes()
         for change in changes:
             faults = touched.get(change.path, [])
             if not any(fault.stands(change) for fault in faults):
@@ -141,29 +141,29 @@ class Disturbances:
                 touched.pop(change.path, None)
         yield from (faults[-1].before for faults in touched.values() if faults[-1].before is not None)
 
-    def restart(self) -> bool:
+    def needs_restart(self) -> bool:
         """Whether a fault killed the agent and wants it restarted; true once for each such fault."""
         return any(slot.ctx.memory.pop(RESTART, False) for slot in self._placed)
 
     # -- inside ---------------------------------------------------------------------------------
-    def _task(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _later(self, slot: _PlacedFault) -> None:
+    async def _begin_later(self, slot: _PlacedFault) -> None:
         await _sleep(slot.after_ms)
         await self._begin(slot)
 
-    async def _look(self) -> None:
+    async def _poll_workspace(self) -> None:
         """Polls the workspace until something changes that no fault changed."""
         while self._world is not None:
             await asyncio.sleep(LOOK_S)
-            if await asyncio.to_thread(_any_change, self._world) and not self._acting:
+            if await asyncio.to_thread(_has_change, self._world) and not self._acting:
                 self.handle_event("file_write")
                 return
 
-    def _changes_of_faults(self) -> dict[str, list[Touched]]:
+    def _list_fault_changes(self) -> dict[str, list[Touched]]:
         """The changes made by faults, by path, in the order in which the faults started."""
         by_path: defaultdict[str, list[Touched]] = defaultdict(list)
         for slot in self._begun:
@@ -185,7 +185,7 @@ class Disturbances:
         except Exception as broken:  # a bug in Holdfast or in a plug-in
             self._context.sink.add_error(f"world fault {mode} broke: {said(broken)}{place_of(broken)}", "fault-broken")
         else:
-            entry = self._entry(slot, done)
+            entry = self._make_entry(slot, done)
             # The ledger gets the entry now, as every fault is in it before the agent can notice. Whether the agent hit
             # it is known only at the end, and amends the entry.
             if entry.effect == "met" and isinstance(slot.fault, ProvableFault):
@@ -194,7 +194,7 @@ class Disturbances:
         finally:
             self._acting.discard(asyncio.current_task())
 
-    def _entry(self, slot: _PlacedFault, done: str) -> FaultMet:
+    def _make_entry(self, slot: _PlacedFault, done: str) -> FaultMet:
         """The ledger entry of a fault that has just acted. A fault that acted after the agent ended was not met.
 
         A watched fault may itself have ended the agent, so the watch decides whether it was met.
@@ -231,7 +231,7 @@ class Disturbances:
             )
 
 
-def _any_change(world: World) -> bool:
+def _has_change(world: World) -> bool:
     try:
         return next(iter(world.changes()), None) is not None
     except (HarnessError, OSError):  # files appear and disappear during the walk

@@ -11,8 +11,8 @@ from holdfast.model.canary import CanaryReader, find_echoes
 from holdfast.model.world import FileTexts, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Database
-from holdfast.world.kept_world import tables_of
-from holdfast.world.workspace import inside
+from holdfast.world.kept_world import read_tables
+from holdfast.world.workspace import resolve_inside
 
 LONG = 32_000
 """Maximum size in bytes of a file whose text is stored; of a larger one only name and size are."""
@@ -31,30 +31,30 @@ class ChangedTexts:
         self._layer = layer
         self._room = ROOM
 
-    def of(self, change: FileChange) -> FileTexts | None:
+    def read_texts(self, change: FileChange) -> FileTexts | None:
         """The text before and after a change; None if either is unknown or the room is used up."""
-        before = self._before(change.path) if change.op != "created" else None
-        after = self._after(change.path) if change.op != "deleted" else None
+        before = self._read_before(change.path) if change.op != "created" else None
+        after = self._read_after(change.path) if change.op != "deleted" else None
         if change.op == "modified" and (before is None or after is None):
             return None  # with one side alone it would look as if the complete text had been added or removed
         self._room -= len(before or "") + len(after or "")
         return None if self._room < 0 or (before is None and after is None) else FileTexts(before, after)
 
-    def _before(self, path: str) -> str | None:
+    def _read_before(self, path: str) -> str | None:
         try:
-            return None if self._layer is None else _text(inside(self._layer, path))
+            return None if self._layer is None else _read_text(resolve_inside(self._layer, path))
         except HoldfastError:
             return None
 
-    def _after(self, path: str) -> str | None:
+    def _read_after(self, path: str) -> str | None:
         try:
             host_path = self._sandbox.find(path)
         except (HoldfastError, OSError):
             return None
-        return None if host_path is None else _text(host_path)
+        return None if host_path is None else _read_text(host_path)
 
 
-def opened(path: Path) -> int | None:
+def open_regular(path: Path) -> int | None:
     """Opens a regular file; returns None for anything else, without following links or blocking on pipes."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -66,9 +66,9 @@ def opened(path: Path) -> int | None:
     return None
 
 
-def _text(path: Path) -> str | None:
+def _read_text(path: Path) -> str | None:
     """The text of a regular file."""
-    fd = opened(path)
+    fd = open_regular(path)
     if fd is None:
         return None
     try:
@@ -94,7 +94,7 @@ _CACHES = ("__pycache__", ".git", ".pytest_cache")
 """Cache folders that programs write in their own formats: an unreadable file there does not hide anything."""
 
 
-def in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
+def find_in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
     """Reads a file that was created or changed, without following links."""
     if change.op == "deleted":
         return WrittenCanaries()
@@ -105,7 +105,7 @@ def in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
     if path is None:
         return WrittenCanaries()
     cached = any(part in _CACHES for part in change.path.split("/"))
-    fd = opened(path)
+    fd = open_regular(path)
     if fd is None:  # an agent may have locked its own file: its content is unknown
         return WrittenCanaries(unread=_is_regular(path) and not cached)
     with os.fdopen(fd, "rb") as file:
@@ -127,10 +127,10 @@ def _is_regular(path: Path) -> bool:
         return False
 
 
-async def in_database(database: Database) -> WrittenCanaries:
+async def find_in_database(database: Database) -> WrittenCanaries:
     """Reads the tables of a database."""
     try:
-        tables = await tables_of(database, _ROWS)
+        tables = await read_tables(database, _ROWS)
     except (HoldfastError, TimeoutError):
         return WrittenCanaries(unread=True)
     texts = (str(value) for table in tables.values() for row in table.rows for value in row if value is not None)

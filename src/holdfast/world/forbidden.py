@@ -25,7 +25,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def forbidden(
+def find_forbidden(
     rules: Forbidden,
     audit: Sequence[AuditEvent],
     printed: Mapping[str, str],
@@ -72,15 +72,15 @@ class SecretSearch:
 _Rule = Callable[[Forbidden, Sequence[AuditEvent], Mapping[str, str], Mapping[str, str]], Iterable[str]]
 
 
-def _db(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
+def _find_db_writes(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
     allowed = rules.db_writes_outside or ()
     for event in audit:
-        if event.type == "db_write" and not _may_write(allowed, event.details):
+        if event.type == "db_write" and not _can_write(allowed, event.details):
             table = str(event.details.get("table", "")).lower()
             yield f"{event.details.get('op', 'write')} {event.details.get('service', '')}.{table}".rstrip(".")
 
 
-def _may_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
+def _can_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
     """Whether the list names that table, or another object exactly as the log writes it."""
     table, schema = str(details.get("table", "")), str(details.get("schema", ""))
     if table in _NO_TABLE:
@@ -90,7 +90,7 @@ def _may_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
     return " " not in table and covers_table(allowed, f"{schema}.{table}" if schema else table, schema)
 
 
-def _http(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
+def _find_http_calls(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
     for event in audit:
         host = str(event.details.get("host", "")).lower()
         if event.type == "http_call" and not any(fnmatchcase(host, one.lower()) for one in rules.http_except or ()):
@@ -98,14 +98,14 @@ def _http(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) 
             yield f"{event.details.get('method', '')} {event.details.get('url', host)}{often}"
 
 
-def _files(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
+def _find_file_writes(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
     for event in audit:
         path = str(event.details.get("path", ""))
         if event.type == "file_write" and not covers(rules.file_writes_outside or (), path):
             yield f"{event.details.get('op', 'write')} {path}"
 
 
-def _printed_secrets(
+def _find_printed_secrets(
     rules: Forbidden, audit: Sequence[AuditEvent], printed: Mapping[str, str], secrets: Mapping[str, str]
 ) -> Iterable[str]:
     for where, text in printed.items():
@@ -115,8 +115,8 @@ def _printed_secrets(
 
 
 _RULES: Mapping[str, _Rule] = {
-    "db_writes_outside": _db,
-    "http_except": _http,
-    "file_writes_outside": _files,
-    "secrets_in_logs": _printed_secrets,
+    "db_writes_outside": _find_db_writes,
+    "http_except": _find_http_calls,
+    "file_writes_outside": _find_file_writes,
+    "secrets_in_logs": _find_printed_secrets,
 }

@@ -30,12 +30,12 @@ class IngressPorts:
 
     async def open(self, sandbox: Sandbox, ours: Collection[int]) -> None:
         """Forwards every port that the spec names; `ours` are Holdfast's own ports inside."""
-        for port in () if self._shared else requested_ports(self._network):
+        for port in () if self._shared else list_requested_ports(self._network):
             if port in ours:
                 self._missing.append(build_missing("ingress-own-port", port=port))
                 continue
             try:
-                at = listener(port)
+                at = open_listener(port)
             except OSError as refused:
                 self._missing.append(build_missing("ingress-refused", port=port, why=refused.strerror))
                 continue
@@ -50,7 +50,7 @@ class IngressPorts:
         """What is forwarded and what is not supported, in one line; empty if the spec asks for nothing."""
         if not is_requested(self._network):
             return ()
-        missing = (*self._missing, *_never_done(self._network, shared=self._shared))
+        missing = (*self._missing, *_list_impossible(self._network, shared=self._shared))
         shared = ["the agent's ports are this machine's own: all are reachable"] if self._shared and not missing else []
         return (_join(missing, self._isolation or shared),)
 
@@ -60,15 +60,15 @@ class IngressPorts:
             await self._forwards.pop().close()
 
 
-def unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation]:
+def list_unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation]:
     """The parts of the section that no trial on this machine can do.
 
     `shared` means that the agent shares this machine's ports.
     """
-    missing = [*_never_done(network, shared=shared)]
-    for port in () if shared else requested_ports(network):
+    missing = [*_list_impossible(network, shared=shared)]
+    for port in () if shared else list_requested_ports(network):
         try:
-            listener(port).close()
+            open_listener(port).close()
         except OSError as refused:
             missing.append(build_missing("ingress-refused", port=port, why=refused.strerror))
     if missing:
@@ -79,7 +79,7 @@ def is_requested(network: Network) -> bool:
     return network.ingress == "allow" or bool(network.ways_in)
 
 
-def requested_ports(network: Network) -> tuple[int, ...]:
+def list_requested_ports(network: Network) -> tuple[int, ...]:
     """The ports that may be reached, without duplicates."""
     return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
@@ -90,15 +90,15 @@ def _join(missing: Sequence[Isolation], addresses: Sequence[str] = ()) -> Isolat
     return replace(missing[0], why=why) if missing else build_enforced(INGRESS, why)
 
 
-def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
+def _list_impossible(network: Network, *, shared: bool) -> Iterator[Isolation]:
     """The parts that are impossible for any port; `shared` means that the agent has no network of its own."""
     if not shared and network.ingress == "allow":
         yield build_missing("ingress-unnamed")
     if shared and network.ingress == "deny" and network.ways_in:
-        yield build_missing("ingress-shared", ports=", ".join(map(str, requested_ports(network))))
+        yield build_missing("ingress-shared", ports=", ".join(map(str, list_requested_ports(network))))
 
 
-def listener(port: int) -> socket.socket:
+def open_listener(port: int) -> socket.socket:
     """Listens on that port of this machine, or on a free one if it is taken; raises OSError if it cannot."""
     try:
         return _bind(port)

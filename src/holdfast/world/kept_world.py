@@ -100,7 +100,7 @@ class WorldKeeper:
             notes.append("there is no workspace: the sandbox never opened")
         else:
             for name, view in (("workspace", sandbox.view()), (HOME, sandbox.home_view())):
-                notes += await asyncio.to_thread(_folder, view, target / name, hidden)
+                notes += await asyncio.to_thread(_copy_folder, view, target / name, hidden)
         for log in logs:
             if log.exists():
                 (target / log.name).write_text(hidden.mask_text(log.read_text(encoding="utf-8", errors="replace")))
@@ -108,7 +108,7 @@ class WorldKeeper:
             content, why = await _read_content(service)
             if content is not None:
                 _write(target / "services" / f"{name}.json", content, hidden)
-            why = await _dump(service, dump_of(target, name), hidden) or why
+            why = await _dump(service, get_dump_path(target, name), hidden) or why
             if why:
                 of_services[name] = why
         about = replace(world, notes=tuple(notes), service_notes=of_services, run=self._run)
@@ -133,12 +133,12 @@ def _write(path: Path, what: Any, hidden: HiddenValues) -> None:
     path.write_text(hidden.mask_text(encode(what).decode()) + "\n")
 
 
-def dump_of(folder: Path, service: str) -> Path:
+def get_dump_path(folder: Path, service: str) -> Path:
     """The file with the content of a service in a kept world."""
     return folder / "services" / f"{service}.dump"
 
 
-def read(folder: Path) -> KeptWorld:
+def read_kept_world(folder: Path) -> KeptWorld:
     """The description of a kept world; raises UserError if the folder is not one."""
     try:
         return create_decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
@@ -146,29 +146,29 @@ def read(folder: Path) -> KeptWorld:
         raise UserError(f"{folder} is not a stored sandbox: {broken}", code="kept-world-invalid") from broken
 
 
-def kept_worlds(folder: Path) -> list[Path]:
+def list_kept_worlds(folder: Path) -> list[Path]:
     """Every kept world in a folder, oldest first."""
     paths = [path for path in folder.glob("*") if (path / ABOUT).is_file()] if folder.is_dir() else []
     return sorted(paths, key=lambda path: (path / ABOUT).stat().st_mtime)
 
 
-def clear(folder: Path, older_than_s: float, now: float) -> list[Path]:
+def clear_kept_worlds(folder: Path, older_than_s: float, now: float) -> list[Path]:
     """Removes older kept worlds, and returns them."""
-    old = [path for path in kept_worlds(folder) if now - (path / ABOUT).stat().st_mtime >= older_than_s]
+    old = [path for path in list_kept_worlds(folder) if now - (path / ABOUT).stat().st_mtime >= older_than_s]
     for path in old:
         remove(path)
     return [path for path in old if not path.exists()]
 
 
-def without(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
+def remove_secrets(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
     """An environment without the variables that contain a secret."""
     return {name: text for name, text in environ.items() if not any(value in text for value in secrets.values())}
 
 
-def _folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
+def _copy_folder(view: Path, target: Path, hidden: HiddenValues) -> list[str]:
     """Copies the workspace or the home, without secrets; returns notes about it."""
     try:
-        size = sum(_size(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
+        size = sum(_measure(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
             return [f"the {target.name} is not kept: it has {size:,} bytes, and {MOST_BYTES:,} are the most"]
         notes = _copy(view, target)
@@ -186,7 +186,7 @@ def _copy(view: Path, target: Path) -> list[str]:
     return []
 
 
-def _size(path: str) -> int:
+def _measure(path: str) -> int:
     try:
         return os.lstat(path).st_size
     except OSError:
@@ -199,7 +199,7 @@ async def _read_content(service: Service) -> tuple[Any, str]:
         if isinstance(service, Mock):
             return {"requests": list(service.requests), "dropped": service.dropped}, ""
         if isinstance(service, Database):
-            return await tables_of(service, _ROWS), ""
+            return await read_tables(service, _ROWS), ""
     except (HoldfastError, TimeoutError) as refused:
         return None, f"its content could not be read: {refused}"
     if isinstance(service, Lasting) or service.spec.kind == EXTERNAL:
@@ -207,7 +207,7 @@ async def _read_content(service: Service) -> tuple[Any, str]:
     return None, "its content is not stored: it is neither a database nor a mock"
 
 
-async def tables_of(database: Database, keep: int) -> dict[str, Rows]:
+async def read_tables(database: Database, keep: int) -> dict[str, Rows]:
     """The first rows of every table, up to `keep`."""
     tables = {}
     quote = "`" if get_spoken_traits(database.spec).wire == "mysql" else '"'

@@ -56,11 +56,11 @@ class ProgramSearch(Struct, frozen=True):
         program = next(self._search_path(name), None)
         if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (program and _is_in_environment(program)):
             return str(self.own / name)
-        if program is None and _executable(str(self.own / name)):
+        if program is None and _is_executable(str(self.own / name)):
             return str(self.own / name)
         return program
 
-    def activated(self) -> str | None:
+    def find_activated(self) -> str | None:
         """The environment that the user has activated, if it is on the searched PATH and not Holdfast's own."""
         for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             folder = self.environ.get(variable, "")
@@ -73,16 +73,16 @@ class ProgramSearch(Struct, frozen=True):
     def _search_path(self, name: str) -> Iterator[str]:
         for folder in self.path.split(os.pathsep):
             place = os.path.join(folder or ".", name)
-            if not os.path.isabs(folder) or not _executable(place):
+            if not os.path.isabs(folder) or not _is_executable(place):
                 continue
             # A shim is a script that asks its manager for the real program. Inside the sandbox neither is there, so it
             # is resolved here: pyenv's from its files, others by asking the manager.
             versions = Path(folder).parent / "versions"
             if os.path.basename(folder.rstrip("/")) == "shims" and versions.is_dir():
                 yield from self._find_version(versions, name)
-            elif self._is_user_folder(folder) and (manager := manager_of(place, self.environ.get("PATH", ""))):
-                program = program_behind(manager, name, self.root, self.environ)
-                if program is not None and _executable(program):
+            elif self._is_user_folder(folder) and (manager := find_manager(place, self.environ.get("PATH", ""))):
+                program = find_managed_program(manager, name, self.root, self.environ)
+                if program is not None and _is_executable(program):
                     yield program
             else:
                 yield place
@@ -96,12 +96,12 @@ class ProgramSearch(Struct, frozen=True):
 
     def _find_version(self, versions: Path, name: str) -> Iterator[str]:
         """The program that a pyenv shim would start, found from the same files."""
-        for version in self._wanted_versions(versions.parent):
+        for version in self._list_wanted_versions(versions.parent):
             place = str(versions / version / "bin" / name)
-            if _executable(place):
+            if _is_executable(place):
                 yield place
 
-    def _wanted_versions(self, pyenv: Path) -> list[str]:
+    def _list_wanted_versions(self, pyenv: Path) -> list[str]:
         if version := self.environ.get("PYENV_VERSION"):
             return version.split(":")
         version_files = [folder / ".python-version" for folder in (self.root, *self.root.parents)]
@@ -111,7 +111,7 @@ class ProgramSearch(Struct, frozen=True):
         return []
 
 
-def search_of(
+def make_search(
     environ: Mapping[str, str], root: Path, own: Path, path: str | None, others: tuple[str, ...] = ()
 ) -> ProgramSearch:
     """Builds the search for a user with this environment; `path` is the PATH that the spec sets instead."""
@@ -120,7 +120,7 @@ def search_of(
     return ProgramSearch(search_path, root.resolve(), home, own, environ, others)
 
 
-def _executable(path: str) -> bool:
+def _is_executable(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
@@ -130,7 +130,7 @@ def _is_in_environment(program: str) -> bool:
     return (prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir()
 
 
-def manager_of(shim: str, path: str) -> str | None:
+def find_manager(shim: str, path: str) -> str | None:
     """The version manager of a shim, identified by its link or text; None if it is not a shim."""
     if os.path.islink(shim):
         beyond = os.path.join(os.path.dirname(shim), os.readlink(shim))
@@ -147,7 +147,7 @@ def manager_of(shim: str, path: str) -> str | None:
     return which(os.fsdecode(match[1]), path=path)
 
 
-def program_behind(manager: str, name: str, root: Path, environ: Mapping[str, str]) -> str | None:
+def find_managed_program(manager: str, name: str, root: Path, environ: Mapping[str, str]) -> str | None:
     """Asks the manager which program it would start in that folder; returns None if it knows none."""
     return _ask_manager(manager, name, root, tuple(sorted(environ.items())))
 
@@ -199,21 +199,21 @@ class ProgramStamps:
     def __init__(self, agent: AgentSpec, search: ProgramSearch) -> None:
         calls = [] if agent.command is None else program_calls(agent.command)
         words = [word for call in calls for word in (call.program, call.script or "")]
-        paths = [_path(word, search) for word in (*words, agent.binary or "")]
-        self._stamps = {path: stamp for path in paths if path and (stamp := _stamp(path)) is not None}
+        paths = [_find_path(word, search) for word in (*words, agent.binary or "")]
+        self._stamps = {path: stamp for path in paths if path and (stamp := _read_stamp(path)) is not None}
 
-    def changed(self) -> tuple[str, ...]:
+    def list_changed(self) -> tuple[str, ...]:
         """The programs that have changed since."""
-        return tuple(path for path, stamp in self._stamps.items() if _stamp(path) != stamp)
+        return tuple(path for path, stamp in self._stamps.items() if _read_stamp(path) != stamp)
 
 
-def _path(word: str, search: ProgramSearch) -> str | None:
+def _find_path(word: str, search: ProgramSearch) -> str | None:
     if not word or "/" in word or (search.root / word).is_file():
         return os.path.join(search.root, re.sub(r"^~(?=/)", str(search.home), word)) if word else None
     return search.find(word)
 
 
-def _stamp(path: str) -> _Stamp | None:
+def _read_stamp(path: str) -> _Stamp | None:
     try:
         about = os.stat(path)
     except (OSError, ValueError):

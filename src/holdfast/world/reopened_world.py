@@ -22,7 +22,7 @@ from holdfast.processes.program import split_status
 from holdfast.protocols.sandbox import Sandbox, Stdio
 from holdfast.protocols.service import Lasting, Mock, Service, ServiceKeeper
 from holdfast.service_kinds import get_traits
-from holdfast.world.kept_world import KeptWorld, dump_of
+from holdfast.world.kept_world import KeptWorld, get_dump_path
 from holdfast.world.site_worlds import SiteWorlds
 
 MOVED_ON = "it is the one that the trial used, and may have changed since"
@@ -70,19 +70,19 @@ async def reopen(
 
     Returns False and calls `tell` if that is impossible.
     """
-    path = dump_of(folder, spec.name)
+    path = get_dump_path(folder, spec.name)
     if get_traits(spec).holds and not path.is_file():
-        tell(f"service {spec.name} is not there: {why_not(kept, spec.name)}")
+        tell(f"service {spec.name} is not there: {explain_missing(kept, spec.name)}")
         return False
     try:
-        keeper = await worlds.keeper(spec)
+        keeper = await worlds.find_keeper(spec)
         service = await _restore(await keeper.provide(trial, alone=True), path)
     except HoldfastError as refused:
         tell(f"service {spec.name} is not there: {' '.join(str(refused).split())}")
         return False
     if note := MOVED_ON if spec.kind == EXTERNAL else kept.service_notes.get(spec.name):
         tell(f"service {spec.name}: {note}")
-    worlds.place(spec, ReopenedKeeper(service if isinstance(service, Mock) else Reopened(service), keeper))
+    worlds.replace_keeper(spec, ReopenedKeeper(service if isinstance(service, Mock) else Reopened(service), keeper))
     return True
 
 
@@ -96,7 +96,7 @@ async def _restore(service: Service, path: Path) -> Service:
     return service
 
 
-def why_not(kept: KeptWorld, service: str) -> str:
+def explain_missing(kept: KeptWorld, service: str) -> str:
     """Why the content of a service was not kept."""
     return kept.service_notes.get(service, "its content was not stored")
 
@@ -107,14 +107,14 @@ _CHUNK = 1 << 16
 
 async def visit(sandbox: Sandbox, environ: Mapping[str, str], command: Sequence[str] = ()) -> int:
     """Runs a shell or a command in a sandbox, in this terminal; returns its exit code."""
-    return await _attach(sandbox, [*command] or [*_terminal(), _SHELL], {**environ, **_shell_environ()})
+    return await _attach(sandbox, [*command] or [*_find_setsid(), _SHELL], {**environ, **_build_shell_environ()})
 
 
-def _shell_environ() -> dict[str, str]:
+def _build_shell_environ() -> dict[str, str]:
     return {"TERM": os.environ.get("TERM", "dumb"), "PS1": "kept $ "}
 
 
-def _terminal() -> list[str]:
+def _find_setsid() -> list[str]:
     """Gives a shell a terminal of its own, so that it can control jobs."""
     setsid = shutil.which("setsid", path="/usr/bin:/bin")
     return [setsid, "-cw"] if setsid and sys.stdin.isatty() else []
@@ -122,15 +122,15 @@ def _terminal() -> list[str]:
 
 async def _attach(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str]) -> int:
     if not sys.stdin.isatty():
-        return await _run(sandbox, argv, env, Stdio(0, 1, 2))
+        return await _run_program(sandbox, argv, env, Stdio(0, 1, 2))
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, fcntl.ioctl(0, termios.TIOCGWINSZ, b"\0" * 8))
     loop = asyncio.get_running_loop()
-    with _raw():
-        loop.add_reader(0, _pass, 0, ours)
-        loop.add_reader(ours, _pass, ours, 1)
+    with _use_raw_mode():
+        loop.add_reader(0, _copy_data, 0, ours)
+        loop.add_reader(ours, _copy_data, ours, 1)
         try:
-            return await _run(sandbox, argv, env, Stdio(theirs, theirs, theirs))
+            return await _run_program(sandbox, argv, env, Stdio(theirs, theirs, theirs))
         finally:
             loop.remove_reader(0)
             loop.remove_reader(ours)
@@ -138,7 +138,7 @@ async def _attach(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str]) ->
             os.close(ours)
 
 
-async def _run(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str], stdio: Stdio) -> int:
+async def _run_program(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str], stdio: Stdio) -> int:
     try:
         program = await sandbox.start(argv, env, stdio)
     except OSError as refused:
@@ -154,7 +154,7 @@ async def _run(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str], stdio
     return code if code is not None else 128 + (number or signal.SIGKILL)
 
 
-def _pass(source: int, target: int) -> None:
+def _copy_data(source: int, target: int) -> None:
     try:
         data = os.read(source, _CHUNK)
     except OSError:  # the shell has closed its terminal
@@ -167,7 +167,7 @@ def _pass(source: int, target: int) -> None:
 
 
 @contextmanager
-def _raw() -> Iterator[None]:
+def _use_raw_mode() -> Iterator[None]:
     """Switches the user's terminal to raw mode, so that every key is passed on."""
     before = termios.tcgetattr(0)
     tty.setraw(0, termios.TCSADRAIN)  # keeps what was typed already

@@ -42,12 +42,12 @@ class ServiceAddress(Struct, frozen=True):
     """Ports with TLS."""
 
 
-def addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
+def assign_addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
     """Assigns an address to each service, in the order of the spec."""
-    return tuple(_address(service, n) for n, service in enumerate(world.services, 1))
+    return tuple(_assign_address(service, n) for n, service in enumerate(world.services, 1))
 
 
-def _address(service: ServiceSpec, n: int) -> ServiceAddress:
+def _assign_address(service: ServiceSpec, n: int) -> ServiceAddress:
     host = f"127.0.{1 + n // 250}.{n % 250 + 1}"
     traits = get_traits(service)
     if not traits.tls:
@@ -56,11 +56,11 @@ def _address(service: ServiceSpec, n: int) -> ServiceAddress:
     return ServiceAddress(service, host, plain, traits.tls)
 
 
-def hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
+def list_hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
     """The host names inside with their addresses; services in `unresolved` have none."""
     gone = set(unresolved)
     hosts_by_name: dict[str, str] = {}
-    for address in addresses(world):
+    for address in assign_addresses(world):
         if address.service.name not in gone:
             hosts_by_name[address.service.name] = hosts_by_name[f"{address.service.name}{SUFFIX}"] = address.host
     for name, service in world.network.dns_overrides.items():
@@ -69,14 +69,14 @@ def hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
     return hosts_by_name
 
 
-def listening(world: WorldSpec) -> Iterator[tuple[str, int]]:
+def list_listeners(world: WorldSpec) -> Iterator[tuple[str, int]]:
     """Every address inside that Holdfast listens on."""
     yield GATEWAY
-    for address in addresses(world):
+    for address in assign_addresses(world):
         yield from ((address.host, port) for port in (*address.ports, *address.tls))
 
 
-def variables(
+def build_variables(
     world: WorldSpec, addresses: Mapping[str, tuple[str, int]], patterns: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
     """The variables for the agent's services: `<NAME>_HOST`, `_PORT`, `_URL`, and the usual names of the first ones.
@@ -155,7 +155,7 @@ class ServicePlanes:
     parts: AsyncExitStack
     carried: list[TcpPlane] = field(default_factory=list)
 
-    def calm(self) -> None:
+    def stop_faults(self) -> None:
         """Stops the faults once the agent has ended, so that they do not act on connections of checks."""
         for plane in self.carried:
             plane.calm()
@@ -166,34 +166,34 @@ class ServicePlanes:
 
         The name server answers for `unresolved` names.
         """
-        self.context.services = self._mock_addresses()
+        self.context.services = self._list_mock_addresses()
         if unresolved:
-            await self._name(unresolved)
+            await self._open_name_plane(unresolved)
         reachable = {}
-        for address in addresses(self.spec):
+        for address in assign_addresses(self.spec):
             await self._open_ports(address)
-            reachable[address.service.name] = self._agent_address(address)
+            reachable[address.service.name] = self._find_agent_address(address)
         return reachable
 
-    def _mock_addresses(self) -> dict[tuple[str, int], tuple[str, int]]:
+    def _list_mock_addresses(self) -> dict[tuple[str, int], tuple[str, int]]:
         """The real address of each mock, by every name and port that refers to it."""
         real: dict[tuple[str, int], tuple[str, int]] = {}
-        for address in addresses(self.spec):
+        for address in assign_addresses(self.spec):
             mock = self.services[address.service.name]
             if isinstance(mock, Mock) and not isinstance(mock.upstream, str):
-                names = [name for name, host in hosts(self.spec).items() if host == address.host]
+                names = [name for name, host in list_hosts(self.spec).items() if host == address.host]
                 real |= {(name, port): mock.upstream for name in names for port in (*address.ports, *address.tls)}
         return real
 
-    async def _name(self, unresolved: frozenset[str]) -> None:
-        everything = hosts(self.spec)
-        resolvable = {name: everything[name] for name in everything.keys() - hosts(self.spec, unresolved).keys()}
-        by_host = {address.host: address.service.name for address in addresses(self.spec)}
+    async def _open_name_plane(self, unresolved: frozenset[str]) -> None:
+        everything = list_hosts(self.spec)
+        resolvable = {name: everything[name] for name in everything.keys() - list_hosts(self.spec, unresolved).keys()}
+        by_host = {address.host: address.service.name for address in assign_addresses(self.spec)}
         names = {name: (by_host[host], host) for name, host in resolvable.items()}
         plane = await NamePlane.open(self.sandbox.listener(*NAMES), names, self.context)
         self.parts.push_async_callback(plane.close)
 
-    def _agent_address(self, address: ServiceAddress) -> tuple[str, int]:
+    def _find_agent_address(self, address: ServiceAddress) -> tuple[str, int]:
         """The host for the agent: the service's name, or its address if there is no separate network."""
         host, port = self.sandbox.address(address.host, address.ports[0])
         own = (host, port) == (address.host, address.ports[0])
@@ -205,13 +205,13 @@ class ServicePlanes:
             service = self.services[address.service.name]
             if not isinstance(service, Mock):
                 upstream = service.upstream_of(port) if isinstance(service, ManyPorts) else service.upstream
-                await self._carry(sock, upstream, address)
+                await self._open_tcp_plane(sock, upstream, address)
             elif self.spec.determinism.network_latency_ms or self.disturbed(address.service.name):
                 behind = socket(AF_INET, SOCK_STREAM)
                 behind.bind(("127.0.0.1", 0))
                 place = behind.getsockname()
                 await self._serve_mock(behind, address, port)
-                await self._carry(sock, place, address)
+                await self._open_tcp_plane(sock, place, address)
             else:
                 await self._serve_mock(sock, address, port)
 
@@ -225,7 +225,7 @@ class ServicePlanes:
             sock, name, port, certificate, also, None if isinstance(upstream, str) else upstream
         )
 
-    async def _carry(self, sock: socket, upstream: tuple[str, int] | str, address: ServiceAddress) -> None:
+    async def _open_tcp_plane(self, sock: socket, upstream: tuple[str, int] | str, address: ServiceAddress) -> None:
         plane = await TcpPlane.open(
             sock,
             upstream,

@@ -65,7 +65,7 @@ class SiteWorlds:
         self._keepers: dict[bytes, ServiceKeeper] = {}
         self._opening = asyncio.Lock()
 
-    async def keeper(self, service: ServiceSpec) -> ServiceKeeper:
+    async def find_keeper(self, service: ServiceSpec) -> ServiceKeeper:
         """The keeper of a service, shared by all trials with the same service settings."""
         key = encode_canonical(service)
         async with self._opening:
@@ -76,11 +76,11 @@ class SiteWorlds:
                 self._keepers[key] = await open_keeper(service, folder, docker=docker)
         return self._keepers[key]
 
-    def place(self, service: ServiceSpec, keeper: ServiceKeeper) -> None:
+    def replace_keeper(self, service: ServiceSpec, keeper: ServiceKeeper) -> None:
         """Replaces the keeper of a service; it is closed with the others."""
         self._keepers[encode_canonical(service)] = keeper
 
-    def disturbs(self, trial: Trial, service: str) -> bool:
+    def is_disturbed(self, trial: Trial, service: str) -> bool:
         """Whether the trial's scenario hits the service itself."""
         return any(i.target == service for i in trial.scenario.injections if i.plane in ("service", "world"))
 

@@ -13,11 +13,11 @@ from holdfast.model.traits import Disturbed
 from holdfast.model.world import Isolation, WorldSpec
 from holdfast.plugins import get_fault_traits
 from holdfast.protocols.sandbox import SandboxBackend
-from holdfast.world.ingress import unsupported_ingress
-from holdfast.world.world_clock import clock_library
+from holdfast.world.ingress import list_unsupported_ingress
+from holdfast.world.world_clock import find_clock_library
 
 
-async def unsupported(
+async def list_unsupported(
     spec: WorldSpec,
     scenarios: Iterable[Scenario],
     backend: SandboxBackend,
@@ -26,20 +26,20 @@ async def unsupported(
     visible: Iterable[str] = (),
 ) -> tuple[Isolation, ...]:
     """Every key of the spec that is not supported here. `visible` are paths of this machine that every sandbox sees."""
-    features = [*_unsupported_keys(spec, backend, agent), *_workdir(spec.setup.workdir, backend, visible)]
-    if spec.determinism.clock is not None or any("clock" in disturbed(one) for one in scenarios):
-        library = await clock_library()
+    features = [*_list_unsupported_keys(spec, backend, agent), *_check_workdir(spec.setup.workdir, backend, visible)]
+    if spec.determinism.clock is not None or any("clock" in find_disturbed(one) for one in scenarios):
+        library = await find_clock_library()
         features += [library] if isinstance(library, Isolation) else []
     return tuple(features)
 
 
-def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
+def find_disturbed(scenario: Scenario) -> frozenset[Disturbed]:
     """The targets of a scenario's world faults that the sandbox must know from the start."""
     worldly = (get_fault_traits(one.plane, one.mode).disturbs for one in scenario.injections if one.plane == "world")
     return frozenset(part for part in worldly if part is not None)
 
 
-def _unsupported_keys(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec | None) -> Iterator[Isolation]:
+def _list_unsupported_keys(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec | None) -> Iterator[Isolation]:
     isolates, name = backend.traits.isolates, backend.name
     if agent is not None and backend.traits.image and agent.nested_sandbox:
         yield build_missing("container-nested")
@@ -49,7 +49,7 @@ def _unsupported_keys(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec
         yield build_missing("image-ignored", image=spec.base, backend=name)
     if spec.setup.packages:
         yield build_missing("packages-ignored", packages=", ".join(spec.setup.packages), backend=name)
-    yield from unsupported_ingress(spec.network, shared=not isolates)
+    yield from list_unsupported_ingress(spec.network, shared=not isolates)
     if spec.determinism.dns == "real":
         yield build_missing("dns-real")
     if spec.services and not isolates:
@@ -60,7 +60,7 @@ def _unsupported_keys(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec
         yield build_missing("names-unproxied")
 
 
-def _workdir(path: str | None, backend: SandboxBackend, visible: Iterable[str]) -> Iterator[Isolation]:
+def _check_workdir(path: str | None, backend: SandboxBackend, visible: Iterable[str]) -> Iterator[Isolation]:
     """The additional path of the workspace, if it cannot be created."""
     if path is None:
         return
@@ -72,7 +72,7 @@ def _workdir(path: str | None, backend: SandboxBackend, visible: Iterable[str]) 
         yield build_missing("workdir-hidden", shown=clashes[0], path=path)
 
 
-def lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
+def select_lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
     """What is not enforced, without limits and logs that the spec does not ask for."""
     unasked = {
         MEMORY: spec.resources.memory is None,
@@ -87,7 +87,7 @@ def lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
 
 def refuse_lacking(spec: WorldSpec, isolation: Iterable[Isolation], backend: str) -> None:
     """Raises UserError that names every feature that cannot be enforced."""
-    missing = lacking(spec, isolation)
+    missing = select_lacking(spec, isolation)
     if missing:
         features = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
         hint = "leave --strict-world out, use another --backend, or do not ask for it"

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.world.program_search import ProgramSearch
-from holdfast.world.sandbox.system import in_system, links_on, present
+from holdfast.world.sandbox.system import is_in_system, list_links, select_mounts
 
 _OURS = str(Path(__file__).parents[2])
 """Holdfast's own folder, which no agent needs, even if `pip install -e` puts it in the agent's environment."""
@@ -44,7 +44,7 @@ class VisiblePrograms(Struct, frozen=True):
     beyond: tuple[str, ...] = ()
     """Folders outside an environment that it reads, as left by `pip install -e`."""
 
-    def notes(self) -> tuple[str, ...]:
+    def list_notes(self) -> tuple[str, ...]:
         """Notes for the reader."""
         visible = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
         withheld = [
@@ -69,99 +69,99 @@ class ProgramFiles:
         self._withheld: dict[str, None] = {}
         self._beyond: dict[str, None] = {}
 
-    def named(self, name: str) -> str | None:
+    def add_by_name(self, name: str) -> str | None:
         """Adds a program by its name on PATH; returns where it was found."""
         path = self._search.find(name)
         if path is not None:
             self._folders[os.path.dirname(path)] = None
-            self.needed(path)
+            self.add_program(path)
         return path
 
-    def environment(self, folder: str) -> None:
+    def add_environment(self, folder: str) -> None:
         """Adds a complete environment, whose programs come before all others."""
         self._folders[os.path.join(folder, "bin")] = None
-        self._environment(folder)
+        self._add_environment_files(folder)
 
-    def needed(self, path: str, *, itself: bool = True, depth: int = 0) -> None:
+    def add_program(self, path: str, *, itself: bool = True, depth: int = 0) -> None:
         """Adds everything that the program at a path needs; `itself` includes the file."""
         if depth > _DEPTH or not os.path.isfile(path):
             return
         places = [os.path.abspath(path)]
-        for at, says, beyond in links_on(path):
-            if not in_system(at):
+        for at, says, beyond in list_links(path):
+            if not is_in_system(at):
                 self._links[at] = says
             places.append(os.path.abspath(beyond))
-        shebang = _shebang(places[-1])
-        self._package(places, itself, shebang)
+        shebang = _read_shebang(places[-1])
+        self._add_package(places, itself, shebang)
         if shebang:
-            self._interpreter(shebang, depth + 1)
-        if _interpreter_name(shebang) == "sh" and (target := behind_pnpm_shim(places[-1])):
-            self._pnpm(target)
-            self.needed(target, depth=depth + 1)
+            self._add_interpreter(shebang, depth + 1)
+        if _get_interpreter_name(shebang) == "sh" and (target := find_pnpm_target(places[-1])):
+            self._add_pnpm(target)
+            self.add_program(target, depth=depth + 1)
 
-    def packaged(self, path: str) -> bool:
+    def is_packaged(self, path: str) -> bool:
         """Whether a program is part of an environment or package and needs it to run."""
-        places = [path, *[beyond for _, _, beyond in links_on(path)]]
-        return any(_environment(place) or _MODULES in Path(place).parts for place in places)
+        places = [path, *[beyond for _, _, beyond in list_links(path)]]
+        return any(_find_environment(place) or _MODULES in Path(place).parts for place in places)
 
-    def gathered(self) -> VisiblePrograms:
-        outside = [path for path in self._paths if not in_system(os.path.realpath(path)) or not in_system(path)]
-        visible = {place: real for place, real in present(outside).items() if not in_system(place)}
-        beyond = tuple(one for one in self._beyond if not (in_system(one) or _is_covered(one, (*visible, _OURS))))
+    def build_visible(self) -> VisiblePrograms:
+        outside = [path for path in self._paths if not is_in_system(os.path.realpath(path)) or not is_in_system(path)]
+        visible = {place: real for place, real in select_mounts(outside).items() if not is_in_system(place)}
+        beyond = tuple(one for one in self._beyond if not (is_in_system(one) or _is_covered(one, (*visible, _OURS))))
         withheld = tuple(self._withheld)
         return VisiblePrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
 
     # -- packages -----------------------------------------------------------------------------------
-    def _package(self, places: Sequence[str], itself: bool, shebang: Sequence[str]) -> None:
+    def _add_package(self, places: Sequence[str], itself: bool, shebang: Sequence[str]) -> None:
         real = places[-1]
         if itself:
             self._paths[real] = None
-        environment = next((folder for place in places if (folder := _environment(place))), "")
+        environment = next((folder for place in places if (folder := _find_environment(place))), "")
         if environment:
-            self._environment(environment)
-        elif _is_prefix(prefix := os.path.dirname(os.path.dirname(real))) and not in_system(real):
+            self._add_environment_files(environment)
+        elif _is_prefix(prefix := os.path.dirname(os.path.dirname(real))) and not is_in_system(real):
             self._show(prefix)
-        elif _interpreter_name(shebang).startswith("python"):
-            self._user_site(prefix)
+        elif _get_interpreter_name(shebang).startswith("python"):
+            self._add_user_site(prefix)
         if _MODULES in Path(real).parts:
-            self._show(_modules(real))
-        elif real.endswith(_JAVASCRIPT) or _interpreter_name(shebang) == "node":
-            self._javascript(Path(real).parent)
+            self._show(_find_modules(real))
+        elif real.endswith(_JAVASCRIPT) or _get_interpreter_name(shebang) == "node":
+            self._add_javascript(Path(real).parent)
 
-    def _environment(self, folder: str) -> None:
+    def _add_environment_files(self, folder: str) -> None:
         """Adds a virtual environment and the Python that it was made from."""
         self._show(folder)
-        self._beyond |= dict.fromkeys(_added_paths(folder))
+        self._beyond |= dict.fromkeys(_list_added_paths(folder))
         base = os.path.join(folder, "bin", "python")
-        for at, says, _ in links_on(base):
-            if not in_system(at):
+        for at, says, _ in list_links(base):
+            if not is_in_system(at):
                 self._links[at] = says
-        made_from = os.path.dirname(_home_of(os.path.join(folder, "pyvenv.cfg")))
+        made_from = os.path.dirname(_read_home(os.path.join(folder, "pyvenv.cfg")))
         for prefix in (made_from, os.path.dirname(os.path.dirname(os.path.realpath(base)))):
-            if _is_prefix(prefix) and not in_system(prefix):
+            if _is_prefix(prefix) and not is_in_system(prefix):
                 self._show(prefix)
 
-    def _user_site(self, base: str) -> None:
+    def _add_user_site(self, base: str) -> None:
         """Adds packages installed with `pip install --user`; a variable names them, as HOME differs inside."""
         folders = [str(path) for path in Path(base).glob("lib/python3*/site-packages")]
-        if folders and not in_system(base):
+        if folders and not is_in_system(base):
             self._paths |= dict.fromkeys(folders)
             self._variables["PYTHONUSERBASE"] = base
 
-    def _pnpm(self, target: str) -> None:
+    def _add_pnpm(self, target: str) -> None:
         """Adds the packages around a pnpm program, and the folder that its script names."""
-        for place in (target, *[beyond for _, _, beyond in links_on(target)]):
+        for place in (target, *[beyond for _, _, beyond in list_links(target)]):
             path = os.path.abspath(place)
             if store := _PNPM_STORE.match(path):
                 self._show(store[1])
             if _MODULES in Path(path).parts:
-                self._show(_modules(path))
+                self._show(_find_modules(path))
 
-    def _javascript(self, folder: Path) -> None:
+    def _add_javascript(self, folder: Path) -> None:
         """Adds the package of a script outside node_modules, as left by `npm link`, and the modules above it."""
         above = (folder, *folder.parents)
         own = next((one for one in above if (one / "package.json").is_file()), None)
-        if own is None or in_system(str(own)):
+        if own is None or is_in_system(str(own)):
             return
         self._show(str(own))
         for one in (own, *own.parents):
@@ -177,19 +177,19 @@ class ProgramFiles:
             self._paths[folder] = None
 
     # -- interpreters -------------------------------------------------------------------------------
-    def _interpreter(self, shebang: Sequence[str], depth: int) -> None:
+    def _add_interpreter(self, shebang: Sequence[str], depth: int) -> None:
         program = shebang[0]
         if os.path.basename(program) != "env":
-            self.needed(program, depth=depth)
+            self.add_program(program, depth=depth)
             return
         name = next((word for word in shebang[1:] if not word.startswith("-") and "=" not in word), "")
         path = name if os.path.isabs(name) else self._search.find(name)
         if path:
             self._folders[os.path.dirname(path)] = None
-            self.needed(path, depth=depth)
+            self.add_program(path, depth=depth)
 
 
-def _shebang(path: str) -> list[str]:
+def _read_shebang(path: str) -> list[str]:
     """The words of a script's first line; empty for a binary."""
     try:
         with open(path, "rb") as file:
@@ -199,7 +199,7 @@ def _shebang(path: str) -> list[str]:
     return os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
 
 
-def _interpreter_name(shebang: Sequence[str]) -> str:
+def _get_interpreter_name(shebang: Sequence[str]) -> str:
     """The name of the interpreter."""
     if not shebang:
         return ""
@@ -208,7 +208,7 @@ def _interpreter_name(shebang: Sequence[str]) -> str:
     return os.path.basename(program)
 
 
-def behind_pnpm_shim(script: str) -> str:
+def find_pnpm_target(script: str) -> str:
     """The program that a pnpm script starts; empty if it is not such a script."""
     try:
         with open(script, "rb") as file:
@@ -219,19 +219,19 @@ def behind_pnpm_shim(script: str) -> str:
     return os.path.normpath(os.path.join(os.path.dirname(script), paths[-1])) if paths else ""
 
 
-def _modules(path: str) -> str:
+def _find_modules(path: str) -> str:
     """The topmost node_modules that contains the path."""
     parts = Path(path).parts
     return str(Path(*parts[: parts.index(_MODULES) + 1]))
 
 
-def _environment(program: str) -> str:
+def _find_environment(program: str) -> str:
     """The virtual environment that contains a program; empty if none does."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(program)))
     return folder if os.path.isfile(os.path.join(folder, "pyvenv.cfg")) else ""
 
 
-def _home_of(config: str) -> str:
+def _read_home(config: str) -> str:
     """The folder of an environment's base Python, from its configuration."""
     try:
         lines = Path(config).read_text(errors="replace").splitlines()
@@ -241,7 +241,7 @@ def _home_of(config: str) -> str:
     return homes[0] if homes else ""
 
 
-def _added_paths(environment: str) -> Iterator[str]:
+def _list_added_paths(environment: str) -> Iterator[str]:
     """Folders that the `.pth` files of an environment add to its modules."""
     for file in Path(environment).glob("lib/python3*/site-packages/*.pth"):
         for line in file.read_text(errors="replace").splitlines():

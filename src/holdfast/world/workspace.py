@@ -22,16 +22,16 @@ from holdfast.world.services.drift import drift
 CLONE_S = 120.0
 
 
-def lay_out(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> None:
+def place_fixtures(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> None:
     """Puts every workspace fixture into the folder, in order; raises HarnessError if one fails."""
     for number, fixture in enumerate(fixtures):
         try:
             if fixture.type == "directory":
-                _copy(root / (fixture.source or "."), inside(folder, fixture.path))
+                _copy(root / (fixture.source or "."), resolve_inside(folder, fixture.path))
             elif fixture.type == "files":
                 place_files(folder, root, fixture.files)
             elif fixture.type == "git_repo":
-                _clone(fixture, inside(folder, fixture.path), root)
+                _clone(fixture, resolve_inside(folder, fixture.path), root)
         except OSError as refused:
             what = f"{refused.strerror}: {refused.filename}" if refused.filename else str(refused)
             raise HarnessError(
@@ -42,7 +42,7 @@ def lay_out(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> None:
 def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
     """Writes files into the workspace or the home."""
     for file in files:
-        path = inside(folder, file.path)
+        path = resolve_inside(folder, file.path)
         path.parent.mkdir(parents=True, exist_ok=True)
         if file.source is not None:
             shutil.copyfile(root / file.source, path)
@@ -53,7 +53,7 @@ def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
             path.chmod(file.mode)
 
 
-def inside(folder: Path, name: str) -> Path:
+def resolve_inside(folder: Path, name: str) -> Path:
     """A path of the workspace or the home as a path on this machine; a link that leads out is not followed."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
@@ -64,10 +64,10 @@ def inside(folder: Path, name: str) -> Path:
 def _copy(source: Path, target: Path) -> None:
     stored = [path.resolve() for path in (get_own_folder(), get_runs_folder())]
 
-    def ours(folder: str, names: list[str]) -> list[str]:
+    def list_ours(folder: str, names: list[str]) -> list[str]:
         return [name for name in names if name == OWN or Path(folder, name).resolve() in stored]
 
-    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ours)
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=list_ours)
 
 
 def _clone(fixture: Fixture, target: Path, root: Path) -> None:
@@ -102,7 +102,7 @@ Begin: TypeAlias = Callable[[str], None]
 """Called when a step begins, with its place in the spec."""
 
 
-async def fill(
+async def fill_databases(
     fixtures: Iterable[Fixture], databases: Mapping[str, Database], root: Path, trial: Trial, begin: Begin
 ) -> None:
     """Loads the fixtures of the databases, in order; HarnessError names the one that failed."""
@@ -116,13 +116,13 @@ async def fill(
             )
         begin(f"fixtures[{number}] ({fixture.type})")
         try:
-            await _into(database, fixture, root, trial)
+            await _load_fixture(database, fixture, root, trial)
         except QueryFailed as refused:
             why = f"fixtures[{number}] ({fixture.type}) failed in {fixture.service}: {refused}"
             raise HarnessError(why, code="fixture-failed") from refused
 
 
-async def _into(database: Database, fixture: Fixture, root: Path, trial: Trial) -> None:
+async def _load_fixture(database: Database, fixture: Fixture, root: Path, trial: Trial) -> None:
     if fixture.type == "drift":
         rng = Random(digest(encode_canonical([trial.seed, trial.replica, fixture.table])))
         await drift(database, fixture.table or "", fixture.rate, fixture.kinds, rng)
@@ -133,7 +133,7 @@ async def _into(database: Database, fixture: Fixture, root: Path, trial: Trial) 
     await database.execute(sql)
 
 
-async def set_up(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str, str], begin: Begin) -> None:
+async def run_setup(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str, str], begin: Begin) -> None:
     """Runs each command to its end; raises HarnessError with the output of the one that failed."""
     for number, command in enumerate(commands):
         begin(f"setup.commands[{number}]")

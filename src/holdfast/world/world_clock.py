@@ -26,7 +26,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.capabilities import CLOCK, build_enforced, build_missing
 from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import Sandbox
-from holdfast.world.compiled import CannotCompile, compiled
+from holdfast.world.compiled import CannotCompile, compile_source
 
 CONTROL, OFFSET = "HOLDFAST_CLOCK", "HOLDFAST_CLOCK_OFFSET_NS"
 """The variable that the library reads: the control file, or a fixed shift if there is none."""
@@ -66,7 +66,7 @@ class Clock:
 
     def set(self, offset_ns: int) -> None:
         """Lets the clock run, this far ahead of the real one."""
-        self._numbers[_AHEAD] = within(offset_ns)
+        self._numbers[_AHEAD] = clamp(offset_ns)
         self._numbers[_STANDS] = 0
 
     def jump(self, to_ns: int) -> None:
@@ -75,9 +75,9 @@ class Clock:
 
     def freeze(self, at_ns: int | None = None) -> None:
         """Stops the clock, at this time or at the time it shows now."""
-        self._numbers[_STANDS] = within(self.time_ns if at_ns is None else at_ns) or 1  # 0 means that it runs
+        self._numbers[_STANDS] = clamp(self.time_ns if at_ns is None else at_ns) or 1  # 0 means that it runs
 
-    def changed(self) -> int:
+    def mark_change(self) -> int:
         """Makes every later reader of the clock report this change, by its number."""
         self._numbers[_CHANGES] += 1
         return self._numbers[_CHANGES]
@@ -87,23 +87,23 @@ class Clock:
         self._map.close()
 
 
-def within(ns: int) -> int:
+def clamp(ns: int) -> int:
     """The nearest number that a clock can hold."""
     return max(-_MOST_NS, min(_MOST_NS, ns))
 
 
-def nanoseconds(moment: datetime) -> int:
+def to_nanoseconds(moment: datetime) -> int:
     """Nanoseconds since 1970, exactly; a time without a zone is UTC."""
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
     return (since.days * 86_400 + since.seconds) * _BILLION + since.microseconds * 1000
 
 
-def clock_environ(library_inside: str, starts: datetime, now: float, control: str | None) -> dict[str, str]:
+def build_clock_environ(library_inside: str, starts: datetime, now: float, control: str | None) -> dict[str, str]:
     """The variables that start a program's clock there; `control` is the file's path as programs see it.
 
     The library must be first in LD_PRELOAD; an existing value follows it.
     """
-    offset = within(nanoseconds(starts) - round(now * _BILLION))
+    offset = clamp(to_nanoseconds(starts) - round(now * _BILLION))
     environ = {"LD_PRELOAD": library_inside, OFFSET: str(offset)}
     return environ if control is None else {**environ, CONTROL: control}
 
@@ -119,17 +119,17 @@ _SLACK_S = 60
 """Maximum time that a busy machine may take to run a program."""
 
 
-async def clock_library() -> Path | Isolation:
+async def find_clock_library() -> Path | Isolation:
     """The library; if it is unavailable, the guarantee that does not hold and the reason."""
     if sys.platform != "linux":
         return build_missing("clock-platform")
     try:
-        return await asyncio.to_thread(compiled, SOURCE, _FLAGS, _LIBRARIES, _try)
+        return await asyncio.to_thread(compile_source, SOURCE, _FLAGS, _LIBRARIES, _try)
     except CannotCompile as why:
         return build_missing("clock-failed", why=why)
 
 
-async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock) -> Isolation:
+async def probe_clock(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock) -> Isolation:
     """Tests whether programs in a sandbox see that clock: an image may have another C library, or no `date`."""
     try:
         ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TRY_S, throwaway=True)
@@ -147,12 +147,12 @@ def _try(library: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
         control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()
-        printed = _date({"LD_PRELOAD": str(library), CONTROL: control.name})
+        printed = _run_date({"LD_PRELOAD": str(library), CONTROL: control.name})
     if printed.strip() != str(_TRIED_AT_S).encode():
         raise CannotCompile("its library was compiled, but a program that preloads it sees the real time")
 
 
-def _date(env: Mapping[str, str]) -> bytes:
+def _run_date(env: Mapping[str, str]) -> bytes:
     try:
         ran = subprocess.run(["/bin/date", "+%s"], env=dict(env), capture_output=True, timeout=_TRY_S, check=False)
     except subprocess.TimeoutExpired:
@@ -176,56 +176,56 @@ class WorldClock:
         self._known = known
         self._clock: Clock | None = None
         self._readings: ClockReadings | None = None
-        self.kept = build_missing("clock-unused")
+        self.support = build_missing("clock-unused")
         self.environ: dict[str, str] = {}
         self.changes = 0
         """Number of changes since the clock was set up."""
 
-    async def wind(
+    async def start(
         self, starts: str | None, sandbox: Sandbox, seen_at: str, environ: Mapping[str, str]
     ) -> dict[str, str]:
         """The variables for the agent; empty if the clock is unavailable: `kept` says why.
 
         `starts` is a time as written in the spec, None the real time; `seen_at` is the folder as programs see it.
         """
-        library = await clock_library()
+        library = await find_clock_library()
         if isinstance(library, Isolation):
-            self.kept = library
+            self.support = library
             return {}
         shutil.copyfile(library, self._folder / _LIBRARY)
         (self._folder / _LIBRARY).chmod(0o755)
         clock = self._clock = Clock(self._folder / _CONTROL)
         with suppress(OSError):  # this file system has no pipes: readings will not be observed
             self._readings = ClockReadings(self._folder / f"{_CONTROL}{SUFFIX}")
-        moment = datetime.now(UTC) if starts is None else _moment(starts)
-        clock_variables = clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
+        moment = datetime.now(UTC) if starts is None else _parse_moment(starts)
+        clock_variables = build_clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
         if starts is not None:
             clock.set(int(clock_variables[OFFSET]))
-        self.kept = self._known or await clock_inside(sandbox, {**environ, **clock_variables}, clock)
-        self.environ = clock_variables if self.kept.enforced else {}
+        self.support = self._known or await probe_clock(sandbox, {**environ, **clock_variables}, clock)
+        self.environ = clock_variables if self.support.enforced else {}
         return dict(self.environ)
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """What is covered, and what is not."""
-        return (self.kept, build_missing("clock-environment")) if self.kept.enforced else (self.kept,)
+        return (self.support, build_missing("clock-environment")) if self.support.enforced else (self.support,)
 
-    def time(self) -> float:
+    def read_time(self) -> float:
         """The time on the agent's clock."""
-        return self._usable().time_ns / _BILLION
+        return self._require_clock().time_ns / _BILLION
 
     def set(self, now: float, *, frozen: bool) -> None:
-        clock = self._usable()
+        clock = self._require_clock()
         if frozen:
             clock.freeze(round(now * _BILLION))
         else:
             clock.jump(round(now * _BILLION))
         self.read_changes()  # reports about earlier changes must not fill the pipe
-        self.changes = clock.changed()
+        self.changes = clock.mark_change()
 
     def read_changes(self) -> frozenset[int] | None:
         """The changes after which a program read the clock; None if unknown."""
-        return None if self._readings is None else self._readings.seen()
+        return None if self._readings is None else self._readings.read_reported()
 
     def close(self) -> None:
         if self._readings is not None:
@@ -235,13 +235,13 @@ class WorldClock:
             self._clock.close()
             self._clock = None
 
-    def _usable(self) -> Clock:
-        if self._clock is None or not self.kept.enforced:
-            raise HarnessError(f"the agent's clock cannot be set here: {self.kept.why}", code="clock-unavailable")
+    def _require_clock(self) -> Clock:
+        if self._clock is None or not self.support.enforced:
+            raise HarnessError(f"the agent's clock cannot be set here: {self.support.why}", code="clock-unavailable")
         return self._clock
 
 
-def _moment(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -262,7 +262,7 @@ class ClockReadings:
         path.chmod(0o666)  # for the agent's user, whatever the umask
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
-    def seen(self) -> frozenset[int]:
+    def read_reported(self) -> frozenset[int]:
         """The numbers of the changes that were observed so far."""
         with suppress(BlockingIOError):  # a program has it open, and has nothing more to report
             while data := os.read(self._fd, _AT_ONCE):

@@ -19,10 +19,10 @@ from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.protocols.trial import TrialContext
 from holdfast.world.boxed_world import LENT, BoxedWorld
 from holdfast.world.sandbox.workspace import copy_tree
-from holdfast.world.service_planes import GATEWAY, NAMES, ServicePlanes, hosts, listening, variables
+from holdfast.world.service_planes import GATEWAY, NAMES, ServicePlanes, build_variables, list_hosts, list_listeners
 from holdfast.world.site_worlds import SiteWorlds
 from holdfast.world.supervisors.conventions import WORKSPACE
-from holdfast.world.workspace import fill, lay_out, place_files, set_up
+from holdfast.world.workspace import fill_databases, place_files, place_fixtures, run_setup
 
 _SYSTEM = {"LANG": "C.UTF-8", "TERM": "dumb"}
 
@@ -76,7 +76,7 @@ class _WorldOpening:
         The name server answers for them, not the hosts file.
         """
         self.has_sandbox = False
-        world.links = self._links()
+        world.links = self._build_links()
 
     async def open_in_time(self) -> None:
         """Opens everything in order within the trial's time; HarnessError names the step that failed."""
@@ -100,13 +100,13 @@ class _WorldOpening:
         # The order matters. The agent's files must exist before the sandbox mounts them; services before their
         # addresses are known; planes before setup commands that call services. Snapshots come last, so that fixtures
         # and setup do not count as the agent's writes.
-        layer, home = self._folders()
+        layer, home = self._make_folders()
         await self._open_services()
         await self._open_sandbox(layer, home)
         await self._connect()
         databases = world.services.databases
-        await fill(spec.fixtures, databases, world.root, world.trial, world.begun.append)
-        await set_up(spec.setup.commands, world.sandbox, world.environ, world.begun.append)
+        await fill_databases(spec.fixtures, databases, world.root, world.trial, world.begun.append)
+        await run_setup(spec.setup.commands, world.sandbox, world.environ, world.begun.append)
         if world.wants_clock:
             await self._set_clock()
         for database in databases.values():
@@ -118,13 +118,13 @@ class _WorldOpening:
             world.context.sink.note(note)
             self._settings.tell(world.trial, note)
 
-    def _folders(self) -> tuple[Path, Path]:
+    def _make_folders(self) -> tuple[Path, Path]:
         """The folders that form the initial workspace and home."""
         world, setup, root = self._world, self._spec.setup, self._world.root
         layer, home = world.folder / "layer", world.folder / "home"
         for folder in (world.lent, layer, home):
             folder.mkdir(parents=True)
-        lay_out(layer, root, self._spec.fixtures)
+        place_fixtures(layer, root, self._spec.fixtures)
         place_files(layer, root, setup.files)
         if self._settings.home is not None:
             copy_tree(self._settings.home, home)
@@ -136,8 +136,8 @@ class _WorldOpening:
     async def _open_services(self) -> None:
         world = self._world
         for service in self._spec.services:
-            keeper = await self._site.keeper(service)
-            live = await keeper.provide(world.trial, alone=self._site.disturbs(world.trial, service.name))
+            keeper = await self._site.find_keeper(service)
+            live = await keeper.provide(world.trial, alone=self._site.is_disturbed(world.trial, service.name))
             world.parts.push_async_callback(live.close)
             world.services[service.name] = live
             for note in live.notes:
@@ -148,29 +148,29 @@ class _WorldOpening:
         sandbox_spec = SandboxSpec(
             name=world.folder.name,
             layers=(layer,),
-            listen=tuple(dict.fromkeys((*listening(spec), *((NAMES,) if named else ())))),
-            hosts=hosts(spec, named),
+            listen=tuple(dict.fromkeys((*list_listeners(spec), *((NAMES,) if named else ())))),
+            hosts=list_hosts(spec, named),
             home=home if any(home.iterdir()) else None,
-            visible={**self._settings.visible, LENT: world.lent, **(self._name_files() if named else {})},
+            visible={**self._settings.visible, LENT: world.lent, **(self._write_name_files() if named else {})},
             links=world.links,
             nested=self._settings.nested,
             resources=spec.resources,
             limits="limits" in world.disturbed,
             watched=tuple(sorted(world.disturbed & {"paths", "disk"})),
-            commands=world.command,
+            commands=world.record_command,
         )
         world.sandbox = await self._site.backend.open(sandbox_spec)
         self.has_sandbox = True
         world.parts.push_async_callback(world.sandbox.close)
 
-    def _links(self) -> dict[str, str]:
+    def _build_links(self) -> dict[str, str]:
         """Links to programs of this machine, and the additional path of the workspace."""
         workdir = self._spec.setup.workdir
         lacking = any(one.feature == WORKDIR for one in self._site.unsupported)
         also = {} if workdir is None or lacking else {workdir.rstrip("/"): WORKSPACE}
         return {**self._settings.links, **also}
 
-    def _name_files(self) -> dict[str, Path]:
+    def _write_name_files(self) -> dict[str, Path]:
         files = {}
         for name, text in (("resolv.conf", RESOLV_CONF.format(host=NAMES[0])), ("nsswitch.conf", NSSWITCH_CONF)):
             (self._world.folder / name).write_text(text)
@@ -182,7 +182,7 @@ class _WorldOpening:
         world, site, settings = self._world, self._site, self._settings
         world.planes = await site.site_planes.open_address(sock=world.sandbox.listener(*GATEWAY))
         world.parts.push_async_callback(world.planes.close)
-        world.service_planes = self._fronts()
+        world.service_planes = self._make_service_planes()
         addresses = await world.service_planes.open(self._unresolved)
         patterns = {name: service.variables for name, service in world.services.items()}
         routed = self._route_calls()
@@ -191,16 +191,16 @@ class _WorldOpening:
             **_SYSTEM,
             "HOME": world.sandbox.home,
             **settings.environ,
-            **variables(self._spec, addresses, patterns),
+            **build_variables(self._spec, addresses, patterns),
             **self._spec.setup.env,
             **{s.name: settings.secrets[s.name] for s in self._spec.secrets if s.env},
             **routed,
             **settings.agent_environ,
-            **self._node_options(),
+            **self._build_node_options(),
             **trial_variables(world.trial),
         }
 
-    def _fronts(self) -> ServicePlanes:
+    def _make_service_planes(self) -> ServicePlanes:
         world, site, authority = self._world, self._site, self._site.site_planes.authority
         return ServicePlanes(
             self._spec,
@@ -209,7 +209,7 @@ class _WorldOpening:
             world.planes,
             world.context,
             leaf=lambda name: None if authority is None else authority.leaf(name),
-            disturbed=lambda name: site.disturbs(world.trial, name),
+            disturbed=lambda name: site.is_disturbed(world.trial, name),
             wrote=lambda: world.disturbances.handle_event("db_write", write=True),
             parts=world.parts,
         )
@@ -224,10 +224,10 @@ class _WorldOpening:
             if value.startswith(folder):
                 path = Path(value)
                 environ[name] = world.lend(path.name, path.read_bytes())
-        past = ",".join((environ.get("NO_PROXY", ""), *hosts(self._spec)))
+        past = ",".join((environ.get("NO_PROXY", ""), *list_hosts(self._spec)))
         return environ | {"NO_PROXY": past, "no_proxy": past}
 
-    def _node_options(self) -> dict[str, str]:
+    def _build_node_options(self) -> dict[str, str]:
         """NODE_OPTIONS that route Node's calls to Holdfast, together with those of the spec."""
         wanted = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
         if self._site.site_planes.authority is None:
@@ -239,8 +239,8 @@ class _WorldOpening:
         """Sets the agent's clock; if that is impossible, `isolation` says why."""
         world = self._world
         seen_at = world.sandbox.inside(LENT)
-        environ = await world.clock.wind(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)
-        self._site.clock = world.clock.kept
+        environ = await world.clock.start(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)
+        self._site.clock = world.clock.support
         if "LD_PRELOAD" in world.environ and environ:
             environ["LD_PRELOAD"] += f" {world.environ['LD_PRELOAD']}"
         world.environ = {**world.environ, **environ}

@@ -100,7 +100,7 @@ def test_an_absolute_folder_is_seen_where_it_lies(root: Path, tmp_path_factory: 
     found = mount(AgentSpec(type="command", command="sh run.sh agent.py", dir=str(folder)), root)
     assert found.mounts.visible == {str(folder): folder}
     assert found.agent.command == f"sh {folder}/run.sh agent.py"
-    assert found.mounts.notes(root) == (f"the agent sees {folder}, read-only",)
+    assert found.mounts.list_notes(root) == (f"the agent sees {folder}, read-only",)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_python_agents_modules_are_seen(root: Path) -> None:
 
 def test_what_was_placed_is_reported(root: Path, golden: Golden) -> None:
     one = mount(AgentSpec(type="command", command="python agent.py"), root)
-    golden(one.mounts.notes(root))
-    assert mount(AgentSpec(type="command", command="my-agent"), root).mounts.notes(root) == ()
+    golden(one.mounts.list_notes(root))
+    assert mount(AgentSpec(type="command", command="my-agent"), root).mounts.list_notes(root) == ()
 
 
 def test_programs_that_others_run_are_seen(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

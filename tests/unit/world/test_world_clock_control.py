@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.world.world_clock import CONTROL, OFFSET, SIZE, Clock, clock_environ, nanoseconds
+from holdfast.world.world_clock import CONTROL, OFFSET, SIZE, Clock, build_clock_environ, to_nanoseconds
 
 YEAR_NS = 365 * 86_400 * 10**9
 
@@ -90,19 +90,19 @@ def test_a_moment_is_the_same_in_every_zone(moment, minutes):
     """Exactly: no float is in between."""
     there = timezone(timedelta(minutes=minutes))
     here = moment.replace(tzinfo=UTC)
-    assert nanoseconds(moment) == nanoseconds(here) == nanoseconds(here.astimezone(there))
-    assert here - datetime(1970, 1, 1, tzinfo=UTC) == timedelta(microseconds=nanoseconds(moment) / 1000)
+    assert to_nanoseconds(moment) == to_nanoseconds(here) == to_nanoseconds(here.astimezone(there))
+    assert here - datetime(1970, 1, 1, tzinfo=UTC) == timedelta(microseconds=to_nanoseconds(moment) / 1000)
 
 
 def test_the_environment_says_how_far_away_the_start_is():
     starts = datetime(2026, 1, 1, tzinfo=UTC)
     now = starts.timestamp() + 100
-    assert clock_environ("/c.so", starts, now, None) == {"LD_PRELOAD": "/c.so", OFFSET: str(-100 * 10**9)}
-    assert clock_environ("/c.so", starts, now, "/run/clock")[CONTROL] == "/run/clock"
+    assert build_clock_environ("/c.so", starts, now, None) == {"LD_PRELOAD": "/c.so", OFFSET: str(-100 * 10**9)}
+    assert build_clock_environ("/c.so", starts, now, "/run/clock")[CONTROL] == "/run/clock"
 
 
 def test_each_change_has_a_number_of_its_own(clock, tmp_path):
     clock.set(5)
     assert struct.unpack("=qqq", (tmp_path / "clock").read_bytes()) == (5, 0, 0)
-    assert [clock.changed(), clock.changed()] == [1, 2]
+    assert [clock.mark_change(), clock.mark_change()] == [1, 2]
     assert struct.unpack("=qqq", (tmp_path / "clock").read_bytes()) == (5, 0, 2)

@@ -8,7 +8,7 @@ import pytest
 from golden_words import Golden
 from holdfast.model.world import Isolation
 from holdfast.world.compiled import INSTALL
-from holdfast.world.world_clock import clock_library
+from holdfast.world.world_clock import find_clock_library
 
 
 @pytest.fixture
@@ -26,17 +26,17 @@ def program(folder, text):
 
 
 def test_it_is_compiled_once(cache, monkeypatch, tmp_path):
-    found = asyncio.run(clock_library())
+    found = asyncio.run(find_clock_library())
     assert isinstance(found, Path), found
     assert [*cache.iterdir()] == [found]
     assert cache.stat().st_mode & 0o777 == 0o700
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert asyncio.run(clock_library()) == found
+    assert asyncio.run(find_clock_library()) == found
 
 
 def test_without_a_compiler_it_says_what_to_install(cache, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = asyncio.run(clock_library())
+    found = asyncio.run(find_clock_library())
     assert isinstance(found, Isolation)
     assert (found.feature, found.enforced) == ("clock", False)
     assert INSTALL in found.why
@@ -46,7 +46,7 @@ def test_without_a_compiler_it_says_what_to_install(cache, monkeypatch, tmp_path
 def test_a_compiler_without_headers_says_what_to_install(cache, monkeypatch, tmp_path):
     path = program(tmp_path / "bin", "echo 'x.c:1: fatal error: dlfcn.h: No such file or directory' >&2; exit 1")
     monkeypatch.setenv("PATH", path)
-    found = asyncio.run(clock_library())
+    found = asyncio.run(find_clock_library())
     assert isinstance(found, Isolation)
     assert "dlfcn.h" in found.why
     assert INSTALL in found.why
@@ -56,7 +56,7 @@ def test_a_compiler_without_headers_says_what_to_install(cache, monkeypatch, tmp
 def test_a_library_that_does_nothing_is_not_kept(cache, monkeypatch, tmp_path, golden: Golden):
     path = program(tmp_path / "bin", 'while [ "$1" != -o ]; do shift; done; : > "$2"')
     monkeypatch.setenv("PATH", path)
-    found = asyncio.run(clock_library())
+    found = asyncio.run(find_clock_library())
     assert isinstance(found, Isolation)
     golden(found.why)
     assert [*cache.iterdir()] == []
@@ -65,7 +65,7 @@ def test_a_library_that_does_nothing_is_not_kept(cache, monkeypatch, tmp_path, g
 def test_a_cache_that_cannot_be_written_is_named(cache, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    found = asyncio.run(clock_library())
+    found = asyncio.run(find_clock_library())
     assert isinstance(found, Isolation)
     assert str(tmp_path / "file") in found.why
     assert "XDG_CACHE_HOME" in found.why

@@ -15,22 +15,22 @@ def readings(tmp_path):
 
 
 def test_nothing_is_reported_at_first(readings):
-    assert readings.seen() == frozenset()
+    assert readings.read_reported() == frozenset()
 
 
 def test_what_was_told_is_kept_also_while_a_program_has_it_open(readings, tmp_path):
     with open(tmp_path / "clock.reads", "wb", buffering=0) as program:
         program.write(struct.pack("=q", 1))
-        assert readings.seen() == {1}
+        assert readings.read_reported() == {1}
         program.write(struct.pack("=qq", 1, 3))
-    assert readings.seen() == {1, 3}
-    assert readings.seen() == {1, 3}
+    assert readings.read_reported() == {1, 3}
+    assert readings.read_reported() == {1, 3}
 
 
 def test_what_is_not_a_number_is_passed_over(readings, tmp_path):
     with open(tmp_path / "clock.reads", "wb", buffering=0) as program:
         program.write(b"abc")
-    assert readings.seen() == frozenset()
+    assert readings.read_reported() == frozenset()
 
 
 def test_a_file_that_cannot_be_made_is_an_error(tmp_path):

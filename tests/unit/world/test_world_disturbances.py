@@ -61,7 +61,7 @@ def run(*placed, during=None, world=None):
         context = FakeContext([Injection("world", "*", mode, settings) for mode, settings in placed])
         there = world or World()
         faults = Disturbances(context)
-        async with faults.around(there):
+        async with faults.act_during(there):
             if during is not None:
                 await during(faults, context)
         return there, context, faults
@@ -105,7 +105,7 @@ def test_a_fault_begins_at_its_first_event_and_once():
 
     _, context, faults = run(("killed", {"on_event": "http_call"}), during=during)
     assert told(context) == [(0, "world", "killed", "met")]
-    assert (faults.restart(), faults.restart()) == (True, False)
+    assert (faults.needs_restart(), faults.needs_restart()) == (True, False)
 
 
 def test_a_fault_begins_after_the_write_that_it_waits_for():
@@ -130,9 +130,9 @@ def test_events_after_the_end_begin_nothing():
 def test_nobody_to_kill_is_no_effect_and_a_killed_agent_may_stay_dead():
     _, context, faults = run(("killed", {}), world=World(processes=0))
     assert [entry.effect for entry in context.ledger] == ["no_effect"]
-    assert not faults.restart()
+    assert not faults.needs_restart()
     _, _, faults = run(("killed", {"restart": False}))
-    assert not faults.restart()
+    assert not faults.needs_restart()
 
 
 def test_limits_are_set():
@@ -209,7 +209,7 @@ def test_only_what_a_fault_left_is_not_a_change_of_the_agents(tmp_path):
     assert [entry.effect for entry in context.ledger] == ["no_effect"] * 3
     assert all("cannot see" in entry.note for entry in context.ledger)
     after = [FileChange("anew", "modified", 9), FileChange("gone", "deleted"), FileChange("other", "created", 1)]
-    assert [*faults.agent_changes(after)] == [after[0], after[2], mine]
+    assert [*faults.list_agent_changes(after)] == [after[0], after[2], mine]
 
 
 class Slow(World):

@@ -18,7 +18,7 @@ from holdfast.errors import QueryFailed
 from holdfast.model.world import ServiceSpec, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Database, Rows
-from holdfast.world.file_texts import in_database, in_file
+from holdfast.world.file_texts import find_in_database, find_in_file
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 FOUND = WrittenCanaries((CANARY.lower(),))
@@ -27,7 +27,7 @@ FOUND = WrittenCanaries((CANARY.lower(),))
 def read(root: Path, path: str, data: bytes, op: Any = "created") -> WrittenCanaries:
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_bytes(data)
-    return in_file(cast(Sandbox, Frozen(root)), FileChange(path, op, len(data)))
+    return find_in_file(cast(Sandbox, Frozen(root)), FileChange(path, op, len(data)))
 
 
 KEPT: dict[str, Callable[[str], bytes]] = {
@@ -51,7 +51,7 @@ def test_files_without_one_deleted_ones_links_and_folders_have_none(tmp_path: Pa
     (tmp_path / "link").symlink_to(tmp_path / "b.txt")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "missing", "outside", "."):
-        assert in_file(cast(Sandbox, Frozen(tmp_path)), FileChange(name, "created", 1)) == WrittenCanaries()
+        assert find_in_file(cast(Sandbox, Frozen(tmp_path)), FileChange(name, "created", 1)) == WrittenCanaries()
 
 
 NOISE = random.Random(1).randbytes(900)
@@ -88,7 +88,7 @@ class Dropped(Tables):
 
 
 def held(database: Tables) -> WrittenCanaries:
-    return asyncio.run(in_database(cast(Database, database)))
+    return asyncio.run(find_in_database(cast(Database, database)))
 
 
 def test_a_canary_in_a_row_is_found() -> None:
@@ -116,6 +116,6 @@ def test_a_file_that_its_agent_locked_was_not_read(tmp_path: Path, monkeypatch: 
     (tmp_path / "link").symlink_to("a.txt")
     monkeypatch.setattr(os, "open", refuse)  # for root no file is locked
     sandbox = cast(Sandbox, Frozen(tmp_path))
-    unread = [in_file(sandbox, FileChange(path, "created", 1)).unread for path in ("a.txt", "__pycache__/a.pyc")]
+    unread = [find_in_file(sandbox, FileChange(path, "created", 1)).unread for path in ("a.txt", "__pycache__/a.pyc")]
     assert unread == [True, False]
-    assert not any(in_file(sandbox, FileChange(path, "created", 1)).unread for path in ("pipe", "link", "none"))
+    assert not any(find_in_file(sandbox, FileChange(path, "created", 1)).unread for path in ("pipe", "link", "none"))

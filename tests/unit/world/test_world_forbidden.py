@@ -12,7 +12,7 @@ import pytest
 from golden_words import Golden
 from holdfast.model.world import AuditEvent, Forbidden
 from holdfast.secrets.masker import Masker
-from holdfast.world.forbidden import SecretSearch, forbidden
+from holdfast.world.forbidden import SecretSearch, find_forbidden
 
 
 def event(type: str, **details: Any) -> AuditEvent:
@@ -20,7 +20,7 @@ def event(type: str, **details: Any) -> AuditEvent:
 
 
 def broken(rules: Forbidden, *audit: AuditEvent, printed: str = "", secrets: dict[str, str] | None = None) -> list[str]:
-    (result,) = forbidden(rules, audit, {"its output": printed}, secrets or {}, {})
+    (result,) = find_forbidden(rules, audit, {"its output": printed}, secrets or {}, {})
     assert result.violated == bool(result.details)
     return list(result.details)
 
@@ -109,7 +109,9 @@ def test_a_secret_is_overheard_wherever_the_output_is_cut() -> None:
 
 def test_what_the_audit_cannot_see_is_not_an_acquittal(golden: Golden) -> None:
     rules = Forbidden(file_writes_outside=("src/",), secrets_in_logs=True)
-    files, said = sorted(forbidden(rules, (), {}, {}, {"file_writes": "there is no overlay"}), key=lambda r: r.rule)
+    files, said = sorted(
+        find_forbidden(rules, (), {}, {}, {"file_writes": "there is no overlay"}), key=lambda r: r.rule
+    )
     golden(files.error)
     assert not said.error
 
@@ -117,7 +119,7 @@ def test_what_the_audit_cannot_see_is_not_an_acquittal(golden: Golden) -> None:
 def test_what_was_seen_convicts_though_not_all_was() -> None:
     rules = Forbidden(file_writes_outside=("src/",))
     audit = [event("file_write", path="etc/x", op="created")]
-    (files,) = forbidden(rules, audit, {}, {}, {"file_writes": "the audit log was cut"})
+    (files,) = find_forbidden(rules, audit, {}, {}, {"file_writes": "the audit log was cut"})
     assert (files.violated, files.error) == (True, "")
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from free_port import free_port
 from holdfast.model.world import IngressPort, Network
 from holdfast.world import ingress
-from holdfast.world.ingress import IngressPorts, unsupported_ingress
+from holdfast.world.ingress import IngressPorts, list_unsupported_ingress
 
 NOBODY = SimpleNamespace(connect=None)
 
@@ -39,7 +39,7 @@ def test_a_way_begins_at_the_port_that_it_leads_to():
     (one,) = told(ways(port, port))
     assert (one.feature, one.enforced) == ("network.ingress", True)
     assert one.why == f"127.0.0.1:{port} reaches port {port} of the agent"
-    with contextlib.closing(ingress.listener(port)) as again:
+    with contextlib.closing(ingress.open_listener(port)) as again:
         assert again.getsockname()[1] == port, "it was closed"
 
 
@@ -57,10 +57,10 @@ def test_a_port_that_cannot_be_had_is_reported(monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     port = free_port()
-    monkeypatch.setattr(ingress, "listener", refused)
+    monkeypatch.setattr(ingress, "open_listener", refused)
     (one,) = told(ways(port))
     assert (one.enforced, one.code) == (False, "ingress-refused")
-    assert [*unsupported_ingress(ways(port), shared=False)] == [one]
+    assert [*list_unsupported_ingress(ways(port), shared=False)] == [one]
 
 
 def test_holdfast_itself_is_not_reached():
@@ -74,7 +74,7 @@ def test_any_port_cannot_be_led_in_but_those_that_are_named_are():
     (one,) = told(ways(port, default="allow"))
     assert (one.enforced, one.code) == (False, "ingress-unnamed")
     assert one.why.startswith(f"127.0.0.1:{port} reaches port {port} of the agent; ")
-    assert [found.enforced for found in unsupported_ingress(ways(default="allow"), shared=False)] == [False]
+    assert [found.enforced for found in list_unsupported_ingress(ways(default="allow"), shared=False)] == [False]
 
 
 def test_without_a_network_of_its_own_every_port_can_be_reached():
@@ -82,9 +82,9 @@ def test_without_a_network_of_its_own_every_port_can_be_reached():
     assert any_port.enforced
     (named,) = told(ways(3000), shared=True)
     assert (named.enforced, named.code) == (False, "ingress-shared")
-    assert [*unsupported_ingress(ways(default="allow"), shared=True)] == []
-    assert [*unsupported_ingress(ways(3000), shared=True)] == [named]
+    assert [*list_unsupported_ingress(ways(default="allow"), shared=True)] == []
+    assert [*list_unsupported_ingress(ways(3000), shared=True)] == [named]
 
 
 def test_a_way_that_can_be_opened_is_not_an_unsupported_ingress():
-    assert [*unsupported_ingress(ways(free_port()), shared=False)] == []
+    assert [*list_unsupported_ingress(ways(free_port()), shared=False)] == []

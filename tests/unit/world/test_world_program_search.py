@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.program_search import ProgramSearch, search_of
+from holdfast.world.program_search import ProgramSearch, make_search
 
 
 def made(path: Path) -> str:
@@ -60,8 +60,8 @@ def test_a_plain_python_is_ours_unless_an_environment_is_active(tmp_path: Path) 
 
 
 def test_the_spec_may_set_the_path(tmp_path: Path) -> None:
-    assert search_of({"PATH": "/a", "HOME": "/h"}, tmp_path, tmp_path, None).path == "/a"
-    assert search_of({"PATH": "/a"}, tmp_path, tmp_path, "/b").path == "/b"
+    assert make_search({"PATH": "/a", "HOME": "/h"}, tmp_path, tmp_path, None).path == "/a"
+    assert make_search({"PATH": "/a"}, tmp_path, tmp_path, "/b").path == "/b"
 
 
 def test_a_program_that_is_only_next_to_holdfast_is_found_there(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_a_program_that_is_only_next_to_holdfast_is_found_there(tmp_path: Path) 
 def test_the_environment_that_the_user_has_activated(
     tmp_path: Path, variables: dict[str, str], path: str, found: str | None
 ) -> None:
-    assert search_of({"PATH": path, **variables}, tmp_path, Path("/own/bin"), None).activated() == found
+    assert make_search({"PATH": path, **variables}, tmp_path, Path("/own/bin"), None).find_activated() == found

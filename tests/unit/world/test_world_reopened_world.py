@@ -8,7 +8,7 @@ from golden_words import Golden
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database, Mock
-from holdfast.world.kept_world import KeptWorld, dump_of
+from holdfast.world.kept_world import KeptWorld, get_dump_path
 from holdfast.world.reopened_world import Reopened, reopen
 from world_kit import TRIAL, FakeDatabase, FakeMock, rows
 
@@ -43,7 +43,7 @@ class FakeWorlds:
         self.placed = {}
         self.closed = 0
 
-    async def keeper(self, spec):
+    async def find_keeper(self, spec):
         if self.service is None:
             raise UserError("none is on this machine", hint="install it")
         return self
@@ -54,14 +54,14 @@ class FakeWorlds:
     async def close(self):
         self.closed += 1
 
-    def place(self, spec, keeper):
+    def replace_keeper(self, spec, keeper):
         self.placed[spec.name] = keeper
 
 
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "services").mkdir()
-    dump_of(tmp_path, "db").write_text("script")
+    get_dump_path(tmp_path, "db").write_text("script")
     return tmp_path
 
 
@@ -78,7 +78,7 @@ def provided(worlds, name):
 def test_a_server_is_filled_and_nothing_more_is_asked_of_it(folder):
     worlds = FakeWorlds(server := Server())
     assert reopened(folder, worlds, server.spec) == (True, [])
-    assert server.restored == dump_of(folder, "db")
+    assert server.restored == get_dump_path(folder, "db")
     found = provided(worlds, "db")
     assert isinstance(found, Reopened)
     assert not isinstance(found, Database)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.world import Network, ServiceSpec, WorldSpec
-from holdfast.world.service_planes import addresses, hosts, listening, variables
+from holdfast.world.service_planes import assign_addresses, build_variables, list_hosts, list_listeners
 
 WORLD = WorldSpec(
     services=(
@@ -17,7 +17,7 @@ WORLD = WorldSpec(
 
 
 def test_every_service_has_an_address_of_its_own() -> None:
-    found = addresses(WORLD)
+    found = assign_addresses(WORLD)
     assert len({one.host for one in found}) == 4
     assert [one.ports for one in found] == [(5432,), (5432,), (8080, 80), (6379,)]
     assert all(one.host.startswith("127.0.") and one.host != "127.0.0.1" for one in found)
@@ -25,23 +25,23 @@ def test_every_service_has_an_address_of_its_own() -> None:
 
 def test_a_hundred_services_fit() -> None:
     many = WorldSpec(services=tuple(ServiceSpec(f"s{n}", "redis") for n in range(600)))
-    assert len({one.host for one in addresses(many)}) == 600
+    assert len({one.host for one in assign_addresses(many)}) == 600
 
 
 def test_names_resolve_short_long_and_overridden() -> None:
-    found = hosts(WORLD)
+    found = list_hosts(WORLD)
     assert found["db"] == found["db.services.internal"] != found["db2"]
     assert found["api.stripe.com"] == found["stripe-mock"]
 
 
 def test_an_unresolved_service_has_no_name() -> None:
-    found = hosts(WORLD, {"stripe-mock"})
+    found = list_hosts(WORLD, {"stripe-mock"})
     assert not {"stripe-mock", "stripe-mock.services.internal", "api.stripe.com"} & found.keys()
 
 
 def test_a_mock_listens_plain_and_with_tls() -> None:
-    mock = addresses(WORLD)[2]
-    assert {(mock.host, 80), (mock.host, 443), (mock.host, 8080)} <= set(listening(WORLD))
+    mock = assign_addresses(WORLD)[2]
+    assert {(mock.host, 80), (mock.host, 443), (mock.host, 8080)} <= set(list_listeners(WORLD))
 
 
 def test_the_agent_is_reported_its_services() -> None:
@@ -52,7 +52,7 @@ def test_the_agent_is_reported_its_services() -> None:
         "stripe-mock": {},
         "cache": {"URL": "redis://{host}:{port}/0"},
     }
-    found = variables(WORLD, reached, said)
+    found = build_variables(WORLD, reached, said)
     assert found["DB_URL"] == found["DATABASE_URL"] == "postgresql://u:p@db:5432/app"
     assert (found["DB_HOST"], found["DB_PORT"]) == ("db", "5432")
     assert found["STRIPE_MOCK_URL"] == "http://stripe-mock:80"

@@ -17,7 +17,7 @@ def opened(backend):
 
 
 def found(spec, backend="bubblewrap", scenarios=()):
-    return asyncio.run(asked.unsupported(spec, scenarios, opened(backend)))
+    return asyncio.run(asked.list_unsupported(spec, scenarios, opened(backend)))
 
 
 def features(spec, backend="bubblewrap", scenarios=()):
@@ -55,7 +55,7 @@ def test_what_no_backend_without_images_can_do(spec, feature):
 )
 def test_a_second_path_of_the_workspace_that_is_taken(path, backend, shown, lacks):
     spec = WorldSpec(setup=Setup(workdir=path))
-    found = asyncio.run(asked.unsupported(spec, (), opened(backend), visible=shown))
+    found = asyncio.run(asked.list_unsupported(spec, (), opened(backend), visible=shown))
     assert [one.feature for one in found] == (["setup.workdir"] if lacks else [])
 
 
@@ -82,7 +82,7 @@ def test_a_clock_that_cannot_be_had_is_reported_if_it_is_asked_for(monkeypatch):
     async def none():
         return Isolation("clock", False, "there is no compiler")
 
-    monkeypatch.setattr(asked, "clock_library", none)
+    monkeypatch.setattr(asked, "find_clock_library", none)
     storm = Scenario("s", (Injection("world", "*", "skew"),))
     assert features(WorldSpec()) == features(WorldSpec(), scenarios=(Scenario("calm"),)) == []
     assert features(WorldSpec(determinism=Determinism(clock="2026-01-01"))) == ["clock"]
@@ -94,5 +94,5 @@ def test_a_clock_that_cannot_be_had_is_reported_if_it_is_asked_for(monkeypatch):
 )
 def test_a_container_has_neither_sandboxes_nor_programs_of_this_machine(backend, lacks):
     agent = AgentSpec("command", command="agent", programs=("pytest",), nested_sandbox=True)
-    told = asyncio.run(asked.unsupported(WorldSpec(), (), opened(backend), agent=agent))
+    told = asyncio.run(asked.list_unsupported(WorldSpec(), (), opened(backend), agent=agent))
     assert [one.feature for one in told] == lacks

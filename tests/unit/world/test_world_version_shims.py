@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.world import program_search
-from holdfast.world.program_search import ProgramSearch, manager_of
+from holdfast.world.program_search import ProgramSearch, find_manager
 
 
 def made(path: Path, text: str = "#!/bin/sh\n") -> str:
@@ -27,7 +27,7 @@ def test_a_link_to_a_manager_is_its_shim(tmp_path: Path, target: str, name: str,
     shim = tmp_path / "shims" / name
     shim.parent.mkdir()
     shim.symlink_to(f"../opt/{target}")
-    found = manager_of(str(shim), "")
+    found = find_manager(str(shim), "")
     assert (found and os.path.realpath(found)) == (manager and str(tmp_path / "opt" / manager))
 
 
@@ -35,9 +35,9 @@ def test_a_script_of_asdf_names_it(tmp_path: Path) -> None:
     asdf = made(tmp_path / "bin/asdf")
     bare = made(tmp_path / "shims/bot", '#!/usr/bin/env bash\n# asdf-plugin: nodejs 1\nexec asdf exec "bot" "$@"\n')
     whole = made(tmp_path / "shims/old", f'#!/usr/bin/env bash\nexec {asdf} exec "old" "$@" # asdf_allow\n')
-    assert manager_of(bare, str(tmp_path / "bin")) == manager_of(whole, "/nowhere") == asdf
-    assert manager_of(bare, "/nowhere") is None
-    assert manager_of(made(tmp_path / "shims/sh", "#!/bin/sh\necho asdf exec\n"), "") is None
+    assert find_manager(bare, str(tmp_path / "bin")) == find_manager(whole, "/nowhere") == asdf
+    assert find_manager(bare, "/nowhere") is None
+    assert find_manager(made(tmp_path / "shims/sh", "#!/bin/sh\necho asdf exec\n"), "") is None
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from holdfast.model.world import Resources
 from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
 from holdfast.streams.unix_sockets import socket_address
-from holdfast.world.compiled import CannotCompile, compiled
-from holdfast.world.containers.container_owner import LABEL, owner
+from holdfast.world.compiled import CannotCompile, compile_source
+from holdfast.world.containers.container_owner import LABEL, identify_owner
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.connection import GONE, SupervisedPrograms, SupervisorConnection, connected
+from holdfast.world.supervisors.connection import GONE, SupervisedPrograms, SupervisorConnection, await_connected
 from holdfast.world.supervisors.conventions import HOME, WORKSPACE
 from holdfast.world.supervisors.messages import SupervisorMessage
 
@@ -71,12 +71,12 @@ class Container:
         """
         folder = self._shape.folder / "line"
         folder.mkdir(mode=0o755)
-        with _waiting(folder) as waiting:
-            self.id = await run(*options(self._shape))
+        with _listen_in(folder) as waiting:
+            self.id = await run_container(*build_options(self._shape))
             ours = await _accept(waiting)
-        self._line = self.programs.line = SupervisorConnection(ours, self._notice, self.programs.lost)
+        self._line = self.programs.line = SupervisorConnection(ours, self._handle_notice, self.programs.end_all)
         self._line.expect(0)
-        await self._line.reply(0)
+        await self._line.await_reply(0)
 
     @property
     def line(self) -> SupervisorConnection:
@@ -88,7 +88,7 @@ class Container:
         """Opens a listening socket in the container's network."""
         value = int(ipaddress.IPv4Address(host)) << 16 | port
         try:
-            return _socket(await self.line.ask(LISTEN, value))
+            return _take_socket(await self.line.ask(LISTEN, value))
         except OSError as refused:
             raise SandboxFailed(
                 f"{host}:{port} cannot be listened on in the container: {refused.strerror}"
@@ -96,7 +96,7 @@ class Container:
 
     async def connect(self, port: int) -> socket.socket:
         """Connects to a port in the container; raises ConnectionRefusedError while nothing listens there."""
-        return await connected((await self.line.ask(wire.CONNECT, port)).fds[0])
+        return await await_connected((await self.line.ask(wire.CONNECT, port)).fds[0])
 
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
@@ -104,7 +104,7 @@ class Container:
         """Starts a program of the agent or of Holdfast; raises OSError if it cannot be executed."""
         folder = os.path.normpath(os.path.join(WORKSPACE, cwd))
         words = [str(len(argv)), str(len(env)), folder, *argv, *(f"{name}={value}" for name, value in env.items())]
-        order = wire.file_in_memory(b"".join(os.fsencode(word) + b"\0" for word in words))
+        order = wire.make_memory_file(b"".join(os.fsencode(word) + b"\0" for word in words))
         return await self.programs.start(argv[0], order, stdio, agents=agents)
 
     async def end_everything(self) -> int:
@@ -117,14 +117,14 @@ class Container:
         if self._line is not None:
             await self._line.close()
         if self.id:
-            await removed(self.id)
+            await remove_container(self.id)
 
-    def _notice(self, message: SupervisorMessage) -> None:
-        if message.what == wire.ENDED and (program := self.programs.ended(message.ticket)):
+    def _handle_notice(self, message: SupervisorMessage) -> None:
+        if message.what == wire.ENDED and (program := self.programs.pop_ended(message.ticket)):
             program.finish(message.value, message.took_ns / 1e6)
 
 
-def options(shape: Shape) -> list[str]:
+def build_options(shape: Shape) -> list[str]:
     """The options of `docker run`, in order."""
     folder, limits = shape.folder, shape.resources
     mounts = [
@@ -142,14 +142,14 @@ def options(shape: Shape) -> list[str]:
     return [
         *_ALWAYS,
         *network,
-        *("--user", f"{shape.user[0]}:{shape.user[1]}", "--label", f"{LABEL}={owner()}"),
+        *("--user", f"{shape.user[0]}:{shape.user[1]}", "--label", f"{LABEL}={identify_owner()}"),
         *("--pids-limit", str(shape.pids), *memory, *cpu),
         *(word for mount in mounts for word in ("--mount", mount)),
         *("--entrypoint", _FIRST, shape.image, f"{_LINE}/{_SOCKET}"),
     ]
 
 
-async def docker(
+async def run_docker(
     *words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None, merged: bool = False
 ) -> str:
     """Runs the docker client and returns its output; raises HarnessError with its last lines if it fails.
@@ -186,18 +186,18 @@ async def docker(
     return out.decode("utf-8", "replace")
 
 
-async def run(*words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None) -> str:
+async def run_container(*words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None) -> str:
     """Runs `docker run` and returns the container's id.
 
     If cancelled, it waits for the engine and removes the container that it started.
     """
-    starting = asyncio.ensure_future(docker("run", *words, fds=fds, env=env))
+    starting = asyncio.ensure_future(run_docker("run", *words, fds=fds, env=env))
     try:
         return (await asyncio.shield(starting)).strip()
     except asyncio.CancelledError:
         await asyncio.wait({starting})  # a container can be removed only once it exists
         if starting.exception() is None:
-            await removed(starting.result().strip())
+            await remove_container(starting.result().strip())
         raise
 
 
@@ -208,7 +208,7 @@ def _mount(source: Path, target: str, *, writable: bool = False) -> str:
 
 
 @contextlib.contextmanager
-def _waiting(folder: Path) -> Iterator[socket.socket]:
+def _listen_in(folder: Path) -> Iterator[socket.socket]:
     """A listening socket in that folder that accepts only the first process."""
     waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
@@ -234,21 +234,21 @@ async def _accept(waiting: socket.socket) -> socket.socket:
     return ours
 
 
-async def removed(container: str, known_by: str = "id") -> None:
+async def remove_container(container: str, known_by: str = "id") -> None:
     """Waits until the engine has removed the container, found by its `id` or `name`."""
     query = f"{known_by}={container if known_by == 'id' else f'^/{container}$'}"
     until = asyncio.get_running_loop().time() + _GONE_S
     while True:
         with contextlib.suppress(HarnessError):  # it may be gone already, or in removal
-            await docker("rm", "--force", "--volumes", container)
-        if not (await docker("ps", "--all", "--quiet", "--no-trunc", "--filter", query)).strip():
+            await run_docker("rm", "--force", "--volumes", container)
+        if not (await run_docker("ps", "--all", "--quiet", "--no-trunc", "--filter", query)).strip():
             return
         if asyncio.get_running_loop().time() > until:
             raise HarnessError(f"the container {container[:12]} could not be removed", code="docker-failed")
         await asyncio.sleep(0.05)
 
 
-def _socket(message: SupervisorMessage) -> socket.socket:
+def _take_socket(message: SupervisorMessage) -> socket.socket:
     sock = socket.socket(fileno=message.fds[0])
     sock.setblocking(False)
     return sock
@@ -275,9 +275,9 @@ def _set_owner(folder: Path, uid: int, gid: int) -> None:
             os.chown(os.path.join(at, name), uid, gid, follow_symlinks=False)
 
 
-async def first_process() -> Path:
+async def compile_first_process() -> Path:
     """Compiles the first process of containers for this machine; raises UserError if that is impossible."""
     try:
-        return await asyncio.to_thread(compiled, SOURCE, _FLAGS, (), lambda _: None)
+        return await asyncio.to_thread(compile_source, SOURCE, _FLAGS, (), lambda _: None)
     except CannotCompile as why:
         raise UserError(f"the first process of containers is not available: {why}", code="sandbox-unavailable") from why

@@ -15,37 +15,37 @@ _FORM = f'{{{{.Names}}}} {{{{.Label "{LABEL}"}}}}'
 _LIMIT_S = 10.0
 
 
-def owner() -> str:
+def identify_owner() -> str:
     """Identifies this process: machine, boot time, pid namespace, pid, start time."""
-    return "/".join((*_place(), str(os.getpid()), _began(os.getpid())))
+    return "/".join((*_identify_machine(), str(os.getpid()), _read_start_time(os.getpid())))
 
 
-def gone(owner_label: str) -> bool:
+def is_gone(owner_label: str) -> bool:
     """Whether an owner is certainly gone: one on another machine or in another container may still be alive."""
     parts = owner_label.split("/")
     if len(parts) != 5:
         return False
     host, boot, space, pid, began = parts
-    here, now, ours = _place()
+    here, now, ours = _identify_machine()
     if host != here or not pid.isdigit():
         return False
-    return boot != now or (space == ours and _began(int(pid)) != began)
+    return boot != now or (space == ours and _read_start_time(int(pid)) != began)
 
 
 def sweep() -> list[str]:
     """Removes the containers of dead owners and returns their names; none without an engine."""
-    left = [name for name, owner_label in _containers() if gone(owner_label)]
-    return [name for name in left if _docker("rm", "--force", "--volumes", name) is not None]
+    left = [name for name, owner_label in _list_containers() if is_gone(owner_label)]
+    return [name for name in left if _run_docker("rm", "--force", "--volumes", name) is not None]
 
 
-def _containers() -> Iterator[tuple[str, str]]:
-    listed = _docker("ps", "--all", "--filter", f"label={LABEL}", "--format", _FORM)
+def _list_containers() -> Iterator[tuple[str, str]]:
+    listed = _run_docker("ps", "--all", "--filter", f"label={LABEL}", "--format", _FORM)
     for line in (listed or "").splitlines():
         name, _, owner_label = line.partition(" ")
         yield name, owner_label
 
 
-def _docker(*words: str) -> str | None:
+def _run_docker(*words: str) -> str | None:
     """The output of the client; None if it is not installed or fails."""
     client = shutil.which("docker")
     if client is None:
@@ -59,12 +59,12 @@ def _docker(*words: str) -> str | None:
     return None if ran.returncode else ran.stdout.decode("utf-8", "replace")
 
 
-def _place() -> tuple[str, str, str]:
+def _identify_machine() -> tuple[str, str, str]:
     host = platform.node().replace("/", "_")
     return host, _read(Path("/proc/sys/kernel/random/boot_id")), _read_link(Path("/proc/self/ns/pid"))
 
 
-def _began(pid: int) -> str:
+def _read_start_time(pid: int) -> str:
     """The start time of a process in ticks since boot; empty if there is no such process."""
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()  # the name before them may contain anything
     return fields[19] if fields else ""

@@ -18,9 +18,9 @@ from holdfast.world.sandbox import isolation, kernel, limits, system
 from holdfast.world.sandbox.bubblewrap_sandbox import BubblewrapSandbox
 from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.mounts import SOURCES
-from holdfast.world.sandbox.workspace import unavailable
+from holdfast.world.sandbox.workspace import make_unavailable_error
 from holdfast.world.supervisors.connection import SupervisorConnection
-from holdfast.world.supervisors.conventions import WORKSPACE, find_bwrap, sandbox_user
+from holdfast.world.supervisors.conventions import WORKSPACE, find_bwrap, find_sandbox_user
 from holdfast.world.supervisors.messages import SandboxLayout
 
 _SETTINGS = (
@@ -37,15 +37,15 @@ DISK = min(8 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 
 _PROBE = "/bin/sh"
 
 
-def explained(refusal: str, settings: Path = Path("/proc/sys")) -> UserError:
+def explain_refusal(refusal: str, settings: Path = Path("/proc/sys")) -> UserError:
     """The error for a machine that refuses a sandbox; Holdfast never falls back to a weaker one silently."""
     for name, forbids, allow in _SETTINGS:
-        if _value(settings / name) == forbids:
-            return unavailable("namespaces-forbidden", why=refusal, setting=allow)
-    return unavailable("sandbox-refused", why=refusal)
+        if _read_setting(settings / name) == forbids:
+            return make_unavailable_error("namespaces-forbidden", why=refusal, setting=allow)
+    return make_unavailable_error("sandbox-refused", why=refusal)
 
 
-def _value(path: Path) -> str:
+def _read_setting(path: Path) -> str:
     try:
         return path.read_text().strip()
     except OSError:
@@ -67,7 +67,7 @@ class Bubblewrap:
         """
         bwrap = find_bwrap()
         if bwrap is None:
-            raise unavailable("bubblewrap-missing")
+            raise make_unavailable_error("bubblewrap-missing")
         backend = cls(folder, bwrap)
         try:
             await backend.probe()
@@ -79,12 +79,12 @@ class Bubblewrap:
 
     def __init__(self, folder: Path, bwrap: Path) -> None:
         self._folder = folder
-        self._uid, self._gid = sandbox_user()
+        self._uid, self._gid = find_sandbox_user()
         self._bwrap = bwrap
         self._mapping = -1
         self._host = self._start_host()
-        self._interpreters = system.interpreters()
-        self._links = system.interpreter_links()
+        self._interpreters = system.list_interpreters()
+        self._links = system.list_interpreter_links()
         self._isolation: tuple[Isolation, ...] = ()
 
     @property
@@ -106,10 +106,10 @@ class Bubblewrap:
             finally:
                 await sandbox.close()
         except (HarnessError, OSError) as refused:
-            raise explained(str(refused)) from refused
+            raise explain_refusal(str(refused)) from refused
         if ran.exit_code != 42:
-            raise explained(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
-        self._isolation = isolation.of_machine(commands=[end.exit_code for end in ends] == [42])
+            raise explain_refusal(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
+        self._isolation = isolation.list_machine_isolation(commands=[end.exit_code for end in ends] == [42])
 
     async def open(self, sandbox_spec: SandboxSpec) -> BubblewrapSandbox:
         if not self._host.alive:  # something killed the host: only the trials it held are lost
@@ -119,15 +119,17 @@ class Bubblewrap:
         # An empty group first: if a later step fails, the same cleanup applies whether or not groups were made.
         group = limits.ControlGroup({})
         try:
-            wanted = limits.wanted(sandbox_spec.resources)
-            counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if sandbox_spec.limits else {}
+            wanted = limits.build_settings(sandbox_spec.resources)
+            counted: dict[str, dict[str, str]] = (
+                {name: {} for name in limits.find_parents()} if sandbox_spec.limits else {}
+            )
             group = limits.ControlGroup({**counted, **wanted})
-            enforced = isolation.of_sandbox(
+            enforced = isolation.list_sandbox_isolation(
                 self._isolation, sandbox_spec.resources, MOST_PROCESSES, disk=DISK, nested=sandbox_spec.nested
             )
             sandbox = BubblewrapSandbox(sandbox_spec, enforced, group, sources.copies)
-            layout = self._layout(sandbox_spec, sources, in_group="memory" in wanted)
-            line = self._order(layout, sources, group, sandbox)
+            layout = self._build_layout(sandbox_spec, sources, in_group="memory" in wanted)
+            line = self._place_order(layout, sources, group, sandbox)
         except BaseException:
             await group.close()
             raise
@@ -140,20 +142,22 @@ class Bubblewrap:
             raise
         return sandbox
 
-    def _order(
+    def _place_order(
         self, layout: SandboxLayout, sources: Sources, group: limits.ControlGroup, sandbox: BubblewrapSandbox
     ) -> SupervisorConnection:
-        entrances = group.entrances()
+        entrances = group.open_entrances()
         try:
             layout = replace(layout, groups=len(entrances))
-            return self._host.order(layout, [*sources.trees, *entrances], sandbox.notice, sandbox.programs.lost)
+            return self._host.send_order(
+                layout, [*sources.trees, *entrances], sandbox.handle_notice, sandbox.programs.end_all
+            )
         finally:
             for entrance in entrances:
                 os.close(entrance)
 
     def _start_host(self) -> HostProcess:
         host = HostProcess(self._uid, self._gid)
-        self._mapping = host.owners()
+        self._mapping = host.receive_owner_mapping()
         return host
 
     async def close(self) -> None:
@@ -162,13 +166,13 @@ class Bubblewrap:
             os.close(self._mapping)
             self._mapping = -1
 
-    def _layout(self, sandbox_spec: SandboxSpec, sources: Sources, *, in_group: bool) -> SandboxLayout:
+    def _build_layout(self, sandbox_spec: SandboxSpec, sources: Sources, *, in_group: bool) -> SandboxLayout:
         layers = tuple(sources.add(layer, writable=True) for layer in sandbox_spec.layers)
         visible_paths = {**self._interpreters, **sandbox_spec.visible}
         _refuse_hidden(visible_paths)
         visible = {inside: sources.add(path) for inside, path in visible_paths.items()}
         home = -1 if sandbox_spec.home is None else sources.add(sandbox_spec.home, writable=True)
-        bwrap = self._executable(sources)
+        bwrap = self._find_executable(sources)
         return SandboxLayout(
             sources=tuple(sources.paths),
             folders=tuple(sources.folders),
@@ -176,7 +180,7 @@ class Bubblewrap:
             home=home,
             listen=tuple(sandbox_spec.listen),
             visible=visible,
-            files=system.own_files(sandbox_spec.hosts),
+            files=system.build_own_files(sandbox_spec.hosts),
             links={**self._links, **sandbox_spec.links},
             nested=sandbox_spec.nested,
             bwrap=bwrap,
@@ -187,9 +191,9 @@ class Bubblewrap:
             watched=sandbox_spec.watched if kernel.can_filter() else (),
         )
 
-    def _executable(self, sources: Sources) -> str:
+    def _find_executable(self, sources: Sources) -> str:
         """The path at which a supervisor finds bubblewrap, with its bundled libraries if it is not the system's."""
-        if system.in_system(str(self._bwrap)):
+        if system.is_in_system(str(self._bwrap)):
             return str(self._bwrap)
         packages = self._bwrap.parents[2]
         return f"{SOURCES}/{sources.add(packages)}/{self._bwrap.relative_to(packages)}"
@@ -199,7 +203,7 @@ def _refuse_hidden(paths: Iterable[str]) -> None:
     """Raises UserError for a path below the workspace that the sandbox could not show."""
     for path in paths:
         if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
-            raise unavailable("workspace-hides", path=path, workspace=WORKSPACE)
+            raise make_unavailable_error("workspace-hides", path=path, workspace=WORKSPACE)
 
 
 class Sources:
@@ -226,7 +230,7 @@ class Sources:
             real = path.resolve(strict=True)
             self.folders.append(real.is_dir())
             if os.getuid() == 0:
-                self.trees.append(self._tree(real, writable))
+                self.trees.append(self._open_tree(real, writable))
                 self.paths.append(None)
             else:
                 self.paths.append(str(real))
@@ -239,7 +243,7 @@ class Sources:
             os.close(tree)
         self.trees.clear()
 
-    def _tree(self, path: Path, writable: bool) -> int:
+    def _open_tree(self, path: Path, writable: bool) -> int:
         # Three ways, cheapest first: an id-mapped mount shows root's files as the sandbox user's without copying; files
         # that already belong to that user are mounted as they are; everything else that must be writable is copied.
         owner = path.stat().st_uid

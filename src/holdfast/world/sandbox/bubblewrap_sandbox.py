@@ -20,10 +20,10 @@ from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, SandboxSpec, Stdio
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.limits import ControlGroup
-from holdfast.world.sandbox.live_limits import LiveLimits, family
+from holdfast.world.sandbox.live_limits import LiveLimits, list_family
 from holdfast.world.sandbox.workspace import OpenSandbox, resolve
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.connection import SupervisedPrograms, SupervisorConnection, connected
+from holdfast.world.supervisors.connection import SupervisedPrograms, SupervisorConnection, await_connected
 from holdfast.world.supervisors.conventions import WORKSPACE
 from holdfast.world.supervisors.messages import SupervisorMessage
 
@@ -40,7 +40,7 @@ class BubblewrapSandbox(OpenSandbox):
     ) -> None:
         super().__init__(sandbox_spec, isolation)
         self._group = group
-        self._strain = LiveLimits(group, sandbox_spec.resources, self._everybody, lambda: self._ours)
+        self._strain = LiveLimits(group, sandbox_spec.resources, self._list_processes, lambda: self._ours)
         self._copies = copies
         self.programs = SupervisedPrograms()
         self._commands: dict[int, Callable[[CommandEnd], None]] = {}
@@ -58,7 +58,7 @@ class BubblewrapSandbox(OpenSandbox):
         """Waits until the supervisor has made the sandbox; raises HarnessError if it cannot."""
         self.programs.line = line
         line.expect(0)
-        message = await line.reply(0)
+        message = await line.await_reply(0)
         self._view, self._home_view, *listeners = message.fds
         for address, fd in zip(self._sandbox_spec.listen, listeners, strict=True):
             listener = socket.socket(fileno=fd)
@@ -71,18 +71,18 @@ class BubblewrapSandbox(OpenSandbox):
         """Connects to a port inside; raises ConnectionRefusedError while nothing listens there."""
         try:
             message = await self.programs.line.ask(wire.CONNECT, port, text=b"4")
-            return await connected(message.fds[0])
+            return await await_connected(message.fds[0])
         except ConnectionRefusedError:
             message = await self.programs.line.ask(wire.CONNECT, port, text=b"6")
-            return await connected(message.fds[0])
+            return await await_connected(message.fds[0])
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
         self._refuse_if_frozen()
         program = await self._start(argv, env, stdio, cwd, agents=True)
-        await self._strain.again(self.programs.kill_agents)
+        await self._strain.reapply(self.programs.kill_agents)
         return program
 
-    def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
+    def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
         """Once the workspace is frozen, every command gets a throwaway layer."""
 
         async def begin(argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
@@ -110,14 +110,14 @@ class BubblewrapSandbox(OpenSandbox):
         await self._strain.limit(memory, cpu, self.programs.kill_agents)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        return self._strain.strained(what)
+        return self._strain.count_hits(what)
 
     async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
         if not self._sandbox_spec.watched or not kernel.can_filter():
             return None
         self._watches += 1
         number = self._watches
-        order = wire.written(wire.WatchOrder(hazard.kind, hazard.path, hazard.spared))
+        order = wire.write_order(wire.WatchOrder(hazard.kind, hazard.path, hazard.spared))
         try:
             await self.programs.line.ask(wire.WATCH, number, fds=[order])
         finally:
@@ -128,10 +128,10 @@ class BubblewrapSandbox(OpenSandbox):
         ours, theirs = os.pipe()
         with open(ours, "rb", buffering=0) as reader:
             try:
-                self.programs.line.tell(wire.CHANGES, 0, fds=[theirs])
+                self.programs.line.send_order(wire.CHANGES, 0, fds=[theirs])
             finally:
                 os.close(theirs)
-            yield from _changes(self._pieces(reader.fileno()))
+            yield from _decode_changes(self._read_pieces(reader.fileno()))
 
     def find(self, path: str) -> Path | None:
         resolved = resolve(self._view, WORKSPACE, path)
@@ -157,17 +157,17 @@ class BubblewrapSandbox(OpenSandbox):
             for copy in self._copies:
                 await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
-    def notice(self, message: SupervisorMessage) -> None:
+    def handle_notice(self, message: SupervisorMessage) -> None:
         """Handles a message that the supervisor sends on its own: a program ended, a command started or ended."""
         if message.what == wire.COMMAND and self._sandbox_spec.commands is not None:
-            self._commands[message.ticket] = self._sandbox_spec.commands(_command(message.text))
+            self._commands[message.ticket] = self._sandbox_spec.commands(_decode_command(message.text))
         elif message.what == wire.HIT:
             self._hits.add(message.ticket)
         elif message.what == wire.OVER:
-            for end in wire.ends_of(message.text):
+            for end in wire.decode_ends(message.text):
                 if on_end := self._commands.pop(end.number, None):
-                    on_end(_command_end(end))
-        elif message.what == wire.ENDED and (program := self.programs.ended(message.ticket)):
+                    on_end(_decode_end(end))
+        elif message.what == wire.ENDED and (program := self.programs.pop_ended(message.ticket)):
             took_ms = message.took_ns / 1e6
             if message.value != wire.UNTOLD:
                 program.finish(message.value, took_ms)
@@ -187,15 +187,15 @@ class BubblewrapSandbox(OpenSandbox):
         throwaway: bool = False,
     ) -> Program:
         order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(WORKSPACE, cwd)))
-        memory_end = self._strain.memory_end()
+        memory_end = self._strain.make_memory_end()
         return await self.programs.start(
-            argv[0], wire.written(order), stdio, agents=agents, throwaway=throwaway, memory_end=memory_end
+            argv[0], wire.write_order(order), stdio, agents=agents, throwaway=throwaway, memory_end=memory_end
         )
 
-    def _everybody(self) -> Iterable[int]:
-        return family([self._supervisor])
+    def _list_processes(self) -> Iterable[int]:
+        return list_family([self._supervisor])
 
-    def _pieces(self, reader_fd: int) -> Iterator[bytes]:
+    def _read_pieces(self, reader_fd: int) -> Iterator[bytes]:
         """Reads what the supervisor's child writes, and keeps serving the supervisor's messages meanwhile."""
         poll = select.poll()
         poll.register(reader_fd, select.POLLIN)
@@ -213,7 +213,7 @@ class BubblewrapSandbox(OpenSandbox):
                 raise SandboxFailed("the changes of the workspace could not be read")
 
 
-def _changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
+def _decode_changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
     """Decodes the list of changes: path, operation, bytes; an empty path ends it."""
     buffer = b""
     for piece in pieces:
@@ -229,11 +229,11 @@ def _changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
         raise SandboxFailed("the changes of the workspace could not be read to their end")
 
 
-def _command(text: bytes) -> Command:
+def _decode_command(text: bytes) -> Command:
     record = json.loads(text)
     return Command(tuple(record["argv"]), record["cwd"], record["ts"])
 
 
-def _command_end(end: wire.CommandEndMessage) -> CommandEnd:
+def _decode_end(end: wire.CommandEndMessage) -> CommandEnd:
     code = None if end.exit_code == wire.UNTOLD else end.exit_code
     return CommandEnd(code, None if end.took_ns == wire.UNTOLD else end.took_ns / 1e6)

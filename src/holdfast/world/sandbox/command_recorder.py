@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 from holdfast.processes.leftovers import die_with_parent
 from holdfast.world.sandbox import kernel
-from holdfast.world.sandbox.exec_attempt import AT_FDCWD, ExecImage, attempt, executes, leader
-from holdfast.world.sandbox.file_calls import reported_calls
+from holdfast.world.sandbox.exec_attempt import AT_FDCWD, ExecImage, find_leader, is_executing, read_attempt
+from holdfast.world.sandbox.file_calls import list_reported_calls
 from holdfast.world.sandbox.file_watch import FileWatch
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage
@@ -53,8 +53,8 @@ class CommandRecorder:
         # The order matters. The child is forked first, so that the filter, which the supervisor and all that it starts
         # inherit, does not hold for the child: it would wait for its own answer. It must also outlive everybody whom
         # the filter stops, since a stopped call waits until somebody answers it.
-        program = kernel.report_programs(more=reported_calls(watched) if watched else ())
-        self._orders, orders = wire.pair()
+        program = kernel.build_report_filter(more=list_reported_calls(watched) if watched else ())
+        self._orders, orders = wire.make_pair()
         supervisor = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -62,7 +62,7 @@ class CommandRecorder:
                 die_with_parent()
                 self._orders.close()
                 if os.getppid() == supervisor and (first := wire.receive(orders)) is not None:
-                    _Writing(line, first.fds[0], orders, own.encode()).run()
+                    _RecorderLoop(line, first.fds[0], orders, own.encode()).run()
             finally:
                 os.kill(os.getpid(), signal.SIGKILL)
         orders.close()
@@ -79,7 +79,7 @@ class CommandRecorder:
         wire.send(self._orders, wire.WATCH, ticket, number, text=os.fsencode(upper), fds=[order])
 
 
-class _Writing:
+class _RecorderLoop:
     """The loop of the recorder process."""
 
     def __init__(self, line: socket.socket, notifications: int, orders: socket.socket, own: bytes) -> None:
@@ -90,13 +90,13 @@ class _Writing:
         self._files = FileWatch(own)
         self._number = 0
         self._ends: list[wire.CommandEndMessage] = []
-        self._executing, self._executing_at, self._exiting = kernel.program_calls()
+        self._executing, self._executing_at, self._exiting = kernel.get_program_calls()
         self._poll = select.epoll()
         self._poll.register(notifications, select.EPOLLIN)
         self._poll.register(orders.fileno(), select.EPOLLIN)
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        self._lives = Lifetimes(self._poll, self._ended, most)
+        self._lives = Lifetimes(self._poll, self._add_end, most)
 
     def run(self) -> None:
         """Runs forever. It handles dead processes first, because a new process may reuse the pid of one of them."""
@@ -104,13 +104,13 @@ class _Writing:
             ready = [fd for fd, _ in self._poll.poll()]
             # Ends first, then calls, then orders: a freeze must not be answered before every end that is already known
             # is recorded.
-            ours = [fd for fd in ready if not self._lives.dies(fd)]
+            ours = [fd for fd in ready if not self._lives.on_death(fd)]
             if self._notifications in ours:
-                self._next()
+                self._handle_call()
             if self._orders.fileno() in ours:
-                self._obey()
+                self._handle_order()
 
-    def _next(self) -> None:
+    def _handle_call(self) -> None:
         """Takes the next call, reports it, and only then lets it continue."""
         buffer = bytearray(_NOTICE.size)
         try:
@@ -120,10 +120,10 @@ class _Writing:
         # The caller is stopped until it gets an answer, so the memory at its pointers can be read from /proc/PID/mem.
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(buffer)
         # Before the call continues: it is about to change the files from which the hit is derived.
-        for hit in self._files.hits(pid, call, arguments):
+        for hit in self._files.find_hits(pid, call, arguments):
             self._report(wire.HIT, hit)
         if call == self._exiting:
-            self._lives.exits(pid, arguments[0] & 0xFF)
+            self._lives.on_exit(pid, arguments[0] & 0xFF)
         elif call == self._executing:
             self._begin(pid, AT_FDCWD, *arguments[:2])
         elif call == self._executing_at:
@@ -133,15 +133,15 @@ class _Writing:
 
     def _begin(self, pid: int, folder: int, path: int, argv: int) -> None:
         try:
-            exec_attempt = attempt(pid, folder, path, argv, self._own)
+            exec_attempt = read_attempt(pid, folder, path, argv, self._own)
         except (OSError, ValueError, OverflowError):  # the caller is gone, or the pointer is invalid
             return
         if exec_attempt is not None:
             self._number += 1
             self._report(wire.COMMAND, self._number, exec_attempt.record)
-            self._lives.begins(pid, self._number, exec_attempt.image)
+            self._lives.on_exec(pid, self._number, exec_attempt.image)
 
-    def _ended(self, end: wire.CommandEndMessage) -> None:
+    def _add_end(self, end: wire.CommandEndMessage) -> None:
         """Queues the end of a command.
 
         Each message takes processor time from the sandbox, so ends are reported in batches.
@@ -151,16 +151,16 @@ class _Writing:
             self._report_ends()
 
     def _report_ends(self) -> None:
-        self._report(wire.OVER, 0, wire.ends_written(self._ends))
+        self._report(wire.OVER, 0, wire.encode_ends(self._ends))
         self._ends.clear()
 
-    def _obey(self) -> None:
+    def _handle_order(self) -> None:
         order = wire.receive(self._orders)
         if order is None:  # the supervisor is ending, and this process ends with it
             self._poll.unregister(self._orders.fileno())
             return
         if order.what == wire.WATCH:
-            self._files.add(order.value, wire.watch_of(order.fds[0]), os.fsdecode(order.text))
+            self._files.add(order.value, wire.read_watch(order.fds[0]), os.fsdecode(order.text))
         else:
             self._lives.close()
             self._report_ends()
@@ -171,7 +171,7 @@ class _Writing:
             wire.send(self._line, what, ticket, text=text)
 
 
-class _Begun(NamedTuple):
+class _StartedCommand(NamedTuple):
     number: int
     at_ns: int
     before: ExecImage
@@ -180,7 +180,7 @@ class _Begun(NamedTuple):
 @dataclass
 class _Process:
     pidfd: int
-    commands: list[_Begun] = field(default_factory=list)
+    commands: list[_StartedCommand] = field(default_factory=list)
 
 
 class Lifetimes:
@@ -199,7 +199,7 @@ class Lifetimes:
         """Process ids by descriptor."""
         self._most = most
 
-    def begins(self, pid: int, number: int, before: ExecImage) -> None:
+    def on_exec(self, pid: int, number: int, before: ExecImage) -> None:
         """Records that a process, or one of its threads, is about to execute a command in place of `before`."""
         # Any thread may call exec, and the process goes on under the number of its first one.
         pid, pidfd = self._open_leader(pid)
@@ -214,9 +214,9 @@ class Lifetimes:
         # A process that executes itself forever must not fill the memory: the newest command gives way.
         if len(process.commands) == CHAIN:
             self._end(process.commands.pop(), None)
-        process.commands.append(_Begun(number, time.monotonic_ns(), before))
+        process.commands.append(_StartedCommand(number, time.monotonic_ns(), before))
 
-    def exits(self, pid: int, code: int) -> None:
+    def on_exit(self, pid: int, code: int) -> None:
         """Records that a process is about to exit: all its commands end with this code."""
         # `exit_group` may come from any thread; the commands belong to the leader.
         if pid not in self._processes:
@@ -226,16 +226,16 @@ class Lifetimes:
         process = self._forget(pid)
         if process is not None:
             last = process.commands[-1]
-            if executes(pid, last.before):
+            if is_executing(pid, last.before):
                 self._drop_refused(process, last.before)
-            self._all_end(process, code)
+            self._end_all(process, code)
 
-    def dies(self, pidfd: int) -> bool:
+    def on_death(self, pidfd: int) -> bool:
         """Ends the process of a pidfd that became readable; returns False if it is not one of the watched pidfds."""
         pid = self._watched.get(pidfd)
         process = None if pid is None else self._forget(pid)
         if process is not None:
-            self._all_end(process, None)
+            self._end_all(process, None)
         return pid is not None
 
     def close(self) -> None:
@@ -243,7 +243,7 @@ class Lifetimes:
         for pid in list(self._processes):
             process = self._forget(pid)
             if process is not None:
-                self._all_end(process, None)
+                self._end_all(process, None)
 
     def _drop_refused(self, process: _Process, now: ExecImage) -> None:
         """Whether the last exec failed: the process still has the memory image from before it."""
@@ -252,11 +252,11 @@ class Lifetimes:
         if process.commands and process.commands[-1].before == now:
             self._ended(CommandEndMessage(process.commands.pop().number))
 
-    def _all_end(self, process: _Process, code: int | None) -> None:
+    def _end_all(self, process: _Process, code: int | None) -> None:
         for begun in process.commands:
             self._end(begun, code)
 
-    def _end(self, begun: _Begun, code: int | None) -> None:
+    def _end(self, begun: _StartedCommand, code: int | None) -> None:
         took_ns = time.monotonic_ns() - begun.at_ns
         self._ended(CommandEndMessage(begun.number, UNTOLD if code is None else code, took_ns))
 
@@ -265,11 +265,11 @@ class Lifetimes:
         try:
             return pid, os.pidfd_open(pid)
         except OSError:  # not the first thread of its process, or gone, or too many descriptors are open
-            return self._leader(pid), -1
+            return self._find_leader(pid), -1
 
-    def _leader(self, pid: int) -> int:
+    def _find_leader(self, pid: int) -> int:
         try:
-            return leader(pid)
+            return find_leader(pid)
         except OSError:
             return pid
 

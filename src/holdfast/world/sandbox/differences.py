@@ -44,7 +44,7 @@ def open_file(path: str) -> BinaryIO:
         return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb")
 
 
-def attribute(path: str, name: str) -> bytes:
+def read_attribute(path: str, name: str) -> bytes:
     """An extended attribute of a folder; raises OSError if it has none."""
     with _walk_to(path) as (last, folder):
         if folder is None:
@@ -68,7 +68,7 @@ def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
         return
     fd: int | None = None
     try:
-        for part in (parts := list(_parts(path)))[:-1]:
+        for part in (parts := list(_split_path(path)))[:-1]:
             last, fd = fd, os.open(part, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
             if last is not None:
                 os.close(last)
@@ -78,7 +78,7 @@ def _walk_to(path: str) -> Iterator[tuple[str, int | None]]:
             os.close(fd)
 
 
-def _parts(path: str) -> Iterator[str]:
+def _split_path(path: str) -> Iterator[str]:
     """Splits a path into parts that are each short enough for one system call; a name has at most 255 bytes."""
     piece, size = "/" if path.startswith("/") else "", 0
     for name in filter(None, path.split("/")):
@@ -105,7 +105,7 @@ class Difference(NamedTuple):
     bytes: int
 
 
-def differences(upper: str, before: str) -> Iterator[Difference]:
+def find_differences(upper: str, before: str) -> Iterator[Difference]:
     """All differences, sorted by path."""
     yield from _compare_folder(upper, before, "", False)
 
@@ -114,37 +114,39 @@ def _compare_folder(upper: str, before: str, at: str, hidden: bool) -> Iterator[
     """The differences below one folder; `hidden` means that nothing of the lower layers is visible here."""
     # The upper layer holds only what was written. A folder that was removed and made again is marked opaque: then
     # nothing below it is visible any more, and whatever was there before and is not in the upper layer is deleted.
-    names = {name: f"{upper}/{at}{name}" for name in _names(f"{upper}/{at}")}
-    was = _names(f"{before}/{at}") if hidden else []
-    for name in sorted({*names, *was}, key=lambda n: _key(n, f"{upper}/{at}{n}", f"{before}/{at}{n}")):
+    names = {name: f"{upper}/{at}{name}" for name in _list_names(f"{upper}/{at}")}
+    was = _list_names(f"{before}/{at}") if hidden else []
+    for name in sorted({*names, *was}, key=lambda n: _make_sort_key(n, f"{upper}/{at}{n}", f"{before}/{at}{n}")):
         yield from _compare_entry(upper, before, f"{at}{name}", hidden)
 
 
 def _compare_entry(upper: str, before: str, path: str, hidden: bool) -> Iterator[Difference]:
-    now, was = _stat(f"{upper}/{path}"), _stat(f"{before}/{path}")
+    now, was = _read_status(f"{upper}/{path}"), _read_status(f"{before}/{path}")
     # A whiteout, a character device 0:0 in the upper layer, hides a path of the lower layers: it was deleted.
     if now is None or _is_whiteout(now):
-        yield from _all(before, path, was, "deleted")
+        yield from _list_tree(before, path, was, "deleted")
     elif not stat.S_ISDIR(now.st_mode):
-        yield from _file(upper, before, path, now, was)
+        yield from _compare_file(upper, before, path, now, was)
     elif was is not None and stat.S_ISDIR(was.st_mode):
-        yield from _compare_folder(upper, before, f"{path}/", hidden or _opaque(f"{upper}/{path}"))
+        yield from _compare_folder(upper, before, f"{path}/", hidden or _is_opaque(f"{upper}/{path}"))
     else:
-        yield from _all(before, path, was, "deleted")
-        yield from _all(upper, path, now, "created")
+        yield from _list_tree(before, path, was, "deleted")
+        yield from _list_tree(upper, path, now, "created")
 
 
-def _file(upper: str, before: str, path: str, now: os.stat_result, was: os.stat_result | None) -> Iterator[Difference]:
+def _compare_file(
+    upper: str, before: str, path: str, now: os.stat_result, was: os.stat_result | None
+) -> Iterator[Difference]:
     if was is None:
         yield Difference(path, "created", now.st_size)
     elif stat.S_ISDIR(was.st_mode):
         yield Difference(path, "created", now.st_size)
-        yield from _all(before, path, was, "deleted")
-    elif not _same(f"{upper}/{path}", f"{before}/{path}", now, was):
+        yield from _list_tree(before, path, was, "deleted")
+    elif not _is_same(f"{upper}/{path}", f"{before}/{path}", now, was):
         yield Difference(path, "modified", now.st_size)
 
 
-def _all(
+def _list_tree(
     root: str, path: str, status: os.stat_result | None, op: Literal["created", "deleted"]
 ) -> Iterator[Difference]:
     """Adds a file, or all files below a folder."""
@@ -155,22 +157,22 @@ def _all(
             yield Difference(path, op, status.st_size if op == "created" else 0)
         return
     deep = path.count("/") > DEEPEST
-    names = [] if deep else sorted(_names(f"{root}/{path}"), key=lambda n: _key(n, f"{root}/{path}/{n}"))
+    names = [] if deep else sorted(_list_names(f"{root}/{path}"), key=lambda n: _make_sort_key(n, f"{root}/{path}/{n}"))
     if not names:
         yield Difference(path, op, 0)
     for name in names:
-        yield from _all(root, f"{path}/{name}", _stat(f"{root}/{path}/{name}"), op)
+        yield from _list_tree(root, f"{path}/{name}", _read_status(f"{root}/{path}/{name}"), op)
 
 
-def _same(here: str, there: str, now: os.stat_result, was: os.stat_result) -> bool:
+def _is_same(here: str, there: str, now: os.stat_result, was: os.stat_result) -> bool:
     if now.st_mode != was.st_mode or now.st_size != was.st_size:
         return False
     if stat.S_ISLNK(now.st_mode):
         return readlink(here) == readlink(there)
-    return not stat.S_ISREG(now.st_mode) or _same_content(here, there)
+    return not stat.S_ISREG(now.st_mode) or _has_same_content(here, there)
 
 
-def _same_content(here: str, there: str) -> bool:
+def _has_same_content(here: str, there: str) -> bool:
     with open_file(here) as one, open_file(there) as other:
         while True:
             mine, theirs = one.read(_CHUNK), other.read(_CHUNK)
@@ -180,20 +182,20 @@ def _same_content(here: str, there: str) -> bool:
                 return True
 
 
-def _key(name: str, *paths: str) -> str:
+def _make_sort_key(name: str, *paths: str) -> str:
     """The sort key of a name: a folder sorts like its contents."""
-    folder = any(stat.S_ISDIR(status.st_mode) for path in paths if (status := _stat(path)))
+    folder = any(stat.S_ISDIR(status.st_mode) for path in paths if (status := _read_status(path)))
     return f"{name}/" if folder else name
 
 
-def _names(folder: str) -> list[str]:
+def _list_names(folder: str) -> list[str]:
     try:
         return listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def _stat(path: str) -> os.stat_result | None:
+def _read_status(path: str) -> os.stat_result | None:
     try:
         return lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -204,10 +206,10 @@ def _is_whiteout(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
-def _opaque(folder: str) -> bool:
+def _is_opaque(folder: str) -> bool:
     for name in _OPAQUE:
         try:
-            if attribute(folder, name) == b"y":
+            if read_attribute(folder, name) == b"y":
                 return True
         except OSError:
             continue

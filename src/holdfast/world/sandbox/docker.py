@@ -34,11 +34,11 @@ from holdfast.model.capabilities import (
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
-from holdfast.world.containers.container import Container, Shape, docker, first_process, make_folders
+from holdfast.world.containers.container import Container, Shape, compile_first_process, make_folders, run_docker
 from holdfast.world.sandbox.bubblewrap import MOST_PROCESSES
-from holdfast.world.sandbox.isolation import of_sandbox
-from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove, unavailable
-from holdfast.world.supervisors.conventions import WORKSPACE, hosts_file, sandbox_user
+from holdfast.world.sandbox.isolation import list_sandbox_isolation
+from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, make_unavailable_error, open_sandbox, remove
+from holdfast.world.supervisors.conventions import WORKSPACE, find_sandbox_user, format_hosts_file
 
 
 class DockerBackend:
@@ -58,20 +58,20 @@ class DockerBackend:
                 hint='name one in the spec, as `base: "python:3.12"`',
             )
         if shutil.which("docker") is None:
-            raise unavailable("docker-client-missing")
-        first = await first_process()
+            raise make_unavailable_error("docker-client-missing")
+        first = await compile_first_process()
         try:
             # This fails without an engine; `info` of some clients does not.
-            await docker("version", "--format", "{{.Server.Version}}")
-            about = json.loads(await docker("info", "--format", "{{json .}}"))
+            await run_docker("version", "--format", "{{.Server.Version}}")
+            about = json.loads(await run_docker("info", "--format", "{{json .}}"))
         except HarnessError as refused:
-            raise unavailable("docker-engine-missing", why=refused) from refused
+            raise make_unavailable_error("docker-engine-missing", why=refused) from refused
         await _require_image(image)
-        backend = cls(folder, image, first, isolation_of(about))
+        backend = cls(folder, image, first, read_isolation(about))
         try:
             await (await backend.open(SandboxSpec("probe"))).close()
         except HarnessError as refused:
-            raise unavailable("docker-engine-remote", why=refused) from refused
+            raise make_unavailable_error("docker-engine-remote", why=refused) from refused
         return backend
 
     def __init__(self, folder: Path, image: str, first: Path, isolation: tuple[Isolation, ...]) -> None:
@@ -90,7 +90,7 @@ class DockerBackend:
         shape = Shape(
             image=self._image,
             first_process=self._first,
-            user=sandbox_user(),
+            user=find_sandbox_user(),
             folder=folder,
             visible={inside: path.resolve() for inside, path in sandbox_spec.visible.items()},
             workdirs=tuple(path for path, target in sandbox_spec.links.items() if target == WORKSPACE),
@@ -98,9 +98,9 @@ class DockerBackend:
             pids=sandbox_spec.resources.pids or MOST_PROCESSES,
         )
         sandbox = DockerSandbox(
-            sandbox_spec, shape, of_sandbox(self._isolation, sandbox_spec.resources, MOST_PROCESSES)
+            sandbox_spec, shape, list_sandbox_isolation(self._isolation, sandbox_spec.resources, MOST_PROCESSES)
         )
-        return await opened(sandbox)
+        return await open_sandbox(sandbox)
 
     async def close(self) -> None:
         """Does nothing: every trial has closed its container."""
@@ -115,7 +115,7 @@ class DockerSandbox(FolderSandbox):
         self._container = Container(shape)
 
     async def open(self) -> None:
-        await asyncio.to_thread(furnish, self._shape, self._sources, self._sandbox_spec.hosts)
+        await asyncio.to_thread(fill_folders, self._shape, self._sources, self._sandbox_spec.hosts)
         await self._container.open()
         for address in self._sandbox_spec.listen:
             self._listeners[address] = await self._container.listen(*address)
@@ -129,7 +129,7 @@ class DockerSandbox(FolderSandbox):
         return await self._container.start(argv, env, stdio, cwd, agents=True)
 
     @contextlib.asynccontextmanager
-    async def _starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:
+    async def _open_starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:
         """A throwaway command has its own container with copies of the workspace and /tmp."""
         if throwaway:
             async with self._open_copy() as copy:
@@ -149,7 +149,7 @@ class DockerSandbox(FolderSandbox):
         size = [] if memory is None else ["--memory", str(memory), "--memory-swap", str(memory)]
         share = [] if cpu is None else ["--cpus", f"{cpu:g}"]
         if size or share:
-            await docker("update", *size, *share, self._container.id)
+            await run_docker("update", *size, *share, self._container.id)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
         """Unknown: Holdfast cannot read the engine's control groups."""
@@ -176,7 +176,7 @@ class DockerSandbox(FolderSandbox):
         try:
             copied = {"workspace": self._root, **{name: self._folder / name for name in ("home", "tmp")}}
             sources = {name: (path,) for name, path in copied.items()}
-            await asyncio.to_thread(furnish, shape, sources, self._sandbox_spec.hosts)
+            await asyncio.to_thread(fill_folders, shape, sources, self._sandbox_spec.hosts)
             await copy.open()
             yield copy
         finally:
@@ -184,9 +184,9 @@ class DockerSandbox(FolderSandbox):
             await asyncio.to_thread(remove, folder)
 
 
-def isolation_of(about: Mapping[str, object]) -> tuple[Isolation, ...]:
+def read_isolation(about: Mapping[str, object]) -> tuple[Isolation, ...]:
     """What every container enforces, according to the engine."""
-    filtered = any("seccomp" in str(one) for one in _listed(about.get("SecurityOptions")))
+    filtered = any("seccomp" in str(one) for one in _to_list(about.get("SecurityOptions")))
     missing = {DISK: build_missing("engine-disk"), **({} if filtered else {NESTED: build_missing("engine-unfiltered")})}
     limits = {PIDS: "PidsLimit", MEMORY: "MemoryLimit", CPU: "CpuCfsQuota"}
     return (
@@ -201,24 +201,24 @@ def isolation_of(about: Mapping[str, object]) -> tuple[Isolation, ...]:
     )
 
 
-def furnish(shape: Shape, sources: Mapping[str, Sequence[Path]], hosts: Mapping[str, str]) -> None:
+def fill_folders(shape: Shape, sources: Mapping[str, Sequence[Path]], hosts: Mapping[str, str]) -> None:
     """Makes the folders that a container sees and copies the sources into them, by name."""
 
     def fill(name: str, target: Path) -> None:
         for source in sources.get(name, ()):
             copy_tree(source, target)
 
-    make_folders(shape, hosts_file(hosts), fill)
+    make_folders(shape, format_hosts_file(hosts), fill)
 
 
 async def _require_image(image: str) -> None:
     try:
-        await docker("image", "inspect", "--format", "{{.Id}}", image)
+        await run_docker("image", "inspect", "--format", "{{.Id}}", image)
     except HarnessError as missing:
         raise UserError(
             f"the image {image} is not here: {missing}", code="image-missing", hint=f"docker pull {image}"
         ) from missing
 
 
-def _listed(value: object) -> Sequence[object]:
+def _to_list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else ()

@@ -33,7 +33,7 @@ class ExecAttempt(NamedTuple):
     """The image that it will replace."""
 
 
-def attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAttempt | None:
+def read_attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAttempt | None:
     """Reads the attempt; None if it is `own` or the file does not exist.
 
     Raises OSError if the process is gone or a pointer is invalid.
@@ -41,45 +41,45 @@ def attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAtte
     at = time.time()
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        name = string_at(memory, path, _PAGE)
-        if name == own or not _exists(pid, folder & 0xFFFFFFFF, name):
+        name = read_string(memory, path, _PAGE)
+        if name == own or not _has_file(pid, folder & 0xFFFFFFFF, name):
             return None
-        words = _words(memory, argv) or [name]
-        image = _image(pid, memory)
+        words = _read_words(memory, argv) or [name]
+        image = _read_image(pid, memory)
     finally:
         os.close(memory)
     cwd = os.readlink(f"/proc/{pid}/cwd")
     return ExecAttempt(json.dumps({"argv": [_decode(w) for w in words], "cwd": cwd, "ts": at}).encode(), image)
 
 
-def executes(pid: int, image: ExecImage) -> bool:
+def is_executing(pid: int, image: ExecImage) -> bool:
     """Whether a process, which is stopped, still has that image."""
     try:
-        auxiliary = _auxiliary(pid)
+        auxiliary = _read_auxiliary(pid)
         # This suffices nearly always: the kernel loads each program at another address.
         if auxiliary != image.auxiliary:
             return False
         memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return _random(memory, auxiliary) == image.random
+            return _read_random(memory, auxiliary) == image.random
         finally:
             os.close(memory)
     except (OSError, OverflowError):  # it was readable before
         return False
 
 
-def leader(pid: int) -> int:
+def find_leader(pid: int) -> int:
     """The process that a thread belongs to; raises OSError if it is gone."""
     with open(f"/proc/{pid}/status", "rb") as status:
         return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
 
 
-def _image(pid: int, memory: int) -> ExecImage:
-    auxiliary = _auxiliary(pid)
-    return ExecImage(auxiliary, _random(memory, auxiliary))
+def _read_image(pid: int, memory: int) -> ExecImage:
+    auxiliary = _read_auxiliary(pid)
+    return ExecImage(auxiliary, _read_random(memory, auxiliary))
 
 
-def _auxiliary(pid: int) -> bytes:
+def _read_auxiliary(pid: int) -> bytes:
     fd = os.open(f"/proc/{pid}/auxv", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, _PAGE)
@@ -87,13 +87,13 @@ def _auxiliary(pid: int) -> bytes:
         os.close(fd)
 
 
-def _random(memory: int, auxiliary: bytes) -> bytes:
+def _read_random(memory: int, auxiliary: bytes) -> bytes:
     whole = auxiliary[: len(auxiliary) // _AUXILIARY.size * _AUXILIARY.size]
     at = next((value for key, value in _AUXILIARY.iter_unpack(whole) if key == _AT_RANDOM), 0)
     return os.pread(memory, _RANDOM_BYTES, at) if at else b""
 
 
-def _exists(pid: int, folder: int, name: bytes) -> bool:
+def _has_file(pid: int, folder: int, name: bytes) -> bool:
     """Whether a file of that name exists; a link counts, because it cannot be followed from here."""
     if not name:
         return True  # by descriptor
@@ -104,19 +104,19 @@ def _exists(pid: int, folder: int, name: bytes) -> bool:
     return os.path.lexists(os.fsencode(base) + name)
 
 
-def _words(memory: int, at: int) -> list[bytes]:
+def _read_words(memory: int, at: int) -> list[bytes]:
     words: list[bytes] = []
     left = _TOTAL_BYTES
     for n in range(_ARGUMENTS):
         pointer = int.from_bytes(os.pread(memory, 8, at + 8 * n), "little") if at else 0
         if not pointer or left <= 0:
             return words
-        words.append(string_at(memory, pointer, min(left, _ARGUMENT_BYTES)))
+        words.append(read_string(memory, pointer, min(left, _ARGUMENT_BYTES)))
         left -= len(words[-1])
     return [*words, "…".encode()]
 
 
-def string_at(memory: int, at: int, limit: int) -> bytes:
+def read_string(memory: int, at: int, limit: int) -> bytes:
     """Reads a string of another process page by page, because the next page may not exist."""
     text = bytearray()
     while len(text) < limit:

@@ -111,41 +111,41 @@ _FIXED: Mapping[str, FileUse] = {
 
 
 @cache
-def path_calls(machine: str = "") -> Mapping[int, tuple[_PathForm, ...]]:
+def list_path_calls(machine: str = "") -> Mapping[int, tuple[_PathForm, ...]]:
     """The paths of every call that has one, by the call's number on this machine."""
-    at = _column(machine)
+    at = _get_column(machine)
     return {number: call.paths for call in _CALLS.values() if (number := call.numbers[at]) is not None}
 
 
 @cache
-def write_calls(machine: str = "") -> Mapping[int, str]:
+def list_write_calls(machine: str = "") -> Mapping[int, str]:
     """The names of the calls that write to a descriptor, by number."""
-    at = _column(machine)
+    at = _get_column(machine)
     return {numbers[at]: name for name, numbers in _WRITES.items()}
 
 
-def reported_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
+def list_reported_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
     """The numbers of the calls that must be reported, for faults of `paths` or of the `disk`."""
-    at = _column(machine)
-    numbers = set(path_calls(machine)) if "paths" in watched else set()
+    at = _get_column(machine)
+    numbers = set(list_path_calls(machine)) if "paths" in watched else set()
     if "disk" in watched:
         numbers |= {number for name in _OPENING if (number := _CALLS[name].numbers[at]) is not None} | set(
-            write_calls(machine)
+            list_write_calls(machine)
         )
     return frozenset(numbers)
 
 
-def uses(call: int, arguments: Sequence[int]) -> Iterator[FileUse]:
+def list_uses(call: int, arguments: Sequence[int]) -> Iterator[FileUse]:
     """What a call needs from each of its paths."""
-    for form in path_calls().get(call, ()):
+    for form in list_path_calls().get(call, ()):
         more = arguments[form.more] & 0xFFFFFFFF if form.more != _HERE else 0
         folder = AT_CWD if form.folder == _HERE else arguments[form.folder] & 0xFFFFFFFF
-        yield _needs(form.kind, more)._replace(folder=folder, name=arguments[form.name])
+        yield _find_needs(form.kind, more)._replace(folder=folder, name=arguments[form.name])
 
 
-def _needs(kind: str, more: int) -> FileUse:
+def _find_needs(kind: str, more: int) -> FileUse:
     if kind == "open":
-        return _opening(more)
+        return _find_open_needs(more)
     if kind == "look at":
         return FileUse(0, 0, exists=True, follows=not more & _NOFOLLOW_AT)
     if kind == "access":
@@ -153,7 +153,7 @@ def _needs(kind: str, more: int) -> FileUse:
     return _FIXED[kind]
 
 
-def _opening(flags: int) -> FileUse:
+def _find_open_needs(flags: int) -> FileUse:
     if flags & _PATH_ONLY:
         return FileUse(0, 0, exists=True, follows=not flags & os.O_NOFOLLOW)
     makes, anew = bool(flags & os.O_CREAT), bool(flags & os.O_CREAT and flags & os.O_EXCL)
@@ -170,5 +170,5 @@ def _opening(flags: int) -> FileUse:
     )
 
 
-def _column(machine: str) -> int:
+def _get_column(machine: str) -> int:
     return ("x86_64", "aarch64").index(machine or platform.machine())

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from holdfast.processes.limits import OWN_COMMAND
 from holdfast.world.sandbox import kernel
-from holdfast.world.sandbox.exec_attempt import string_at
-from holdfast.world.sandbox.file_calls import AT_CWD, FileUse, uses, write_calls
+from holdfast.world.sandbox.exec_attempt import read_string
+from holdfast.world.sandbox.file_calls import AT_CWD, FileUse, list_uses, list_write_calls
 from holdfast.world.supervisors.conventions import HOME, WORKSPACE
 from holdfast.world.supervisors.messages import WatchOrder
 
@@ -49,9 +49,9 @@ class WatchedFault:
     upper: str
 
     @classmethod
-    def of(cls, number: int, order: WatchOrder, upper: str = "") -> WatchedFault:
+    def from_order(cls, number: int, order: WatchOrder, upper: str = "") -> WatchedFault:
         """Reads the description of a fault; `upper` is the layer with the files that changed."""
-        return cls(number, order.kind, _inside(order.path), frozenset(map(_inside, order.spared)), upper)
+        return cls(number, order.kind, _map_inside(order.path), frozenset(map(_map_inside, order.spared)), upper)
 
 
 class FileWatch:
@@ -59,16 +59,16 @@ class FileWatch:
 
     def __init__(self, own: bytes) -> None:
         """`own` is the program that starts all others; its own calls do not count."""
-        self._own = _identity(own)
+        self._own = _read_identity(own)
         self._namespace = os.stat("/proc/self/ns/pid").st_ino
         self._watches: list[WatchedFault] = []
-        self._writes = write_calls()
+        self._writes = list_write_calls()
 
     def add(self, number: int, order: WatchOrder, upper: str) -> None:
         """Watches for a fault."""
-        self._watches.append(WatchedFault.of(number, order, upper))
+        self._watches.append(WatchedFault.from_order(number, order, upper))
 
-    def hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[int]:
+    def find_hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[int]:
         """The numbers of the faults that this call hits for the first time."""
         if not self._watches:
             return []
@@ -84,49 +84,49 @@ class FileWatch:
     def _find_hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[WatchedFault]:
         if call in self._writes:
             full = [one for one in self._watches if one.kind == "full"]
-            return full if full and lacks_room(pid, self._writes[call], arguments) else []
+            return full if full and is_out_of_room(pid, self._writes[call], arguments) else []
         hits: list[WatchedFault] = []
-        for use in uses(call, arguments):
+        for use in list_uses(call, arguments):
             view = InsideView(pid)
             try:
-                target = view.target(use)
+                target = view.find_target(use)
                 if target is not None:
-                    hits += [one for one in self._watches if one not in hits and fails(one, use, target, view)]
+                    hits += [one for one in self._watches if one not in hits and is_blocked(one, use, target, view)]
             finally:
                 view.close()
         return hits
 
     def _is_agent_process(self, pid: int) -> bool:
         """Whether the process belongs to the agent, and not to the supervisor, bubblewrap or a command of Holdfast."""
-        if os.stat(f"/proc/{pid}/ns/pid").st_ino == self._namespace or _identity(f"/proc/{pid}/exe") == self._own:
+        if os.stat(f"/proc/{pid}/ns/pid").st_ino == self._namespace or _read_identity(f"/proc/{pid}/exe") == self._own:
             return False
         with open(f"/proc/{pid}/environ", "rb") as file:
             return not any(variable.startswith(_MARK) for variable in file.read().split(b"\0"))
 
 
-def fails(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
+def is_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Whether the fault makes this use of the target fail."""
     if watch.kind == "full":
-        return _cannot_copy(watch, use, target, view)
-    if not _covers(watch.path, target):
+        return _is_copy_blocked(watch, use, target, view)
+    if not _is_within(watch.path, target):
         return False
     if watch.kind == "gone":
         return (use.exists or target != watch.path) and view.lstat(watch.path) is None
     if watch.kind == "denied":
-        return (use.opens or target != watch.path) and _lacks(watch, watch.path, _ANY, view)
-    return _cannot_write(watch, use, target, view)
+        return (use.opens or target != watch.path) and _is_permission_missing(watch, watch.path, _ANY, view)
+    return _is_write_blocked(watch, use, target, view)
 
 
-def _cannot_write(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
+def _is_write_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     there = view.lstat(target) is not None
-    if there and use.writes and _lacks(watch, target, _WRITE, view):
+    if there and use.writes and _is_permission_missing(watch, target, _WRITE, view):
         return True
     folder = os.path.dirname(target)
     changes = use.removes if there else use.makes
-    return changes and _covers(watch.path, folder) and _lacks(watch, folder, _WRITE, view)
+    return changes and _is_within(watch.path, folder) and _is_permission_missing(watch, folder, _WRITE, view)
 
 
-def _lacks(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> bool:
+def _is_permission_missing(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> bool:
     """Whether all these permissions are missing there, and were not before the fault."""
     status = view.lstat(path)
     return (
@@ -137,26 +137,26 @@ def _lacks(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> boo
     )
 
 
-def _cannot_copy(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
+def _is_copy_blocked(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
     """Whether a full disk prevents the copy that opening an original file for writing needs."""
-    if not use.keeps or not _covers(_TOP, target):
+    if not use.keeps or not _is_within(_TOP, target):
         return False
     status = view.lstat(target)
     if status is None or not stat.S_ISREG(status.st_mode) or not status.st_size:
         return False
     copied = os.path.lexists(os.fsencode(watch.upper) + target.removeprefix(_TOP))
-    return not copied and -(-status.st_size // 4096) > free_pages(watch.upper)
+    return not copied and -(-status.st_size // 4096) > count_free_pages(watch.upper)
 
 
-def _covers(path: bytes, target: bytes) -> bool:
+def _is_within(path: bytes, target: bytes) -> bool:
     return target == path or target.startswith(path + b"/")
 
 
-def _inside(path: str) -> bytes:
+def _map_inside(path: str) -> bytes:
     return os.path.normpath(_TOP + b"/" + os.fsencode(path))
 
 
-def _identity(path: str | bytes) -> tuple[int, int]:
+def _read_identity(path: str | bytes) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino
 
@@ -172,27 +172,27 @@ class InsideView:
     def close(self) -> None:
         os.close(self._root)
 
-    def target(self, use: FileUse) -> bytes | None:
+    def find_target(self, use: FileUse) -> bytes | None:
         """The path argument of a call with links resolved; None if it is not one of the agent's own files."""
         memory = os.open(f"{self._at}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            name = string_at(memory, use.name, _LONGEST_PATH)
+            name = read_string(memory, use.name, _LONGEST_PATH)
         finally:
             os.close(memory)
         if not name or (name.startswith(_SEALED) and b".." not in name):
             return None
-        start = b"" if name.startswith(b"/") else self._folder(use.folder)
-        return self.resolved(start + b"/" + name, follows=use.follows)
+        start = b"" if name.startswith(b"/") else self._read_folder(use.folder)
+        return self.resolve(start + b"/" + name, follows=use.follows)
 
-    def resolved(self, path: bytes, *, follows: bool = True) -> bytes | None:
+    def resolve(self, path: bytes, *, follows: bool = True) -> bytes | None:
         """The real path: the existing part resolved, then the rest as written."""
         # The kernel resolves the longest part that exists, inside the caller's root and following links. What is left
         # begins at something that is missing, or at a link that leads to something missing. A call that creates a file
         # follows such a link too, so it is followed here, and the search starts again.
         for _ in range(_LINKS):
-            there, rest = self._existing_part(path, follows)
+            there, rest = self._find_existing(path, follows)
             resolved_path = b"/".join([there.rstrip(b"/"), *rest])
-            link = self._link(there, rest) if len(rest) > 1 or (rest and follows) else None
+            link = self._read_link(there, rest) if len(rest) > 1 or (rest and follows) else None
             if link is None:
                 return resolved_path
             path = b"/".join([b"" if link.startswith(b"/") else there, link, *rest[1:]])
@@ -205,7 +205,7 @@ class InsideView:
         except OSError:
             return None
 
-    def _existing_part(self, path: bytes, follows: bool) -> tuple[bytes, list[bytes]]:
+    def _find_existing(self, path: bytes, follows: bool) -> tuple[bytes, list[bytes]]:
         """The longest existing part of a path, and the rest."""
         parts = [part for part in path.split(b"/") if part not in (b"", b".")]
         depth = len(parts) if follows or not parts or parts[-1] == b".." else len(parts) - 1
@@ -221,14 +221,14 @@ class InsideView:
                 os.close(fd)
         return b"/", parts
 
-    def _link(self, there: bytes, rest: list[bytes]) -> bytes | None:
+    def _read_link(self, there: bytes, rest: list[bytes]) -> bytes | None:
         """The target of a dangling link."""
         try:
             return os.readlink(os.fsencode(f"{self._at}/root") + there + b"/" + rest[0])
         except OSError:
             return None
 
-    def _folder(self, folder: int) -> bytes:
+    def _read_folder(self, folder: int) -> bytes:
         name = "cwd" if folder == AT_CWD else f"fd/{folder}"
         return os.readlink(os.fsencode(f"{self._at}/{name}"))
 
@@ -239,51 +239,51 @@ class _Write(NamedTuple):
     offset: int = _POSITION
 
 
-def lacks_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
+def is_out_of_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
     """Whether a write needs more pages than are free. Raises OSError if that is unknown."""
-    write = _write(pid, name, arguments)
+    write = _parse_write(pid, name, arguments)
     at = f"/proc/{pid}/fd/{write.fd}"
     status = os.stat(at)
     if not stat.S_ISREG(status.st_mode) or not write.size or not os.readlink(os.fsencode(at)).startswith(ON_DISK):
         return False
-    begin = _begin(pid, write, status.st_size)
-    return needed_pages(status, begin, write.size) > free_pages(at)
+    begin = _find_begin(pid, write, status.st_size)
+    return count_needed_pages(status, begin, write.size) > count_free_pages(at)
 
 
-def needed_pages(status: os.stat_result, begin: int, size: int) -> int:
+def count_needed_pages(status: os.stat_result, begin: int, size: int) -> int:
     """How many pages a file needs for a write; pages in its holes are not counted."""
-    allocated = max(status.st_blocks * 512 // _PAGE, _pages(status.st_size), begin // _PAGE)
-    return _pages(begin + size) - allocated
+    allocated = max(status.st_blocks * 512 // _PAGE, _count_pages(status.st_size), begin // _PAGE)
+    return _count_pages(begin + size) - allocated
 
 
-def free_pages(path: str) -> int:
+def count_free_pages(path: str) -> int:
     """How many pages are free on the file system of a file."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize // _PAGE
 
 
-def _pages(size: int) -> int:
+def _count_pages(size: int) -> int:
     return -(-size // _PAGE)
 
 
-def _write(pid: int, name: str, arguments: Sequence[int]) -> _Write:
+def _parse_write(pid: int, name: str, arguments: Sequence[int]) -> _Write:
     fd = arguments[0] & 0xFFFFFFFF
     if name == "write":
         return _Write(fd, arguments[2])
     if name == "pwrite64":
         return _Write(fd, arguments[2], arguments[3])
     if name == "writev":
-        return _Write(fd, _total_size(pid, *arguments[1:3]))
+        return _Write(fd, _sum_sizes(pid, *arguments[1:3]))
     if name in ("pwritev", "pwritev2"):
-        return _Write(fd, _total_size(pid, *arguments[1:3]), arguments[3])
+        return _Write(fd, _sum_sizes(pid, *arguments[1:3]), arguments[3])
     if name == "fallocate":
         return _Write(fd, arguments[3] if arguments[1] & ~1 == 0 else 0, arguments[2])
     if name == "sendfile":
-        return _Write(fd, _left(pid, arguments[1], arguments[3]))
-    return _Write(arguments[2] & 0xFFFFFFFF, _left(pid, arguments[0], arguments[4]))  # copy_file_range
+        return _Write(fd, _count_left(pid, arguments[1], arguments[3]))
+    return _Write(arguments[2] & 0xFFFFFFFF, _count_left(pid, arguments[0], arguments[4]))  # copy_file_range
 
 
-def _total_size(pid: int, at: int, count: int) -> int:
+def _sum_sizes(pid: int, at: int, count: int) -> int:
     """The total size of all buffers."""
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -293,25 +293,25 @@ def _total_size(pid: int, at: int, count: int) -> int:
     return sum(size for _, size in _PIECE.iter_unpack(listed))
 
 
-def _left(pid: int, source: int, most: int) -> int:
+def _count_left(pid: int, source: int, most: int) -> int:
     """Maximum number of bytes that a copy can take from a plain file, from its position on.
 
     Unknown for other sources.
     """
     fd = source & 0xFFFFFFFF
     status = os.stat(f"/proc/{pid}/fd/{fd}")
-    position, _ = _state(pid, fd)
+    position, _ = _read_state(pid, fd)
     return max(0, min(most, status.st_size - position)) if stat.S_ISREG(status.st_mode) else 0
 
 
-def _begin(pid: int, write: _Write, size: int) -> int:
-    position, flags = _state(pid, write.fd)
+def _find_begin(pid: int, write: _Write, size: int) -> int:
+    position, flags = _read_state(pid, write.fd)
     if flags & os.O_APPEND:
         return size
     return position if write.offset == _POSITION else write.offset
 
 
-def _state(pid: int, fd: int) -> tuple[int, int]:
+def _read_state(pid: int, fd: int) -> tuple[int, int]:
     """The position and flags of a descriptor."""
     with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as file:
         position, flags = file.read().split(b"\n", 2)[:2]

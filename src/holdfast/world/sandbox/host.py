@@ -18,7 +18,7 @@ from collections.abc import Callable
 from holdfast.processes.leftovers import keep_orphans, kill
 from holdfast.processes.spares import SpareChild
 from holdfast.world.sandbox import kernel, supervisor
-from holdfast.world.sandbox.system import System, shared
+from holdfast.world.sandbox.system import System, find_shared
 from holdfast.world.supervisors import messages as wire
 
 SETTLES_AFTER_MS = 30
@@ -56,14 +56,14 @@ class SandboxHost(SpareChild):
     def _prepare_supervisor(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
         """Prepares a supervisor and returns the function that serves an order with its line, layout and descriptors."""
         try:
-            mounts = supervisor.settle(self._machine)
+            mounts = supervisor.prepare_sandbox(self._machine)
         except OSError as refused:
             broken = f"{refused.errno} {refused}".encode()
             return lambda line, *_: wire.send(line, wire.BROKE, 0, text=broken)
-        return lambda line, layout, fds: supervisor.Supervisor(line, mounts).run(wire.layout_of(layout), fds)
+        return lambda line, layout, fds: supervisor.Supervisor(line, mounts).run(wire.read_layout(layout), fds)
 
 
-def drop(uid: int, gid: int) -> None:
+def drop_root(uid: int, gid: int) -> None:
     """Changes from root to an unprivileged user; does nothing without root."""
     if os.getuid() == 0:
         os.setgroups([])
@@ -72,7 +72,7 @@ def drop(uid: int, gid: int) -> None:
         kernel.make_dumpable()
 
 
-def owners(uid: int, gid: int) -> int:
+def make_owner_namespace(uid: int, gid: int) -> int:
     """A user namespace in which root's files belong to that user; -1 if it cannot be made. Needs root."""
     pipe, tell = os.pipe()
     try:
@@ -107,11 +107,11 @@ def main() -> None:
     control = socket.socket(fileno=int(fd))
     control.set_inheritable(False)  # no child may hold it open
     keep_orphans()
-    mapping = owners(int(uid), int(gid)) if os.getuid() == 0 else -1
+    mapping = make_owner_namespace(int(uid), int(gid)) if os.getuid() == 0 else -1
     wire.send(control, wire.DONE, 0, fds=[mapping] if mapping >= 0 else [])
-    drop(int(uid), int(gid))
+    drop_root(int(uid), int(gid))
     os.umask(0o022)
     os.chdir("/")
     gc.collect()
     gc.freeze()  # supervisors share these pages; a garbage collection would copy them
-    SandboxHost(control, shared()).run()
+    SandboxHost(control, find_shared()).run()

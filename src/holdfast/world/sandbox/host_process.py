@@ -24,7 +24,7 @@ class HostProcess:
     """The host process of one backend. Close it after use."""
 
     def __init__(self, uid: int, gid: int) -> None:
-        self._control, theirs = wire.pair()
+        self._control, theirs = wire.make_pair()
         self._control.settimeout(KILL_S)
         words = [str(theirs.fileno()), str(uid), str(gid)]
         try:
@@ -39,14 +39,14 @@ class HostProcess:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def owners(self) -> int:
+    def receive_owner_mapping(self) -> int:
         """Receives the descriptor that maps file owners, which a root host sends first; -1 if there is none."""
         message = wire.receive(self._control)
         if message is None:
             raise SandboxFailed("the sandbox host ended immediately")
         return message.fds[0] if message.fds else -1
 
-    def order(
+    def send_order(
         self,
         layout: SandboxLayout,
         fds: Sequence[int],
@@ -54,8 +54,8 @@ class HostProcess:
         lost: Callable[[], None],
     ) -> SupervisorConnection:
         """Hands a layout to the next supervisor; raises HarnessError if the host is gone."""
-        ours, theirs = wire.pair()
-        written = wire.written(layout)
+        ours, theirs = wire.make_pair()
+        written = wire.write_order(layout)
         try:
             wire.send(self._control, wire.START, 0, fds=[theirs.fileno(), written, *fds])
         except OSError as broken:

@@ -27,9 +27,9 @@ _PER_NAMESPACE = (5, 14)
 """The first kernel on which a process limit counts only the processes of one user namespace."""
 
 
-def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
+def list_machine_isolation(*, commands: bool) -> tuple[Isolation, ...]:
     """What every sandbox on this machine enforces; `commands` says whether the kernel reported the test command."""
-    grouped = limits.parents()
+    grouped = limits.find_parents()
     scopes = {
         FAMILIES: "",
         PIDS: "",
@@ -39,7 +39,7 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
     }
     missing = {
         FAMILIES: None if kernel.can_filter() else build_missing("kernel-filter-unknown", machine=platform.machine()),
-        PIDS: None if _kernel() >= _PER_NAMESPACE else build_missing("pids-shared"),
+        PIDS: None if _read_kernel_version() >= _PER_NAMESPACE else build_missing("pids-shared"),
         MEMORY: None if "memory" in grouped else build_missing("no-memory-group"),
         CPU: None if "cpu" in grouped else build_missing("no-cpu-group"),
         COMMANDS: None if commands else build_missing("commands-unreported", who="the kernel"),
@@ -48,14 +48,14 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
     return (*always, *(missing[feature] or build_enforced(feature, note) for feature, note in scopes.items()))
 
 
-def of_sandbox(
+def list_sandbox_isolation(
     machine: tuple[Isolation, ...], resources: Resources, pids: int, *, disk: int = 0, nested: bool = False
 ) -> tuple[Isolation, ...]:
     """What one sandbox enforces: a limit that is not set is not enforced, unless there is a default."""
     unset = {MEMORY: resources.memory is None, CPU: resources.cpu is None, DISK: resources.disk is None}
     defaults = {DISK: f"{disk >> 20:,} MiB" if disk else "", PIDS: str(pids) if resources.pids is None else ""}
 
-    def one(isolation: Isolation) -> Isolation:
+    def adjust(isolation: Isolation) -> Isolation:
         feature, default = isolation.feature, defaults.get(isolation.feature, "")
         if nested and feature == NESTED:
             return build_missing("nesting-allowed")
@@ -63,9 +63,9 @@ def of_sandbox(
             return build_enforced(feature, f"{default}, as the spec sets none")
         return replace(build_missing("limit-unset", feature), asked=False) if unset.get(feature) else isolation
 
-    return tuple(map(one, machine))
+    return tuple(map(adjust, machine))
 
 
-def _kernel() -> tuple[int, int]:
+def _read_kernel_version() -> tuple[int, int]:
     major, minor, *_ = platform.release().split(".")
     return int(major), int("".join(c for c in minor if c.isdigit()) or 0)

@@ -35,7 +35,7 @@ class _Filter(ctypes.Structure):
 
 
 @cache
-def _libc() -> ctypes.CDLL:
+def _load_libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
@@ -46,8 +46,8 @@ def _check(result: int, what: str) -> int:
     return result
 
 
-def _syscall(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
-    call = _libc().syscall
+def _call_kernel(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
+    call = _load_libc().syscall
     call.restype = ctypes.c_long
     long = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
     return int(call(ctypes.c_long(number), *long))
@@ -55,7 +55,7 @@ def _syscall(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char])
 
 def unshare(flags: int) -> None:
     """Moves this process into new namespaces of these kinds."""
-    _check(_libc().unshare(flags), "unshare")
+    _check(_load_libc().unshare(flags), "unshare")
 
 
 def map_self(uid: int, gid: int) -> None:
@@ -68,24 +68,24 @@ def map_self(uid: int, gid: int) -> None:
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     """mount(2)."""
     encoded = (os.fsencode(source), os.fsencode(target), kind.encode() or None)
-    done = _libc().mount(*encoded, ctypes.c_ulong(flags), os.fsencode(data) or None)
+    done = _load_libc().mount(*encoded, ctypes.c_ulong(flags), os.fsencode(data) or None)
     _check(done, f"mount {kind or 'bind'} at {target}")
 
 
 def unmount(target: str) -> None:
     """Detaches a mount immediately; the kernel drops it when nobody uses it any more."""
-    _check(_libc().umount2(os.fsencode(target), 2), f"unmount {target}")
+    _check(_load_libc().umount2(os.fsencode(target), 2), f"unmount {target}")
 
 
 def clone_tree(path: str) -> int:
     """A detached mount of this path; the caller closes it. Needs root."""
-    return _check(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _TREE_CLONE | _TREE_CLOEXEC), path)
+    return _check(_call_kernel(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _TREE_CLONE | _TREE_CLOEXEC), path)
 
 
 def change_owner(tree: int, mapping: int) -> None:
     """Maps the owners of a cloned tree's files by a user namespace, and makes the tree read-only."""
     attributes = struct.pack("=QQQQ", _ATTR_IDMAP | _ATTR_RDONLY, 0, 0, mapping)
-    _check(_syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, len(attributes)), "mount_setattr")
+    _check(_call_kernel(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, len(attributes)), "mount_setattr")
 
 
 def seal(path: str, *, below: bool = False, links: bool = True) -> None:
@@ -93,20 +93,20 @@ def seal(path: str, *, below: bool = False, links: bool = True) -> None:
     flags = _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV | (0 if links else _ATTR_NOSYMFOLLOW)
     attributes = struct.pack("=QQQQ", flags, 0, 0, 0)
     _check(
-        _syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), _AT_RECURSIVE if below else 0, attributes, 32),
+        _call_kernel(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(path), _AT_RECURSIVE if below else 0, attributes, 32),
         f"seal {path}",
     )
 
 
 def place_tree(tree: int, target: str) -> None:
     """Mounts a cloned tree."""
-    _check(_syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_EMPTY_PATH), target)
+    _check(_call_kernel(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_EMPTY_PATH), target)
 
 
 def open_in_root(root: int, path: bytes) -> int:
     """Opens a path as seen from that root, with O_PATH; the caller closes the descriptor."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT)
-    return _check(_syscall(_OPENAT2, root, path, how, len(how)), "openat2")
+    return _check(_call_kernel(_OPENAT2, root, path, how, len(how)), "openat2")
 
 
 def raise_loopback() -> None:
@@ -117,12 +117,12 @@ def raise_loopback() -> None:
 
 def make_dumpable() -> None:
     """Makes this process's /proc entries accessible again after a change of user."""
-    _libc().prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+    _load_libc().prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def forgo_privileges() -> None:
     """Keeps this process and its children from gaining privileges by executing a program."""
-    _check(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    _check(_load_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
 def filter_calls(program: bytes) -> None:
@@ -149,7 +149,7 @@ def _filter(program: bytes, flags: int) -> int:
     if number is None:
         raise OSError(38, "no seccomp number is known", platform.machine())
     filter_program = _Filter(len(program) // 8, program)
-    call = _libc().syscall
+    call = _load_libc().syscall
     call.restype = ctypes.c_long
     done = call(ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), ctypes.byref(filter_program))
     return _check(int(done), "seccomp")
@@ -206,7 +206,7 @@ def can_filter(machine: str = "") -> bool:
 
 
 @cache
-def guard(machine: str = "") -> bytes:
+def build_guard(machine: str = "") -> bytes:
     """The filter of every sandbox: native calls only, no banned ones, sockets of the usual families."""
     machine = machine or platform.machine()
     numbers = NUMBERS[machine]
@@ -215,65 +215,73 @@ def guard(machine: str = "") -> bytes:
             # The architecture is checked first: a 32-bit call has other numbers, so comparing numbers alone would let a
             # banned call pass under its 32-bit number. A refused call returns ENOSYS, as on a kernel without it:
             # programs then fall back instead of crashing.
-            _step(_LOAD, _ARCHITECTURE_AT),
-            _step(_EQUAL, ARCHITECTURES[machine], no=0, yes=1),
-            _refuse(errno.ENOSYS),
-            _step(_LOAD, _NUMBER_AT),
-            *([_step(_AT_LEAST, _X32, yes=0, no=1), _refuse(errno.ENOSYS)] if machine == "x86_64" else []),
-            *(part for name in BANNED for part in (_step(_EQUAL, numbers[name], yes=0, no=1), _refuse(errno.ENOSYS))),
+            _encode_step(_LOAD, _ARCHITECTURE_AT),
+            _encode_step(_EQUAL, ARCHITECTURES[machine], no=0, yes=1),
+            _encode_refusal(errno.ENOSYS),
+            _encode_step(_LOAD, _NUMBER_AT),
+            *(
+                [_encode_step(_AT_LEAST, _X32, yes=0, no=1), _encode_refusal(errno.ENOSYS)]
+                if machine == "x86_64"
+                else []
+            ),
+            *(
+                part
+                for name in BANNED
+                for part in (_encode_step(_EQUAL, numbers[name], yes=0, no=1), _encode_refusal(errno.ENOSYS))
+            ),
             # Jumps are relative. `yes=2` skips the next two instructions to the checks of the socket family, and
             # everything else reaches the `allow`.
-            _step(_EQUAL, numbers["socket"], yes=2, no=0),
-            _step(_EQUAL, numbers["socketpair"], yes=1, no=0),
-            _step(_RETURN, _ALLOW),
-            *_families(),
+            _encode_step(_EQUAL, numbers["socket"], yes=2, no=0),
+            _encode_step(_EQUAL, numbers["socketpair"], yes=1, no=0),
+            _encode_step(_RETURN, _ALLOW),
+            *_filter_families(),
         ]
     )
 
 
-def program_calls(machine: str = "") -> tuple[int, int, int]:
+def get_program_calls(machine: str = "") -> tuple[int, int, int]:
     """The numbers of execve, execveat and exit_group."""
     numbers = NUMBERS[machine or platform.machine()]
     return numbers["execve"], numbers["execveat"], numbers["exit_group"]
 
 
-def report_programs(machine: str = "", more: Collection[int] = ()) -> bytes:
+def build_report_filter(machine: str = "", more: Collection[int] = ()) -> bytes:
     """A filter that reports every exec, every exit and `more` before they happen; all other calls pass."""
     machine = machine or platform.machine()
-    numbers = sorted({*program_calls(machine), *more})
+    numbers = sorted({*get_program_calls(machine), *more})
     return b"".join(
         [
-            _step(_LOAD, _ARCHITECTURE_AT),
-            _step(_EQUAL, ARCHITECTURES[machine], yes=0, no=len(numbers) + 1),
-            _step(_LOAD, _NUMBER_AT),
+            _encode_step(_LOAD, _ARCHITECTURE_AT),
+            _encode_step(_EQUAL, ARCHITECTURES[machine], yes=0, no=len(numbers) + 1),
+            _encode_step(_LOAD, _NUMBER_AT),
             # A match jumps over the remaining comparisons and the `allow` to the last instruction, which reports the
             # call.
-            *(_step(_EQUAL, number, yes=len(numbers) - n, no=0) for n, number in enumerate(numbers)),
-            _step(_RETURN, _ALLOW),
-            _step(_RETURN, _TELL),
+            *(_encode_step(_EQUAL, number, yes=len(numbers) - n, no=0) for n, number in enumerate(numbers)),
+            _encode_step(_RETURN, _ALLOW),
+            _encode_step(_RETURN, _TELL),
         ]
     )
 
 
-def _families() -> list[bytes]:
+def _filter_families() -> list[bytes]:
     """Filters sockets by family, the first argument; netlink is limited to asking for addresses."""
-    steps = [_step(_LOAD, _FIRST_AT)]
+    steps = [_encode_step(_LOAD, _FIRST_AT)]
     for family in FAMILIES:
-        steps += [_step(_EQUAL, family, yes=0, no=1), _step(_RETURN, _ALLOW)]
+        steps += [_encode_step(_EQUAL, family, yes=0, no=1), _encode_step(_RETURN, _ALLOW)]
     return [
         *steps,
-        _step(_EQUAL, _NETLINK, yes=1, no=0),
-        _refuse(errno.EAFNOSUPPORT),
-        _step(_LOAD, _THIRD_AT),
-        _step(_EQUAL, _NETLINK_ROUTE, yes=1, no=0),
-        _refuse(errno.EPROTONOSUPPORT),
-        _step(_RETURN, _ALLOW),
+        _encode_step(_EQUAL, _NETLINK, yes=1, no=0),
+        _encode_refusal(errno.EAFNOSUPPORT),
+        _encode_step(_LOAD, _THIRD_AT),
+        _encode_step(_EQUAL, _NETLINK_ROUTE, yes=1, no=0),
+        _encode_refusal(errno.EPROTONOSUPPORT),
+        _encode_step(_RETURN, _ALLOW),
     ]
 
 
-def _step(code: int, value: int, *, yes: int = 0, no: int = 0) -> bytes:
+def _encode_step(code: int, value: int, *, yes: int = 0, no: int = 0) -> bytes:
     return struct.pack("=HBBI", code, yes, no, value)
 
 
-def _refuse(number: int) -> bytes:
-    return _step(_RETURN, _REFUSE | number)
+def _encode_refusal(number: int) -> bytes:
+    return _encode_step(_RETURN, _REFUSE | number)

@@ -38,7 +38,7 @@ class ControlGroup:
                 f"the limits of the sandbox could not be set: {broken}", code="limits-failed"
             ) from broken
 
-    def entrances(self) -> list[int]:
+    def open_entrances(self) -> list[int]:
         """Descriptors through which an unprivileged process can enter the groups; the caller closes them."""
         return [os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in self._folders.values()]
 
@@ -52,7 +52,7 @@ class ControlGroup:
         # it already uses, which the kernel then charges to its old group.
         self._gather(folder, everybody)
         try:
-            self._write(folder, dict(_settings(controller, limit, unified=_is_unified(folder))))
+            self._write(folder, dict(_list_settings(controller, limit, unified=_is_unified(folder))))
         except OSError as refused:
             # The kernel refuses a memory limit below what the group uses with EBUSY.
             if refused.errno != errno.EBUSY:
@@ -60,29 +60,31 @@ class ControlGroup:
             return False
         return True
 
-    def strained(self, controller: str) -> int | None:
+    def count_hits(self, controller: str) -> int | None:
         """How often the limit was hit, by the kernel's count; None if there is no such group or count."""
         folder = self._folders.get(controller)
         if folder is None:
             return None
         if controller == "memory" and not _is_unified(folder):
-            return _count(folder / "memory.failcnt", "")
+            return _read_count(folder / "memory.failcnt", "")
         file, name = ("memory.events", "max ") if controller == "memory" else ("cpu.stat", "nr_throttled ")
-        return _count(folder / file, name)
+        return _read_count(folder / file, name)
 
-    def memory_kills(self) -> int:
+    def count_memory_kills(self) -> int:
         """How many processes the kernel killed because together they exceeded the memory limit."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
-        return _count(folder / ("memory.events" if _is_unified(folder) else "memory.oom_control"), "oom_kill ") or 0
+        return (
+            _read_count(folder / ("memory.events" if _is_unified(folder) else "memory.oom_control"), "oom_kill ") or 0
+        )
 
-    def memory_held(self) -> int:
+    def measure_memory(self) -> int:
         """Bytes in use, including cached files."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
-        return _count(folder / ("memory.current" if _is_unified(folder) else "memory.usage_in_bytes"), "") or 0
+        return _read_count(folder / ("memory.current" if _is_unified(folder) else "memory.usage_in_bytes"), "") or 0
 
     async def close(self) -> None:
         """Removes the groups. Waits for the last process, as the supervisor closes its line slightly before it ends."""
@@ -95,7 +97,7 @@ class ControlGroup:
             await asyncio.sleep(_PAUSE_S)
 
     def _make(self, controller: str) -> Path:
-        folder = parents()[controller] / self._name
+        folder = find_parents()[controller] / self._name
         folder.mkdir(exist_ok=folder in self._folders.values())
         self._folders[controller] = folder
         return folder
@@ -124,31 +126,31 @@ class ControlGroup:
         return not self._folders
 
 
-def wanted(resources: Resources) -> dict[str, dict[str, str]]:
+def build_settings(resources: Resources) -> dict[str, dict[str, str]]:
     """The values to write for these limits, as far as the machine supports them."""
     values: dict[str, dict[str, str]] = {}
     limits = {
         name: limit for name, limit in (("memory", resources.memory), ("cpu", resources.cpu)) if limit is not None
     }
-    can = parents() if limits else {}  # finding out takes a third of a millisecond
+    can = find_parents() if limits else {}  # finding out takes a third of a millisecond
     for controller, limit in limits.items():
         folder = can.get(controller)
         if folder is not None:
-            values[controller] = dict(_settings(controller, limit, unified=_is_unified(folder)))
+            values[controller] = dict(_list_settings(controller, limit, unified=_is_unified(folder)))
     return values
 
 
-def parents() -> dict[str, Path]:
+def find_parents() -> dict[str, Path]:
     """Holdfast's own control group by controller, where groups can be created below it."""
-    own = _own_groups()
+    own = _read_own_groups()
     groups: dict[str, Path] = {}
     # Both versions may be mounted together: each controller is then in exactly one of them. In version 2 a controller
     # can be used only if the parent group delegates it.
-    for mounted, kind, controllers in _hierarchies():
+    for mounted, kind, controllers in _list_hierarchies():
         for controller in ("memory", "cpu"):
             if kind == "cgroup" and controller in controllers:
                 folder = mounted / own.get(controller, "").lstrip("/")
-            elif kind == "cgroup2" and controller in _delegated_controllers(mounted / own.get("", "").lstrip("/")):
+            elif kind == "cgroup2" and controller in _read_delegated(mounted / own.get("", "").lstrip("/")):
                 folder = mounted / own.get("", "").lstrip("/")
             else:
                 continue
@@ -160,7 +162,7 @@ def parents() -> dict[str, Path]:
 def sweep() -> tuple[str, ...]:
     """Removes the groups of killed runs and returns their names."""
     removed = []
-    for parent in set(parents().values()):
+    for parent in set(find_parents().values()):
         for folder in parent.glob(f"{PREFIX}*-*"):
             # A group names the process that made it. A reused pid keeps a group of a dead run for longer, which costs
             # nothing.
@@ -172,7 +174,7 @@ def sweep() -> tuple[str, ...]:
     return tuple(sorted(set(removed)))
 
 
-def _settings(controller: str, limit: float | None, *, unified: bool) -> Iterator[tuple[str, str]]:
+def _list_settings(controller: str, limit: float | None, *, unified: bool) -> Iterator[tuple[str, str]]:
     none = "max" if unified else "-1"
     if controller == "memory":
         yield "memory.max" if unified else "memory.limit_in_bytes", none if limit is None else str(int(limit))
@@ -185,37 +187,37 @@ def _settings(controller: str, limit: float | None, *, unified: bool) -> Iterato
         yield "cpu.cfs_quota_us", quota
 
 
-def _own_groups() -> dict[str, str]:
+def _read_own_groups() -> dict[str, str]:
     """Holdfast's control group by controller; the unified hierarchy's is at the empty name."""
     groups: dict[str, str] = {}
-    for line in _lines(_OWN):
+    for line in _read_lines(_OWN):
         _, controllers, path = line.split(":", 2)
         groups.update(dict.fromkeys(controllers.split(","), path))
     return groups
 
 
-def _hierarchies() -> Iterator[tuple[Path, str, frozenset[str]]]:
-    for line in _lines(_MOUNTS):
+def _list_hierarchies() -> Iterator[tuple[Path, str, frozenset[str]]]:
+    for line in _read_lines(_MOUNTS):
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ")[:3]
         if kind in ("cgroup", "cgroup2"):
             yield Path(before.split(" ")[4]), kind, frozenset(options.split(","))
 
 
-def _delegated_controllers(folder: Path) -> set[str]:
-    return set(" ".join(_lines(folder / "cgroup.subtree_control")).split())
+def _read_delegated(folder: Path) -> set[str]:
+    return set(" ".join(_read_lines(folder / "cgroup.subtree_control")).split())
 
 
 def _is_unified(folder: Path) -> bool:
     return (folder / "cgroup.controllers").exists()
 
 
-def _count(path: Path, name: str) -> int | None:
-    counts = [line.removeprefix(name) for line in _lines(path) if line.startswith(name)]
+def _read_count(path: Path, name: str) -> int | None:
+    counts = [line.removeprefix(name) for line in _read_lines(path) if line.startswith(name)]
     return int(counts[0]) if counts and counts[0].isdigit() else None
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_text().splitlines()
     except OSError:

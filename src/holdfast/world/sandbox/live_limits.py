@@ -13,7 +13,7 @@ from pathlib import Path
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
 from holdfast.processes.program import KILL_S, MemoryEnd, is_killed_by
-from holdfast.world.sandbox.limits import ControlGroup, parents
+from holdfast.world.sandbox.limits import ControlGroup, find_parents
 
 NO_GROUP = "Holdfast cannot create control groups here, so CPU time is not limited: that needs root or delegated groups"
 
@@ -24,7 +24,7 @@ _PAUSE_S = 0.01
 Everybody = Callable[[], Iterable[int]]
 
 
-def family(pids: Iterable[int]) -> Iterator[int]:
+def list_family(pids: Iterable[int]) -> Iterator[int]:
     """These processes and all their descendants."""
     waiting = [*pids]
     while waiting:
@@ -60,11 +60,11 @@ class LiveLimits:
         """
         self._now |= {} if memory is None else {"memory": memory}
         self._now |= {} if cpu is None else {"cpu": cpu}
-        await self.again(too_big)
+        await self.reapply(too_big)
 
-    async def again(self, too_big: Callable[[], object]) -> None:
+    async def reapply(self, too_big: Callable[[], object]) -> None:
         """Applies the same limits to programs that have started since."""
-        can = parents() if self._now else {}
+        can = find_parents() if self._now else {}
         if "cpu" in self._now and "cpu" not in can:
             raise HarnessError(NO_GROUP, code="limits-failed")
         for controller, limit in self._now.items():
@@ -73,45 +73,45 @@ class LiveLimits:
             else:
                 _limit_each(int(limit), self._everybody)
 
-    def strained(self, controller: str) -> int | None:
+    def count_hits(self, controller: str) -> int | None:
         """How often the limit was hit so far; None if that is not counted."""
-        counted = self._group.strained(controller)
+        counted = self._group.count_hits(controller)
         return counted if counted is None or controller != "memory" else counted + self._ended
 
-    def memory_end(self) -> MemoryEnd:
+    def make_memory_end(self) -> MemoryEnd:
         """For a program that starts now: returns a function that tells, at its end, whether memory was the cause."""
-        killed, ended = self._group.memory_kills(), self._ended
+        killed, ended = self._group.count_memory_kills(), self._ended
 
         def describe_end(status: int | None, by_us: bool) -> str:
             if not is_killed_by(status, signal.SIGKILL):
                 return ""
-            out = self._ended > ended if by_us else self._group.memory_kills() > killed
-            return self._memory_words() if out else ""
+            out = self._ended > ended if by_us else self._group.count_memory_kills() > killed
+            return self._describe_memory() if out else ""
 
         return describe_end
 
-    def _memory_words(self) -> str:
+    def _describe_memory(self) -> str:
         usual, now = self._usual["memory"], self._now.get("memory")
         size, source = (usual, "resources.memory") if now is None else (now, "a fault")
-        return f"used more than its {written_size(int(size or 0))} of memory ({source})"
+        return f"used more than its {format_size(int(size or 0))} of memory ({source})"
 
     def lift(self) -> None:
         """Restores the usual limits, so that neither they nor cached files of the agent affect checks."""
-        can = parents() if self._now else {}
+        can = find_parents() if self._now else {}
         with contextlib.suppress(OSError):
             for controller in self._now:
                 if controller in can:
-                    self._group.limit(controller, self._usual[controller], self._limited_processes)
+                    self._group.limit(controller, self._usual[controller], self._list_limited)
                 else:
                     _limit_each(None, self._everybody)
-            if (memory := self._usual["memory"]) is not None and (memory_in_use := self._group.memory_held()):
+            if (memory := self._usual["memory"]) is not None and (memory_in_use := self._group.measure_memory()):
                 self._group.limit("memory", memory + memory_in_use, tuple)
         self._now.clear()
 
     async def _limit_group(self, controller: str, limit: float, too_big: Callable[[], object]) -> None:
         until = time.monotonic() + KILL_S
         try:
-            while not self._group.limit(controller, limit, self._limited_processes):
+            while not self._group.limit(controller, limit, self._list_limited):
                 if time.monotonic() > until:
                     raise HarnessError(
                         "memory could not be limited: more is already in use and was not freed", code="limits-failed"
@@ -122,12 +122,12 @@ class LiveLimits:
         except (OSError, KeyError) as refused:
             raise HarnessError(f"{controller} could not be limited: {refused}", code="limits-failed") from refused
 
-    def _limited_processes(self) -> Iterable[int]:
+    def _list_limited(self) -> Iterable[int]:
         ours = self._ours()
         return (pid for pid in self._everybody() if pid not in ours)
 
 
-def written_size(size: int) -> str:
+def format_size(size: int) -> str:
     """Bytes in the format of a spec, such as 64Mi."""
     units = ((1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
     return next((f"{size // unit}{name}" for unit, name in units if size and size % unit == 0), f"{size} bytes")

@@ -75,36 +75,36 @@ class SandboxMounts:
         """The layers of the home, topmost first."""
         self.upper = ""
 
-    def furnish(self, layout: SandboxLayout, trees: tuple[int, ...]) -> int:
+    def mount_layout(self, layout: SandboxLayout, trees: tuple[int, ...]) -> int:
         """Adds what belongs to this sandbox only; returns a read-only view of its workspace."""
-        self._size = _size(layout.disk)
+        self._size = _format_size(layout.disk)
         self._lower = [f"{SOURCES}/{n}" for n in reversed(layout.layers)]
         # The order matters. Sources first, since visible paths are bound from them. Then the tree is sealed read-only,
         # and only after that do the writable folders go on top of it, as mounts of their own that the seal does not
         # cover.
-        _place(layout, trees)
-        _add(layout)
+        _mount_sources(layout, trees)
+        _add_files(layout)
         kernel.seal(ROOT)
         kernel.mount("tmpfs", DISK, "tmpfs", _PLAIN, self._size)
         for folder, inside in ((_OWN_TMP, TMP), (_OWN_SHM, SHM)):
             os.mkdir(folder)
             os.chmod(folder, 0o1777)  # noqa: S103  # as everywhere
             _bind(folder, f"{ROOT}{inside}")
-        self._furnish_home(layout.home)
+        self._mount_home(layout.home)
         self._show_again(layout)
         return self.snapshot()
 
-    def _furnish_home(self, source: int) -> None:
+    def _mount_home(self, source: int) -> None:
         """Makes the home a folder on the sandbox's disk, above its initial content."""
         if source < 0:
             os.mkdir(_OWN_HOME)
         else:
             # The initial content stays a lower layer: filling the home would copy it for every trial.
             self._home = [f"{DISK}/up-home", f"{SOURCES}/{source}"]
-            _overlay(self._home[1:], self._home[0], f"{DISK}/work-home", _OWN_HOME)
+            _mount_overlay(self._home[1:], self._home[0], f"{DISK}/work-home", _OWN_HOME)
         _bind(_OWN_HOME, f"{ROOT}{HOME}")
 
-    def home_view(self) -> int:
+    def open_home_view(self) -> int:
         """A read-only view of the home."""
         _bind(_OWN_HOME, HOME_VIEW)
         kernel.seal(HOME_VIEW, links=False)
@@ -112,13 +112,13 @@ class SandboxMounts:
 
     def _show_again(self, layout: SandboxLayout) -> None:
         """Mounts paths below /tmp, /dev/shm and the home again, as the sandbox's own folders hide them."""
-        sources = {_without_tmp_link(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
+        sources = {_replace_tmp_link(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
         self._visible_again = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
         for path in self._visible_again:
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
-            _point(f"{ROOT}{path}", os.path.isdir(sources[path]))
+            _make_mount_point(f"{ROOT}{path}", os.path.isdir(sources[path]))
             _show(sources[path], f"{ROOT}{path}")
-        _link({path: says for path, says in layout.links.items() if _without_tmp_link(path).startswith(_WRITTEN)})
+        _link({path: says for path, says in layout.links.items() if _replace_tmp_link(path).startswith(_WRITTEN)})
 
     @property
     def layer(self) -> WritableLayer:
@@ -135,14 +135,14 @@ class SandboxMounts:
                 kernel.unmount(mounted)
         self._uppers += 1
         self.upper = f"{DISK}/up{self._uppers}"
-        _overlay(self._lower, self.upper, f"{DISK}/work{self._uppers}", self.layer.workspace)
-        kernel.mount("overlay", BEFORE, "overlay", kernel.RDONLY, _lowers([*self._lower, _EMPTY, _NOTHING]))
+        _mount_overlay(self._lower, self.upper, f"{DISK}/work{self._uppers}", self.layer.workspace)
+        kernel.mount("overlay", BEFORE, "overlay", kernel.RDONLY, _format_lowers([*self._lower, _EMPTY, _NOTHING]))
         _bind(self.layer.workspace, f"{ROOT}{WORKSPACE}")
         _bind(self.layer.workspace, VIEW)
         kernel.seal(VIEW, links=False)  # so that no link that an agent made can lead a reader out
         return os.open(VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def throwaway(self) -> tuple[str, WritableLayer]:
+    def open_throwaway(self) -> tuple[str, WritableLayer]:
         """A layer whose changes are discarded, and the key to pass to `forget`."""
         self._asides += 1
         aside = f"{_ASIDE}/{self._asides}"
@@ -153,9 +153,9 @@ class SandboxMounts:
         os.mkdir(f"{aside}/shm")
         merged = f"{aside}/merged"
         layer = WritableLayer(merged, f"{merged}-home", f"{merged}-tmp", f"{aside}/shm", self._visible_again)
-        _overlay([self.upper, *self._lower], f"{aside}/up", f"{aside}/work", layer.workspace)
-        _overlay(self._home, f"{aside}/up-home", f"{aside}/work-home", layer.home)
-        _overlay([self.layer.tmp], f"{aside}/up-tmp", f"{aside}/work-tmp", layer.tmp)
+        _mount_overlay([self.upper, *self._lower], f"{aside}/up", f"{aside}/work", layer.workspace)
+        _mount_overlay(self._home, f"{aside}/up-home", f"{aside}/work-home", layer.home)
+        _mount_overlay([self.layer.tmp], f"{aside}/up-tmp", f"{aside}/work-tmp", layer.tmp)
         return aside, layer
 
     def forget(self, aside: str) -> None:
@@ -164,12 +164,12 @@ class SandboxMounts:
         os.rmdir(aside)
 
 
-def _place(layout: SandboxLayout, trees: tuple[int, ...]) -> None:
+def _mount_sources(layout: SandboxLayout, trees: tuple[int, ...]) -> None:
     """Mounts the sources where this user can reach them."""
     coming = iter(trees)
     for n, (path, folder) in enumerate(zip(layout.sources, layout.folders, strict=True)):
         target = f"{SOURCES}/{n}"
-        _point(target, folder)
+        _make_mount_point(target, folder)
         if path is None:
             tree = next(coming)
             kernel.place_tree(tree, target)
@@ -193,18 +193,18 @@ def _build(system: System) -> None:
     for path, data in system.files.items():
         _write(path, data)
     for name in (name for name in _DEVICES if os.path.exists(f"/dev/{name}")):  # a container may lack some
-        _point(f"{ROOT}/dev/{name}", False)
+        _make_mount_point(f"{ROOT}/dev/{name}", False)
         _bind(f"/dev/{name}", f"{ROOT}/dev/{name}")
     kernel.mount("devpts", f"{ROOT}/dev/pts", "devpts", kernel.NOSUID | kernel.NOEXEC, "newinstance,ptmxmode=0666")
 
 
-def _add(layout: SandboxLayout) -> None:
+def _add_files(layout: SandboxLayout) -> None:
     """Adds what only this sandbox sees."""
     for path, text in layout.files.items():
         _write(path, text.encode())
     for inside, n in sorted(layout.visible.items()):  # a folder before its contents
         os.makedirs(os.path.dirname(f"{ROOT}{inside}"), exist_ok=True)
-        _point(f"{ROOT}{inside}", layout.folders[n])
+        _make_mount_point(f"{ROOT}{inside}", layout.folders[n])
         _show(f"{SOURCES}/{n}", f"{ROOT}{inside}")
     _link(layout.links)
 
@@ -217,7 +217,7 @@ def _link(links: Mapping[str, str]) -> None:
             os.symlink(says, f"{ROOT}{path}")
 
 
-def _without_tmp_link(path: str) -> str:
+def _replace_tmp_link(path: str) -> str:
     """The path inside, without the link that leads to /tmp."""
     return TMP + path.removeprefix(_OTHER_TMP) if path.startswith(f"{_OTHER_TMP}/") else path
 
@@ -227,7 +227,7 @@ def _write(path: str, data: bytes) -> None:
         file.write(data)
 
 
-def _point(target: str, folder: bool) -> None:
+def _make_mount_point(target: str, folder: bool) -> None:
     """Makes the mount point."""
     if folder:
         os.makedirs(target, exist_ok=True)
@@ -245,16 +245,16 @@ def _show(source: str, target: str) -> None:
     kernel.seal(target, below=True)
 
 
-def _overlay(lower: list[str], upper: str, work: str, target: str) -> None:
+def _mount_overlay(lower: list[str], upper: str, work: str, target: str) -> None:
     for folder in (upper, work, target):
         os.mkdir(folder)
-    data = f"{_lowers(lower or [_EMPTY])},upperdir={upper},workdir={work}"
+    data = f"{_format_lowers(lower or [_EMPTY])},upperdir={upper},workdir={work}"
     kernel.mount("overlay", target, "overlay", _PLAIN, data)
 
 
-def _lowers(folders: list[str]) -> str:
+def _format_lowers(folders: list[str]) -> str:
     return "userxattr,lowerdir=" + ":".join(folders)
 
 
-def _size(disk: int) -> str:
+def _format_size(disk: int) -> str:
     return f"mode=0755,size={disk},nr_inodes={min(_INODES, max(_LEAST_INODES, disk // 1024))}"

@@ -16,8 +16,8 @@ from holdfast.processes.launcher import Launcher
 from holdfast.processes.program import BeginProgram, Program, await_all
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox.limits import ControlGroup
-from holdfast.world.sandbox.live_limits import LiveLimits, family
-from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove
+from holdfast.world.sandbox.live_limits import LiveLimits, list_family
+from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, open_sandbox, remove
 
 ISOLATION = (
     *(build_missing("no-isolation", feature) for feature in (*ALWAYS, FAMILIES, PIDS, MEMORY, CPU)),
@@ -49,7 +49,7 @@ class ProcessBackend:
 
     async def open(self, sandbox_spec: SandboxSpec) -> ProcessSandbox:
         folder = self._folder / f"place-{os.urandom(6).hex()}"
-        return await opened(ProcessSandbox(sandbox_spec, folder, self._launcher))
+        return await open_sandbox(ProcessSandbox(sandbox_spec, folder, self._launcher))
 
     async def close(self) -> None:
         await self._launcher.close()
@@ -67,7 +67,7 @@ class ProcessSandbox(FolderSandbox):
         self._agents: list[Program] = []
         """The programs of the agent."""
         self._group = ControlGroup({})
-        self._strain = LiveLimits(self._group, Resources(), self._everybody)
+        self._strain = LiveLimits(self._group, Resources(), self._list_processes)
 
     async def open(self) -> None:
         self._folder.mkdir(mode=0o700)
@@ -78,7 +78,7 @@ class ProcessSandbox(FolderSandbox):
         for layer in self._sandbox_spec.layers:
             await asyncio.to_thread(copy_tree, layer, self._root)
         for address in self._sandbox_spec.listen:
-            self._listeners[address] = _listener()
+            self._listeners[address] = _open_listener()
         await self.snapshot()
 
     def address(self, host: str, port: int) -> tuple[str, int]:
@@ -103,10 +103,10 @@ class ProcessSandbox(FolderSandbox):
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
         self._refuse_if_frozen()
         program = await self._start(argv, env, stdio, cwd, agents=True)
-        await self._strain.again(self._kill)
+        await self._strain.reapply(self._kill)
         return program
 
-    def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
+    def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
         """A throwaway command is not isolated here; `isolation` says so."""
         return nullcontext(self._start)
 
@@ -126,7 +126,7 @@ class ProcessSandbox(FolderSandbox):
         await self._strain.limit(memory, cpu, self._kill)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        return self._strain.strained(what)
+        return self._strain.count_hits(what)
 
     async def close(self) -> None:
         await self.freeze()
@@ -141,27 +141,27 @@ class ProcessSandbox(FolderSandbox):
     ) -> Program:
         folder = Path(os.path.normpath(os.path.join(self.workspace, cwd)))
         stdio_fds = (stdio.stdin, stdio.stdout, stdio.stderr)
-        program = await self._launcher.start(argv, env, folder, stdio_fds, self._strain.memory_end())
-        self._programs = [*_alive(self._programs), program]
+        program = await self._launcher.start(argv, env, folder, stdio_fds, self._strain.make_memory_end())
+        self._programs = [*_filter_alive(self._programs), program]
         if agents:
-            self._agents = [*_alive(self._agents), program]
+            self._agents = [*_filter_alive(self._agents), program]
         return program
 
-    def _everybody(self) -> Iterator[int]:
-        return family(program.pid for program in _alive(self._agents))
+    def _list_processes(self) -> Iterator[int]:
+        return list_family(program.pid for program in _filter_alive(self._agents))
 
     def _kill(self) -> int:
-        under_way = _alive(self._agents)
+        under_way = _filter_alive(self._agents)
         for program in under_way:
             program.kill()
         return len(under_way)
 
 
-def _alive(programs: list[Program]) -> list[Program]:
+def _filter_alive(programs: list[Program]) -> list[Program]:
     return [program for program in programs if not program.ended]
 
 
-def _listener() -> socket.socket:
+def _open_listener() -> socket.socket:
     listener = socket.socket()
     listener.setblocking(False)
     listener.bind(("127.0.0.1", 0))

@@ -16,7 +16,7 @@ from holdfast.processes.leftovers import kill, kill_group
 from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WritableLayer
 from holdfast.world.sandbox.system import ID
 from holdfast.world.supervisors.conventions import HOME, WORKSPACE
-from holdfast.world.supervisors.messages import StartOrder, file_in_memory
+from holdfast.world.supervisors.messages import StartOrder, make_memory_file
 
 _STATUS, _OPTIONS = 3, 4
 """Descriptors of bubblewrap besides stdin, stdout and stderr; the program inherits none of them."""
@@ -32,23 +32,23 @@ class ProgramLookup:
     def __init__(self, mounts: Mapping[str, str]) -> None:
         self._mounts = mounts
 
-    def refused(self, name: str, path: str | None, cwd: str) -> int:
+    def find_refusal(self, name: str, path: str | None, cwd: str) -> int:
         """The errno that executing it would give; 0 if it can be executed or its place cannot be examined."""
         if "/" in name:
-            return self._executable(posixpath.join(cwd, name))
-        errors = [self._executable(posixpath.join(cwd, folder or ".", name)) for folder in _folders(path)]
+            return self._check_executable(posixpath.join(cwd, name))
+        errors = [self._check_executable(posixpath.join(cwd, folder or ".", name)) for folder in _split_path(path)]
         if 0 in errors or not errors:
             return 0 if errors else errno.ENOENT
         return errno.EACCES if errno.EACCES in errors else errno.ENOENT
 
-    def outside(self, path: str) -> str | None:
+    def map_outside(self, path: str) -> str | None:
         """The path outside, links followed; None if unknown. Raises OSError if it does not exist."""
         left = [part for part in reversed(path.split("/")) if part not in ("", ".")]
         at, links = "/", 0
         while left:
             part = left.pop()
             at = posixpath.normpath(posixpath.join(at, part))
-            target = self._link(at)
+            target = self._read_link(at)
             if target is None:
                 continue
             links += 1
@@ -56,11 +56,11 @@ class ProgramLookup:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             at = "/" if target.startswith("/") else posixpath.dirname(at)
             left += [piece for piece in reversed(target.split("/")) if piece not in ("", ".")]
-        return self._mounted(at)
+        return self._map_mount(at)
 
-    def _executable(self, path: str) -> int:
+    def _check_executable(self, path: str) -> int:
         try:
-            outside = self.outside(path)
+            outside = self.map_outside(path)
             if outside is None:
                 return 0
             if not os.path.isfile(outside):
@@ -69,13 +69,13 @@ class ProgramLookup:
             return refused.errno or errno.ENOENT
         return 0 if os.stat(outside).st_mode & 0o111 else errno.EACCES
 
-    def _link(self, at: str) -> str | None:
-        outside = self._mounted(at)
+    def _read_link(self, at: str) -> str | None:
+        outside = self._map_mount(at)
         if outside is None or at in self._mounts:
             return None
         return os.readlink(outside) if os.path.islink(outside) else None
 
-    def _mounted(self, at: str) -> str | None:
+    def _map_mount(self, at: str) -> str | None:
         if at.startswith("/proc"):
             return None  # only a process inside can tell
         for inside in sorted(self._mounts, key=len, reverse=True):
@@ -84,7 +84,7 @@ class ProgramLookup:
         return None
 
 
-def _folders(path: str | None) -> list[str]:
+def _split_path(path: str | None) -> list[str]:
     return (_DEFAULT_PATH if path is None else path).split(":")
 
 
@@ -119,7 +119,7 @@ class SandboxedProgram:
 
     def signal(self, number: int) -> None:
         """Sends a signal to the program's group; SIGKILL goes to everything inside."""
-        init = self._reported("child-pid")
+        init = self._read_report("child-pid")
         if number == signal.SIGKILL or init is None:
             self.killed = True
             if init is not None:
@@ -128,14 +128,14 @@ class SandboxedProgram:
             return
         kill_group(init, number)  # the first process of a pid namespace ignores it, and leads the program's group
 
-    def ran(self) -> bool:
+    def has_run(self) -> bool:
         """Whether the program was executed at all; call it after its end."""
-        return self.killed or self._reported("exit-code") is not None
+        return self.killed or self._read_report("exit-code") is not None
 
     def close(self) -> None:
         os.close(self._status_fd)
 
-    def _reported(self, key: str) -> int | None:
+    def _read_report(self, key: str) -> int | None:
         with contextlib.suppress(BlockingIOError):
             self._text += os.read(self._status_fd, 4096)
         documents = [json.loads(line) for line in self._text.splitlines(keepends=True) if line.endswith(b"\n")]
@@ -153,7 +153,9 @@ def start(
 ) -> tuple[int, int]:
     """Starts a program in these groups; returns bubblewrap's pid and the pipe on which it reports."""
     status_fd, tell = os.pipe()
-    options = file_in_memory(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead, nested=nested)))
+    options = make_memory_file(
+        b"".join(os.fsencode(word) + b"\0" for word in build_options(order, instead, nested=nested))
+    )
     # The descriptors are first moved above all target numbers: dup2 to 0, 1, 2 … could otherwise overwrite one that is
     # still needed.
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
@@ -213,20 +215,20 @@ def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[
     return pid
 
 
-def options_of(order: StartOrder, instead: WritableLayer | None, *, nested: bool = False) -> list[str]:
+def build_options(order: StartOrder, instead: WritableLayer | None, *, nested: bool = False) -> list[str]:
     """All options of bubblewrap, passed as a file because the environment holds secrets.
 
     `nested` lets the program create its own user namespaces.
     """
     alone = [] if nested else ["--disable-userns"]
-    binds = [word for inside, source in instead_of(instead).items() for word in ("--bind", source, inside)]
+    binds = [word for inside, source in list_replaced_mounts(instead).items() for word in ("--bind", source, inside)]
     for path in instead.shown if instead is not None else ():
         binds += ["--ro-bind", f"{ROOT}{path}", path]
     variables = [word for name, value in order.env.items() for word in ("--setenv", name, value)]
     return [*ALWAYS, *alone, *binds, *variables, "--chdir", order.cwd]
 
 
-def instead_of(layer: WritableLayer | None) -> dict[str, str]:
+def list_replaced_mounts(layer: WritableLayer | None) -> dict[str, str]:
     """The mounts that a throwaway layer replaces; none for the usual layer."""
     if layer is None:
         return {}

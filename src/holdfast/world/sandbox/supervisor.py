@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from holdfast.processes.leftovers import end_orphans, reap_children
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.command_recorder import CommandRecorder
-from holdfast.world.sandbox.differences import differences
+from holdfast.world.sandbox.differences import find_differences
 from holdfast.world.sandbox.mounts import BEFORE, ROOT, SandboxMounts, WritableLayer
-from holdfast.world.sandbox.sandboxed_program import ProgramLookup, SandboxedProgram, instead_of, start
+from holdfast.world.sandbox.sandboxed_program import ProgramLookup, SandboxedProgram, list_replaced_mounts, start
 from holdfast.world.sandbox.system import System
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.messages import SandboxLayout, SupervisorMessage
@@ -31,7 +31,7 @@ _DEPTH = 10_000
 """Recursion limit: more than the folders a path can have."""
 
 
-def settle(machine: System) -> SandboxMounts:
+def prepare_sandbox(machine: System) -> SandboxMounts:
     """Leaves the host's users, network and mounts and prepares a sandbox ahead of its order.
 
     Raises OSError if it cannot.
@@ -45,8 +45,10 @@ def settle(machine: System) -> SandboxMounts:
     mounts = SandboxMounts(machine)
     # Computed here and cached, before any order arrives.
     if kernel.can_filter():
-        kernel.guard()
-    wire.layout_of(wire.written(SandboxLayout()))  # by then, only this process uses the memory that an order writes to
+        kernel.build_guard()
+    wire.read_layout(
+        wire.write_order(SandboxLayout())
+    )  # by then, only this process uses the memory that an order writes to
     return mounts
 
 
@@ -74,7 +76,7 @@ class Supervisor:
             wire.CONNECT: self._connect,
             wire.SNAPSHOT: self._snapshot,
             wire.FREEZE: self._freeze,
-            wire.CHANGES: self._changes,
+            wire.CHANGES: self._send_changes,
             wire.WATCH: self._watch,
         }
 
@@ -91,7 +93,7 @@ class Supervisor:
             trees = len(fds) - layout.groups
             self._groups = fds[trees:]
             self._open(layout, fds[:trees])
-            self._attend(died)
+            self._serve_orders(died)
         except OSError as broken:
             self._report(wire.BROKE, 0, text=f"{broken.errno} {broken}")
         finally:
@@ -107,15 +109,17 @@ class Supervisor:
         self._layout = layout
         # The order matters. The kernel accepts a filter from an unprivileged process only after no_new_privs. The
         # recorder forks before the limits are set, so that the agent's limits do not apply to it.
-        listeners = [_listener(host, port) for host, port in layout.listen]
-        view = self._mounts.furnish(layout, trees)
+        listeners = [_open_listener(host, port) for host, port in layout.listen]
+        view = self._mounts.mount_layout(layout, trees)
         kernel.forgo_privileges()
         if kernel.can_filter():
-            kernel.filter_calls(kernel.guard())  # set here, so that it also holds for bubblewrap's own processes inside
+            kernel.filter_calls(
+                kernel.build_guard()
+            )  # set here, so that it also holds for bubblewrap's own processes inside
         if layout.commands or layout.watched:
             self._clerk = CommandRecorder(self._line, layout.bwrap, layout.watched)
         _limit(layout)
-        home = self._mounts.home_view()
+        home = self._mounts.open_home_view()
         fds = [view, home, *(listener.fileno() for listener in listeners)]
         own = b" ".join(b"%d" % pid for pid in self._spared)
         self._report(wire.DONE, 0, os.getpid(), text=own, fds=fds)
@@ -124,7 +128,7 @@ class Supervisor:
         for listener in listeners:
             listener.close()
 
-    def _attend(self, died: int) -> None:
+    def _serve_orders(self, died: int) -> None:
         poll = select.poll()
         poll.register(self._line.fileno(), select.POLLIN)
         poll.register(died, select.POLLIN)
@@ -143,10 +147,10 @@ class Supervisor:
         written, *stdio = message.fds
         aside, instead = "", None
         try:
-            order = wire.order_of(written)
+            order = wire.read_order(written)
             if message.value:
-                aside, instead = self._mounts.throwaway()
-            refused = _lookup(instead).refused(order.argv[0], order.env.get("PATH"), order.cwd)
+                aside, instead = self._mounts.open_throwaway()
+            refused = _make_lookup(instead).find_refusal(order.argv[0], order.env.get("PATH"), order.cwd)
             if refused:
                 raise OSError(refused, os.strerror(refused))
             pid, status_fd = start(self._layout.bwrap, order, instead, stdio, self._groups, nested=self._layout.nested)
@@ -164,7 +168,7 @@ class Supervisor:
             self._readers.discard(pid)
             program = self._programs.pop(pid, None)
             if program is not None:
-                self._ended(program, status)
+                self._handle_end(program, status)
         if not self._programs:
             for ticket in self._freezing:
                 self._confirm_freeze(ticket)
@@ -176,7 +180,7 @@ class Supervisor:
         else:
             self._clerk.settle(ticket)
 
-    def _ended(self, program: SandboxedProgram, status: int) -> None:
+    def _handle_end(self, program: SandboxedProgram, status: int) -> None:
         """Handles the end of a program.
 
         Bubblewrap may end before its child, which then becomes a child of this process.
@@ -185,7 +189,7 @@ class Supervisor:
         took = program.took_ns
         end_orphans({*self._programs, *self._readers, *self._spared})
         self._forget(program.aside)
-        value = status if program.ran() or os.WIFSIGNALED(status) else wire.UNTOLD
+        value = status if program.has_run() or os.WIFSIGNALED(status) else wire.UNTOLD
         program.close()
         self._report(wire.ENDED, program.ticket, value, took)
 
@@ -237,7 +241,7 @@ class Supervisor:
                 return
             self._report(wire.DONE, message.ticket, fds=[way.fileno()])
 
-    def _changes(self, message: SupervisorMessage) -> None:
+    def _send_changes(self, message: SupervisorMessage) -> None:
         """Reads changes in a child process: with permission for every file here, and at the speed of its reader."""
         # A fork, because walking a large layer takes seconds and this process must keep answering. The child inherits
         # the mounts, and a slow reader blocks only the child.
@@ -249,7 +253,7 @@ class Supervisor:
         try:
             sys.setrecursionlimit(_DEPTH)
             with open(message.fds[0], "wb", closefd=False) as out:
-                for path, op, size in differences(self._mounts.upper, BEFORE):
+                for path, op, size in find_differences(self._mounts.upper, BEFORE):
                     out.write(b"%s\0%s\0%d\0" % (os.fsencode(path), op.encode(), size))
                 out.write(b"\0")
         finally:
@@ -272,8 +276,8 @@ class Supervisor:
             return  # nobody reads any more: the closed line ends this process
 
 
-def _lookup(layer: WritableLayer | None) -> ProgramLookup:
-    return ProgramLookup({"/": ROOT, **instead_of(layer)})
+def _make_lookup(layer: WritableLayer | None) -> ProgramLookup:
+    return ProgramLookup({"/": ROOT, **list_replaced_mounts(layer)})
 
 
 def _limit(layout: SandboxLayout) -> None:
@@ -285,7 +289,7 @@ def _limit(layout: SandboxLayout) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def _open_listener(host: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.world.supervisors.conventions import HOME, hosts_file
+from holdfast.world.supervisors.conventions import HOME, format_hosts_file
 
 USER = "agent"
 ID = 1000
@@ -37,18 +37,18 @@ class System:
     """Files that are copied, because they are small and many."""
 
 
-def shared() -> System:
+def find_shared() -> System:
     """Finds out once what this machine has."""
     top = [path for path in (*_TOP, *_LIBRARIES) if os.path.isdir(path) and not os.path.islink(path)]
     etc = [f"/etc/{name}" for name in _ETC_FOLDERS if os.path.isdir(f"/etc/{name}")]
     links = {path: os.readlink(path) for path in _LIBRARIES if os.path.islink(path)}
-    return System((*top, *etc), links, {f"/etc/{name}": data for name in _ETC_FILES if (data := _public(name))})
+    return System((*top, *etc), links, {f"/etc/{name}": data for name in _ETC_FILES if (data := _read_public(name))})
 
 
-def own_files(hosts: Mapping[str, str]) -> dict[str, str]:
+def build_own_files(hosts: Mapping[str, str]) -> dict[str, str]:
     """The files that Holdfast writes for the sandbox."""
     return {
-        "/etc/hosts": hosts_file(hosts),
+        "/etc/hosts": format_hosts_file(hosts),
         "/etc/passwd": f"{USER}:x:{ID}:{ID}::{HOME}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
         "/etc/group": f"{USER}:x:{ID}:\nnogroup:x:65534:\n",
         "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
@@ -57,25 +57,27 @@ def own_files(hosts: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def interpreters() -> dict[str, Path]:
+def list_interpreters() -> dict[str, Path]:
     """The folders of the Python that runs Holdfast, where they are outside the system's."""
-    folders = present([sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
-    return {path: real for path, real in folders.items() if not in_system(path)}
+    folders = select_mounts([sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
+    return {path: real for path, real in folders.items() if not is_in_system(path)}
 
 
-def interpreter_links() -> dict[str, str]:
+def list_interpreter_links() -> dict[str, str]:
     """The links to the Python that runs Holdfast, which finds its own folders by following them."""
-    return {at: says for at, says, _ in links_on(sys.executable)} if os.path.exists(sys.executable) else {}
+    return {at: says for at, says, _ in list_links(sys.executable)} if os.path.exists(sys.executable) else {}
 
 
-def present(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path]:
+def select_mounts(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path]:
     """The paths to mount, each with its source.
 
     A missing path is left out: a Python may list folders that do not exist. A path that is a link, or behind one, is
     also mounted where the link leads, so that links to it work inside. A path within another one, or within `without`,
     needs no mount of its own.
     """
-    sources = {place: Path(os.path.realpath(path)) for path in paths if os.path.exists(path) for place in _places(path)}
+    sources = {
+        place: Path(os.path.realpath(path)) for path in paths if os.path.exists(path) for place in _list_places(path)
+    }
     mounts: dict[str, Path] = {}
     for place in sorted(sources):  # a folder before its contents
         if place != "/" and not _is_within(place, (*without, *mounts)):
@@ -83,19 +85,19 @@ def present(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path
     return mounts
 
 
-def in_system(path: str) -> bool:
+def is_in_system(path: str) -> bool:
     """Whether every sandbox sees this path already."""
     linked = [path for path in _TOP if os.path.islink(path)]  # unlike the libraries, these are not shown as links
     return _is_within(path, (*_TOP, *_LIBRARIES)) and not _is_within(path, linked)
 
 
-def _places(path: str) -> Iterator[str]:
+def _list_places(path: str) -> Iterator[str]:
     """The path without dots, and every other path that its links lead through."""
     yield os.path.abspath(path)
-    yield from (os.path.abspath(beyond) for _, _, beyond in links_on(path))
+    yield from (os.path.abspath(beyond) for _, _, beyond in list_links(path))
 
 
-def links_on(path: str) -> Iterator[tuple[str, str, str]]:
+def list_links(path: str) -> Iterator[tuple[str, str, str]]:
     """Each link on the way to a path: its location, its target, and the complete path after following it."""
     place, at = os.path.abspath(path), ""
     for name in place.split("/")[1:]:
@@ -104,11 +106,11 @@ def links_on(path: str) -> Iterator[tuple[str, str, str]]:
             says = os.readlink(at)
             beyond = os.path.join(os.path.dirname(at), says) + place[len(at) :]
             yield at, says, beyond
-            yield from links_on(beyond)
+            yield from list_links(beyond)
             return
 
 
-def _public(name: str) -> bytes:
+def _read_public(name: str) -> bytes:
     """A file of /etc that everybody may read; empty if there is none."""
     try:
         with open(f"/etc/{name}", "rb") as file:

@@ -56,10 +56,10 @@ class OpenSandbox:
         keep: int = 8_000,
         throwaway: bool = False,
     ) -> Ran:
-        async with self._starter(throwaway) as begin:
+        async with self._open_starter(throwaway) as begin:
             return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
 
-    def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
+    def _open_starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
         """Returns the function that starts a Holdfast command inside.
 
         `throwaway` discards its changes if the backend can.
@@ -94,10 +94,10 @@ class FolderSandbox(OpenSandbox):
         raise NotImplementedError
 
     async def snapshot(self) -> None:
-        self._before = await asyncio.to_thread(lambda: [*tree_entries(str(self._root))])
+        self._before = await asyncio.to_thread(lambda: [*list_entries(str(self._root))])
 
     def changes(self) -> Iterator[FileChange]:
-        return compare_trees(iter(self._before), tree_entries(str(self._root)))
+        return compare_trees(iter(self._before), list_entries(str(self._root)))
 
     def find(self, path: str) -> Path | None:
         root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
@@ -122,7 +122,7 @@ class FolderSandbox(OpenSandbox):
 S = TypeVar("S", bound=FolderSandbox)
 
 
-async def opened(sandbox: S) -> S:
+async def open_sandbox(sandbox: S) -> S:
     """Opens a sandbox, and closes it again on failure; raises HarnessError if its workspace cannot be made."""
     try:
         await sandbox.open()
@@ -134,7 +134,7 @@ async def opened(sandbox: S) -> S:
     return sandbox
 
 
-def unavailable(code: str, **values: object) -> UserError:
+def make_unavailable_error(code: str, **values: object) -> UserError:
     """The error for a machine on which a backend does not work, with what to do."""
     return UserError(format_reason(code, **values), code=code, hint=format_remedy(code, **values))
 
@@ -159,7 +159,7 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
     `workspace` is the folder's path inside. Raises OutsideError if the path leaves it or is neither a regular file nor
     a folder.
     """
-    left = _parts(path, workspace, path)
+    left = _split_parts(path, workspace, path)
     done: list[str] = []
     links = 0
     while left:
@@ -169,8 +169,8 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
                 raise OutsideError(f"{path} leaves the workspace")
             done.pop()
             continue
-        status = _stat(root, "/".join([*done, part]), path)
-        if status is None or (left and not _passable(status)):
+        status = _read_status(root, "/".join([*done, part]), path)
+        if status is None or (left and not _is_passable(status)):
             return None
         if not stat.S_ISLNK(status.st_mode):
             done.append(part)
@@ -179,13 +179,13 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
         if links > _LINKS:
             raise OutsideError(f"{path} is a link to itself")
         target = os.readlink("/".join([*done, part]), dir_fd=root)
-        left += _parts(target, workspace, path)
+        left += _split_parts(target, workspace, path)
         if target.startswith("/"):
             done.clear()
     return _check_type(root, "/".join(done) or ".", path)
 
 
-def _parts(path: str, workspace: str, original: str) -> list[str]:
+def _split_parts(path: str, workspace: str, original: str) -> list[str]:
     """The parts of a path, last first; an absolute path must begin with the workspace."""
     parts = PurePosixPath(path).parts
     if path.startswith("/"):
@@ -198,11 +198,11 @@ def _parts(path: str, workspace: str, original: str) -> list[str]:
     return [*reversed(parts)]
 
 
-def _passable(status: os.stat_result) -> bool:
+def _is_passable(status: os.stat_result) -> bool:
     return stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)
 
 
-def _stat(root: int, at: str, original: str) -> os.stat_result | None:
+def _read_status(root: int, at: str, original: str) -> os.stat_result | None:
     try:
         return os.stat(at, dir_fd=root, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
@@ -216,7 +216,7 @@ def _stat(root: int, at: str, original: str) -> os.stat_result | None:
 
 
 def _check_type(root: int, at: str, original: str) -> str:
-    status = _stat(root, at, original)
+    status = _read_status(root, at, original)
     if status is not None and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         raise OutsideError(f"{original} is neither a regular file nor a folder")
     return at
@@ -234,7 +234,7 @@ class TreeEntry(NamedTuple):
     digest: bytes
 
 
-def tree_entries(root: str) -> Iterator[TreeEntry]:
+def list_entries(root: str) -> Iterator[TreeEntry]:
     """All entries of a folder, sorted by path, without following links. Only empty folders are listed."""
     waiting = [*_list_names(root, "")]
     while waiting:
@@ -255,20 +255,20 @@ def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iter
     while was is not None or new is not None:
         if new is None or (was is not None and was.path < new.path):
             assert was is not None
-            yield FileChange(_printable(was.path), "deleted")
+            yield FileChange(_make_printable(was.path), "deleted")
             was = next(before, None)
         elif was is None or new.path < was.path:
-            yield FileChange(_printable(new.path), "created", new.size)
+            yield FileChange(_make_printable(new.path), "created", new.size)
             new = next(now, None)
         else:
             if was != new:
-                yield FileChange(_printable(new.path), "modified", new.size)
+                yield FileChange(_make_printable(new.path), "modified", new.size)
             was, new = next(before, None), next(now, None)
 
 
 def copy_tree(source: Path, target: Path) -> None:
     """Copies files, folders and links over existing ones; skips everything else."""
-    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=_odd, copy_function=_copy_file)
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=_list_odd_files, copy_function=_copy_file)
 
 
 def _list_names(root: str, at: str) -> Iterator[str]:
@@ -297,7 +297,7 @@ def _digest(path: str, mode: int) -> bytes:
     return digest.digest()
 
 
-def _odd(folder: str, names: list[str]) -> set[str]:
+def _list_odd_files(folder: str, names: list[str]) -> set[str]:
     modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
     return {n for n, m in modes.items() if not (stat.S_ISREG(m) or stat.S_ISDIR(m) or stat.S_ISLNK(m))}
 
@@ -309,5 +309,5 @@ def _copy_file(source: str, target: str) -> None:
     shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _printable(path: str) -> str:
+def _make_printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")

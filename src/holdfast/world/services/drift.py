@@ -66,27 +66,27 @@ class Table(Struct, frozen=True):
         """Columns whose values may be changed."""
         return [n for n, column in enumerate(self.columns) if not column.keyed and not column.made]
 
-    def change(self, row: int, column: int, value: Any) -> str:
+    def write_update(self, row: int, column: int, value: Any) -> str:
         """The statement that sets one value."""
         d = self.dialect
         keys = " AND ".join(
-            f"{as_text(key.name, d)} = {literal(self.rows[row][n], d)}"
+            f"{cast_to_text(key.name, d)} = {quote_value(self.rows[row][n], d)}"
             for n, key in enumerate(self.columns)
             if key.primary
         )
-        name = quoted(self.columns[column].name, d)
-        return f"UPDATE {full(self.name, d)} SET {name} = {literal(value, d)} WHERE {keys}"  # noqa: S608
+        name = quote_name(self.columns[column].name, d)
+        return f"UPDATE {quote_table(self.name, d)} SET {name} = {quote_value(value, d)} WHERE {keys}"  # noqa: S608
 
 
-async def read(database: Database, table: str, dialect: Dialect) -> Table:
+async def read_table(database: Database, table: str, dialect: Dialect) -> Table:
     schema, _, name = table.rpartition(".")
     here = "current_schema()" if dialect == "postgres" else "database()"
     extra = "c.is_identity" if dialect == "postgres" else "c.extra"
     question = _COLUMNS.format(
-        table=literal(name, dialect), schema=literal(schema, dialect) if schema else here, extra=extra
+        table=quote_value(name, dialect), schema=quote_value(schema, dialect) if schema else here, extra=extra
     )
     listed = await database.query(question, timeout_s=READ_S, keep=2_000)
-    columns = tuple(_column(row) for row in listed.rows)
+    columns = tuple(_parse_column(row) for row in listed.rows)
     if not columns:
         raise QueryFailed(
             f"there is no table {table}: put the drift fixture after the one that creates it", code="fixture-failed"
@@ -95,9 +95,9 @@ async def read(database: Database, table: str, dialect: Dialect) -> Table:
         raise QueryFailed(
             f"table {table} has no primary key, so its rows cannot be identified; add one", code="fixture-failed"
         )
-    words = ", ".join(as_text(column.name, dialect) for column in columns)
-    order = ", ".join(quoted(column.name, dialect) for column in columns if column.primary)
-    rows = await database.query(f"SELECT {words} FROM {full(table, dialect)} ORDER BY {order}", timeout_s=READ_S, keep=MOST)  # noqa: E501, S608  # fmt: skip
+    words = ", ".join(cast_to_text(column.name, dialect) for column in columns)
+    order = ", ".join(quote_name(column.name, dialect) for column in columns if column.primary)
+    rows = await database.query(f"SELECT {words} FROM {quote_table(table, dialect)} ORDER BY {order}", timeout_s=READ_S, keep=MOST)  # noqa: E501, S608  # fmt: skip
     if rows.count > len(rows.rows):
         raise HarnessError(
             f"table {table} has {rows.count} rows; a drift fixture takes at most {MOST}", code="fixture-failed"
@@ -105,27 +105,27 @@ async def read(database: Database, table: str, dialect: Dialect) -> Table:
     return Table(table, columns, rows.rows, dialect)
 
 
-def _column(row: Sequence[Any]) -> Column:
+def _parse_column(row: Sequence[Any]) -> Column:
     name, nullable, kind, default, extra, keys, primary = row
     is_generated = extra not in (None, "", "NO") or "nextval(" in str(default or "")
     return Column(name, nullable == "YES", kind, is_generated, bool(keys), bool(primary))
 
 
-def as_text(name: str, dialect: Dialect) -> str:
+def cast_to_text(name: str, dialect: Dialect) -> str:
     """Selects a column as text that can be written back unchanged."""
-    return f"CAST({quoted(name, dialect)} AS {'text' if dialect == 'postgres' else 'char'})"
+    return f"CAST({quote_name(name, dialect)} AS {'text' if dialect == 'postgres' else 'char'})"
 
 
-def quoted(name: str, dialect: Dialect) -> str:
+def quote_name(name: str, dialect: Dialect) -> str:
     sign = '"' if dialect == "postgres" else "`"
     return sign + name.replace(sign, sign * 2) + sign
 
 
-def full(table: str, dialect: Dialect) -> str:
-    return ".".join(quoted(part, dialect) for part in table.split("."))
+def quote_table(table: str, dialect: Dialect) -> str:
+    return ".".join(quote_name(part, dialect) for part in table.split("."))
 
 
-def literal(value: Any, dialect: Dialect) -> str:
+def quote_value(value: Any, dialect: Dialect) -> str:
     """A value as SQL text; text for a number or date column becomes a number or date."""
     if value is None:
         return "NULL"
@@ -139,7 +139,7 @@ async def drift(database: Database, table: str, rate: float, kinds: Sequence[Dri
     null empties a value · swap exchanges one column's values of two rows · stale sets a date three years back, or gives
     a row the value of the one before it · duplicate writes a row again under a new key.
     """
-    content = await read(database, table, _dialect(database))
+    content = await read_table(database, table, _get_dialect(database))
     wanted = min(len(content.rows), max(1, round(len(content.rows) * rate))) if rate > 0 and content.rows else 0
     chosen = sorted(rng.sample(range(len(content.rows)), wanted))
     statements = []
@@ -161,16 +161,16 @@ async def _try(database: Database, statement: str) -> bool:
     return True
 
 
-def _dialect(database: Database) -> Dialect:
+def _get_dialect(database: Database) -> Dialect:
     return get_spoken_traits(database.spec).wire or "postgres"
 
 
-def _null(table: Table, row: int, rng: Random) -> str:
+def _write_null(table: Table, row: int, rng: Random) -> str:
     able = [n for n in table.free if table.columns[n].nullable and table.rows[row][n] is not None]
-    return table.change(row, rng.choice(able), None) if able else ""
+    return table.write_update(row, rng.choice(able), None) if able else ""
 
 
-def _swap(table: Table, row: int, rng: Random) -> str:
+def _write_swap(table: Table, row: int, rng: Random) -> str:
     able = [n for n in table.free if any(other[n] != table.rows[row][n] for other in table.rows)]
     if not able:
         return ""
@@ -179,24 +179,24 @@ def _swap(table: Table, row: int, rng: Random) -> str:
     mine, theirs = table.rows[row][column], table.rows[other][column]
     if (mine is None or theirs is None) and not table.columns[column].nullable:
         return ""
-    first, second = table.change(row, column, theirs), table.change(other, column, mine)
+    first, second = table.write_update(row, column, theirs), table.write_update(other, column, mine)
     return f"BEGIN;\n{first};\n{second};\nCOMMIT"
 
 
-def _stale(table: Table, row: int, rng: Random) -> str:
+def _write_stale(table: Table, row: int, rng: Random) -> str:
     dated = [n for n in table.free if table.columns[n].dated and table.rows[row][n] is not None]
     if dated:
         column = rng.choice(dated)
-        return table.change(row, column, _older(table.rows[row][column]))
+        return table.write_update(row, column, _make_older(table.rows[row][column]))
     before = table.rows[row - 1] if row else table.rows[-1]
     able = [n for n in table.free if before[n] is not None and before[n] != table.rows[row][n]]
     if not able:
         return ""
     column = rng.choice(able)
-    return table.change(row, column, before[column])
+    return table.write_update(row, column, before[column])
 
 
-def _older(value: str) -> str:
+def _make_older(value: str) -> str:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
@@ -205,7 +205,7 @@ def _older(value: str) -> str:
     return older if len(value) > len("2026-01-01") else older[:10]
 
 
-def _duplicate(table: Table, row: int, rng: Random) -> str:
+def _write_duplicate(table: Table, row: int, rng: Random) -> str:
     """Inserts the row again. A key that the database does not fill in is counted up from its maximum."""
     names, values = [], []
     for n, column in enumerate(table.columns):
@@ -217,14 +217,14 @@ def _duplicate(table: Table, row: int, rng: Random) -> str:
             if not str(value).lstrip("-").isdigit():
                 return ""
             value = max(int(other) for other in others) + 1 + row
-        names.append(quoted(column.name, table.dialect))
-        values.append(literal(value, table.dialect))
-    return f"INSERT INTO {full(table.name, table.dialect)} ({', '.join(names)}) VALUES ({', '.join(values)})"  # noqa: S608
+        names.append(quote_name(column.name, table.dialect))
+        values.append(quote_value(value, table.dialect))
+    return f"INSERT INTO {quote_table(table.name, table.dialect)} ({', '.join(names)}) VALUES ({', '.join(values)})"  # noqa: S608
 
 
 DAMAGE: dict[str, Callable[[Table, int, Random], str]] = {
-    "null": _null,
-    "swap": _swap,
-    "stale": _stale,
-    "duplicate": _duplicate,
+    "null": _write_null,
+    "swap": _write_swap,
+    "stale": _write_stale,
+    "duplicate": _write_duplicate,
 }

@@ -8,8 +8,12 @@ from urllib.parse import SplitResult
 
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Service, ServiceContainer, ServiceKeeper, WarmService
-from holdfast.world.services.container.contained import contained_mysql, contained_postgres, contained_redis
-from holdfast.world.services.external import External, external_mysql, external_postgres
+from holdfast.world.services.container.contained import (
+    open_contained_mysql,
+    open_contained_postgres,
+    open_contained_redis,
+)
+from holdfast.world.services.external import External, open_external_mysql, open_external_postgres
 from holdfast.world.services.mysql.server import open_mysql
 from holdfast.world.services.postgres.server import open_postgres
 from holdfast.world.services.redis import open_redis
@@ -24,7 +28,7 @@ class Driver(NamedTuple):
 
 
 DRIVERS: Mapping[str, Driver] = {
-    "mysql": Driver(open_mysql, contained_mysql, external_mysql),
-    "postgres": Driver(open_postgres, contained_postgres, external_postgres),
-    "redis": Driver(open_redis, contained_redis, External),
+    "mysql": Driver(open_mysql, open_contained_mysql, open_external_mysql),
+    "postgres": Driver(open_postgres, open_contained_postgres, open_external_postgres),
+    "redis": Driver(open_redis, open_contained_redis, External),
 }

@@ -32,7 +32,7 @@ class External:
     def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
         self.spec = spec
         self._url = url
-        self.upstream: tuple[str, int] | str = _address(spec, url)
+        self.upstream: tuple[str, int] | str = _read_address(spec, url)
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -63,15 +63,15 @@ class ExternalSql(SqlService, External):
         return (*super().notes, f"service {self.spec.name}: {UNSEEN}")
 
 
-def external_postgres(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
+def open_external_postgres(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
     session = PgSession(spec.name, {"conninfo": urlunsplit(url._replace(scheme="postgresql"))})
     database = unquote(url.path[1:]) or unquote(url.username or "")
     return ExternalSql(spec, url, session, PgCounters(session, database, shared=True))
 
 
-def external_mysql(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
+def open_external_mysql(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
     """MySQL or MariaDB."""
-    (host, port), database = _address(spec, url), unquote(url.path[1:])
+    (host, port), database = _read_address(spec, url), unquote(url.path[1:])
     login: dict[str, Any] = {"host": host, "port": port, "database": database or None}
     login |= {"user": unquote(url.username or "root"), "password": unquote(url.password or "")}
     session = MySqlSession(spec.name, login)
@@ -100,13 +100,13 @@ class ExternalKeeper:
 async def open_external(spec: ServiceSpec) -> ServiceKeeper:
     """Validates the URL; the first trial is the first to connect."""
     url = urlsplit(service_kinds.get_url(spec))
-    _address(spec, url)
+    _read_address(spec, url)
     return ExternalKeeper(spec, url)
 
 
-def _address(spec: ServiceSpec, url: SplitResult) -> tuple[str, int]:
+def _read_address(spec: ServiceSpec, url: SplitResult) -> tuple[str, int]:
     try:
-        host, port = url.hostname, url.port or _usual_port(url) or (spec.ports or (0,))[0]
+        host, port = url.hostname, url.port or _find_usual_port(url) or (spec.ports or (0,))[0]
     except ValueError as bad:
         raise UserError(
             f"service {spec.name}: its url has no usable port: {bad}",
@@ -123,7 +123,7 @@ def _address(spec: ServiceSpec, url: SplitResult) -> tuple[str, int]:
     return host, port
 
 
-def _usual_port(url: SplitResult) -> int:
+def _find_usual_port(url: SplitResult) -> int:
     name = service_kinds.find_by_url(url.geturl())
     if name is not None:
         return service_kinds.get_traits(ServiceSpec("", name)).port

@@ -30,14 +30,14 @@ class AnyImage:
             raise UserError(
                 f"service {spec.name}: {spec.image or 'its image'} has no local server",
                 code="service-unavailable",
-                hint=f"run it with --backend docker; without it there are {', '.join(_others())}",
+                hint=f"run it with --backend docker; without it there are {', '.join(_list_other_kinds())}",
             )
         from holdfast.world.services.container.keeper import open_container
 
         return await open_container(spec, place.folder)
 
 
-def _others() -> list[str]:
+def _list_other_kinds() -> list[str]:
     return [name for name in plugins.list_names("services") if name != CONTAINER]
 
 
@@ -77,20 +77,20 @@ class _ServerKind:
     driver: ClassVar[str]
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        return await _driver(self.driver).open_keeper(spec)
+        return await _load_driver(self.driver).open_keeper(spec)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        return await _driver(self.driver).contained(running, notes)
+        return await _load_driver(self.driver).contained(running, notes)
 
 
 class _SqlKind(_ServerKind):
     """A database, which may also be external."""
 
     def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service:
-        return _driver(self.driver).elsewhere(spec, url)
+        return _load_driver(self.driver).elsewhere(spec, url)
 
 
-def _driver(name: str) -> Driver:
+def _load_driver(name: str) -> Driver:
     from holdfast.world.services.drivers import DRIVERS
 
     return DRIVERS[name]

@@ -39,7 +39,7 @@ class ServerLog:
         self._fd = fd
         self._tail = Tail()
         self._line = line
-        self._lines = LogLines(self._show)
+        self._lines = LogLines(self._handle_line)
         self._awaited = b""
         self._waiter = asyncio.Event()
         self._ended = asyncio.Event()
@@ -57,7 +57,7 @@ class ServerLog:
         """Whether the log has ended: the server is gone."""
         return self._ended.is_set()
 
-    async def says(self, text: bytes) -> bool:
+    async def wait_for_text(self, text: bytes) -> bool:
         """Waits for a line with this text; returns False if the log ends first."""
         self._awaited = text
         if any(text in line for line in self._tail.text.encode().splitlines()):
@@ -65,7 +65,7 @@ class ServerLog:
         await self._waiter.wait()
         return not self._ended.is_set()
 
-    async def at_end(self, within_s: float) -> None:
+    async def wait_for_end(self, within_s: float) -> None:
         """Waits until the server is gone; raises TimeoutError if it is not."""
         try:
             async with asyncio.timeout(within_s):
@@ -99,7 +99,7 @@ class ServerLog:
         self._ended.set()
         self._waiter.set()
 
-    def _show(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         if self._awaited and self._awaited in line:
             self._waiter.set()
         if self._line is not None:

@@ -22,8 +22,8 @@ from msgspec import Struct
 from holdfast.errors import ServiceFailed, UserError
 from holdfast.model.codec import digest, encode_canonical
 from holdfast.processes import scratch
-from holdfast.world.compiled import cache_folder
-from holdfast.world.services.confinement import User, as_user, confinement, give
+from holdfast.world.compiled import get_cache_folder
+from holdfast.world.services.confinement import User, build_user_options, change_owner, find_confinement
 
 FORMAT = 1
 """Increase it when the preparation of data changes."""
@@ -49,13 +49,13 @@ class PreparedData(Struct, frozen=True):
     password: str
 
 
-async def prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
+async def prepare_data(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
     """The data of that kind and settings; made now if it does not exist. `sees` is the folder of its programs."""
     return await asyncio.to_thread(_prepare, kind, made_of, user, sees, make)
 
 
 def _prepare(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
-    folder = cache_folder("services")
+    folder = get_cache_folder("services")
     archive = folder / f"{kind}-{digest(encode_canonical([FORMAT, *made_of]))}.tar"
     key = archive.with_suffix(".key")
     try:
@@ -83,12 +83,12 @@ def _make(archive: Path, key: Path, workshop: _Workshop, make: Make) -> None:
         make(folder / "data", password, workshop.run)
         half = archive.with_suffix(f".{os.getpid()}.half")
         _run(["tar", "-cf", str(half), "-C", str(folder / "data"), "."], "")
-        _keep(key, password)
+        _write_key(key, password)
         half.chmod(0o600)
         half.replace(archive)
 
 
-def _keep(key: Path, password: str) -> None:
+def _write_key(key: Path, password: str) -> None:
     fd = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(fd, "w") as file:
         file.write(password)
@@ -103,7 +103,7 @@ class _Workshop:
         self._folder = Path()
 
     def open(self, folder: Path) -> None:
-        give(folder, self._user)
+        change_owner(folder, self._user)
         self._folder = folder
         owner = self._user or User(os.getuid(), os.getgid())
         names = folder / "passwd"  # initdb needs its user's name, and a container's user may have none
@@ -111,12 +111,12 @@ class _Workshop:
         names.chmod(0o644)
 
     def run(self, argv: list[str], stdin: str = "") -> None:
-        raised, _ = confinement(self._user)
+        raised, _ = find_confinement(self._user)
         if raised is None:
-            _run(argv, stdin, **as_user(self._user))
+            _run(argv, stdin, **build_user_options(self._user))
             return
         sees = {"/etc/passwd": self._folder / "passwd", str(self._sees): self._sees}
-        _run(raised.around(argv, {str(self._folder): self._folder}, sees), stdin, **raised.how)
+        _run(raised.wrap_command(argv, {str(self._folder): self._folder}, sees), stdin, **raised.popen_options)
 
 
 def _run(argv: list[str], stdin: str, **how: Any) -> None:

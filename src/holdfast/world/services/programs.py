@@ -26,7 +26,7 @@ from msgspec import Struct
 from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.processes.leftovers import kill_group
-from holdfast.world.services.confinement import SOCKETS, User, as_user, confinement
+from holdfast.world.services.confinement import SOCKETS, User, build_user_options, find_confinement
 
 Argv = Callable[[str], list[str]]
 """Builds a command from the folder with the server's socket."""
@@ -68,17 +68,17 @@ class Programs:
                 async with asyncio.timeout(LIMIT_S):
                     code = await asyncio.to_thread(process.wait)
             except TimeoutError:
-                raise ServiceFailed(f"{_name(argv)} took longer than {LIMIT_S:.0f} s") from None
+                raise ServiceFailed(f"{_get_name(argv)} took longer than {LIMIT_S:.0f} s") from None
             finally:
                 if process.poll() is None:
                     kill_group(process.pid, signal.SIGKILL)
                     process.wait()
             if code != 0:
-                raise ServiceFailed(f"{_name(argv)} failed: {_last(messages) or f'exit code {code}'}")
+                raise ServiceFailed(f"{_get_name(argv)} failed: {_find_last_message(messages) or f'exit code {code}'}")
 
     def refuse_unconfined(self) -> None:
         """Raises HarnessError if they cannot be confined: code that an agent left would run with the user's rights."""
-        raised, why = confinement(self.user)
+        raised, why = find_confinement(self.user)
         if raised is None:
             raise HarnessError(
                 f"what an agent left in a database is only run confined, and nothing confines it here: {why}",
@@ -88,7 +88,7 @@ class Programs:
     def _start(
         self, argv: Argv, socket_folder: Path, env: Mapping[str, str], reads: IO[bytes], to: Path, messages: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        raised, _ = confinement(self.user)
+        raised, _ = find_confinement(self.user)
         words = [
             "/bin/sh",
             "-c",
@@ -97,9 +97,12 @@ class Programs:
             str(MOST_BYTES // _BLOCK),
             *argv(SOCKETS if raised else str(socket_folder)),
         ]
-        how = as_user(self.user)
+        how = build_user_options(self.user)
         if raised is not None:
-            words, how = raised.around(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees}), raised.how
+            words, how = (
+                raised.wrap_command(words, {SOCKETS: socket_folder}, {str(self.sees): self.sees}),
+                raised.popen_options,
+            )
         env = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env}
         try:
             with to.open("ab") as writes:
@@ -107,14 +110,14 @@ class Programs:
                     words, stdin=reads, stdout=writes, stderr=messages, env=env, cwd="/", start_new_session=True, **how
                 )
         except OSError as refused:
-            raise ServiceFailed(f"{_name(argv)} cannot be started: {refused}") from refused
+            raise ServiceFailed(f"{_get_name(argv)} cannot be started: {refused}") from refused
 
 
-def _name(argv: Argv) -> str:
+def _get_name(argv: Argv) -> str:
     return Path(argv("")[0]).name
 
 
-def _last(messages: IO[bytes]) -> str:
+def _find_last_message(messages: IO[bytes]) -> str:
     """The last line that mentions an error, else the complete end of the output."""
     messages.seek(max(0, os.fstat(messages.fileno()).st_size - _READ))
     lines = [line.strip() for line in messages.read().decode("utf-8", "replace").split("\n") if line.strip()]
@@ -152,14 +155,14 @@ class ServerProgram(Struct, frozen=True):
         return tuple(map(int, match[0].split("."))) if match else ()
 
 
-def candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tuple[str, str]]) -> Iterator[Path]:
+def list_candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tuple[str, str]]) -> Iterator[Path]:
     """Every program with one of these names, in order of preference."""
     for name in names:
         on_path = shutil.which(name)
         if on_path:
             yield Path(on_path)
         for place in places:
-            for path in sorted(glob(f"{place}/{name}"), key=_version_number, reverse=True):
+            for path in sorted(glob(f"{place}/{name}"), key=_parse_version, reverse=True):
                 if os.access(path, os.X_OK):
                     yield Path(path)
         for module, folder in bundles:
@@ -175,7 +178,7 @@ def choose(servers: Sequence[ServerProgram], image: str | None) -> ServerProgram
 
 
 @lru_cache(maxsize=64)
-def version(program: Path) -> str:
+def read_version(program: Path) -> str:
     """The program's own version text."""
     try:
         ran = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False)  # noqa: S603
@@ -184,7 +187,7 @@ def version(program: Path) -> str:
     return ran.stdout.decode("utf-8", "replace").strip().partition("\n")[0]
 
 
-def note(spec_image: str | None, name: str, stands_in: str) -> tuple[str, ...]:
+def make_version_note(spec_image: str | None, name: str, stands_in: str) -> tuple[str, ...]:
     """A note about the version that is used."""
     return (f"service {name}: {f'{spec_image} is served by' if spec_image else 'it is'} {stands_in} of this machine",)
 
@@ -197,7 +200,7 @@ def _find_bundled(module: str, folder: str, name: str) -> Path | None:
     return path if os.access(path, os.X_OK) else None
 
 
-def _version_number(path: str) -> tuple[int, ...]:
+def _parse_version(path: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", path)))
 
 
@@ -241,7 +244,7 @@ def _try(command: str, address: Mapping[str, str], user: User | None, limit_s: f
                 cwd="/",
                 timeout=max(limit_s, 0.1),
                 check=False,
-                **as_user(user),
+                **build_user_options(user),
             )
         except subprocess.TimeoutExpired:
             return -1, "it did not end"

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confinement import User, data_limit, reachable, server_user
+from holdfast.world.services.confinement import User, compute_data_limit, find_server_user, is_readable
 from holdfast.world.services.programs import (
     Programs,
     ServerProgram,
-    candidates,
     choose,
     find_sibling,
-    version,
+    list_candidates,
+    read_version,
     wait_for,
 )
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.settings import RedisSettings, redis_settings
+from holdfast.world.services.settings import RedisSettings, read_redis_settings
 from holdfast.world.services.spares import ServerOfTrial, ServerSetup, SpareKeeper, set_up
 
 _PLAIN = {
@@ -57,28 +57,28 @@ class Redis(ServerOfTrial):
             with tarfile.open(fileobj=packed, mode="w") as archive:
                 archive.add(path, _FILE)
             packed.flush()
-            launch = replace(self._launch, argv=self._from_file, archive=Path(packed.name))
+            launch = replace(self._launch, argv=self._build_restore_argv, archive=Path(packed.name))
             self._server = await _start(self._setup, launch, self._dump)
         self.upstream = str(self._server.socket_folder / _SOCKET)
 
-    def _from_file(self, sockets: str, files: str) -> list[str]:
+    def _build_restore_argv(self, sockets: str, files: str) -> list[str]:
         """Copies the file; a server with an append-only log would start from that log alone."""
         return [*self._launch.argv(sockets, files), "--appendonly", "no"]
 
 
 async def open_redis(spec: ServiceSpec) -> SpareKeeper[Redis]:
     """Keeps fresh servers ready for trials; raises UserError if the machine has no Redis."""
-    settings = redis_settings(spec)
-    user = server_user("redis")
-    server = _server(spec.image, user)
+    settings = read_redis_settings(spec)
+    user = find_server_user("redis")
+    server = _find_server(spec.image, user)
     setup = set_up(spec, server, user)
-    launch = _launch(setup, settings)
+    launch = _build_launch(setup, settings)
     dump = RedisDump(Programs(user, server.prefix), server.program, settings.password)
 
-    async def fresh() -> Redis:
+    async def start_server() -> Redis:
         return Redis(setup, await _start(setup, launch, dump), settings.url, launch, dump)
 
-    return SpareKeeper(fresh, setup.home.close, setup.endings)
+    return SpareKeeper(start_server, setup.home.close, setup.endings)
 
 
 async def _start(setup: ServerSetup, launch: Launch, dump: RedisDump) -> Server:
@@ -91,24 +91,27 @@ async def _start(setup: ServerSetup, launch: Launch, dump: RedisDump) -> Server:
     return server
 
 
-def _launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
+def _build_launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
     server = setup.program
 
-    def argv(sockets: str, files: str) -> list[str]:
+    def build_argv(sockets: str, files: str) -> list[str]:
         places = ["--unixsocket", f"{sockets}/{_SOCKET}", "--dir", files, "--dbfilename", _FILE]
         return [str(server.program), f"{sockets}/redis.conf", *places]
 
-    files = {"redis.conf": configuration(settings)}
-    return Launch(setup.spec.name, argv, _READY, setup.user, None, files, settings.server, (server.prefix,))
+    files = {"redis.conf": write_configuration(settings)}
+    return Launch(setup.spec.name, build_argv, _READY, setup.user, None, files, settings.server, (server.prefix,))
 
 
-def configuration(settings: RedisSettings) -> str:
+def write_configuration(settings: RedisSettings) -> str:
     """The configuration: in memory, no network, the spec's own options last.
 
     The password is not in the process list.
     """
     lines = ["port 0", 'save ""', "appendonly no", "daemonize no", 'logfile ""', "unixsocketperm 700"]
-    lines += [f"maxmemory {data_limit()}", "repl-diskless-sync-delay 0"]  # a dump does not wait for more replicas
+    lines += [
+        f"maxmemory {compute_data_limit()}",
+        "repl-diskless-sync-delay 0",
+    ]  # a dump does not wait for more replicas
     lines += ["rdbcompression no", "rdbchecksum no"]  # uncompressed, so that secrets can be masked in it
     if settings.password:
         lines.append(f"requirepass {_quote(settings.password)}")
@@ -126,11 +129,11 @@ def _quote(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
 
 
-def _server(image: str | None, user: User | None) -> ServerProgram:
+def _find_server(image: str | None, user: User | None) -> ServerProgram:
     servers = [
         ServerProgram(path, f"Redis {text.partition('v=')[2].partition(' ')[0]}")
-        for path in candidates(["redis-server", "valkey-server"], PLACES, BUNDLES)
-        if reachable(path, user) and (text := version(path))
+        for path in list_candidates(["redis-server", "valkey-server"], PLACES, BUNDLES)
+        if is_readable(path, user) and (text := read_version(path))
     ]
     if not servers:
         raise NoServer(
@@ -169,7 +172,7 @@ class RedisDump:
     async def _run(self, socket_folder: Path, words: tuple[str, ...], to: Path) -> None:
         program = find_sibling(self.server, "redis-cli", "valkey-cli")
 
-        def argv(sockets: str) -> list[str]:
+        def build_argv(sockets: str) -> list[str]:
             return [str(program), "-s", f"{sockets}/redis.sock", *words]
 
-        await self.programs.run(argv, socket_folder, self.login, to=to)
+        await self.programs.run(build_argv, socket_folder, self.login, to=to)

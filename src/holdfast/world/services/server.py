@@ -25,7 +25,7 @@ from holdfast.errors import ServiceFailed
 from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.limits import GRACE_S
-from holdfast.world.services.confinement import DATA, SOCKETS, User, confinement, give
+from holdfast.world.services.confinement import DATA, SOCKETS, User, change_owner, find_confinement
 from holdfast.world.services.log import ServerLog
 
 START_S = 30.0
@@ -70,11 +70,11 @@ class SocketFolder:
         self.path = scratch.make("services", in_memory=True)
         self.path.chmod(0o711)
 
-    def socket_folder(self) -> Path:
+    def make_socket_folder(self) -> Path:
         """Makes a folder that belongs to the servers' user alone."""
         socket_folder = self.path / str(next(self._numbers))
         socket_folder.mkdir(mode=0o700)
-        give(socket_folder, self._user)
+        change_owner(socket_folder, self._user)
         return socket_folder
 
     def close(self) -> None:
@@ -142,18 +142,18 @@ class Server:
     async def _end(self) -> None:
         if self._stop != signal.SIGKILL:
             with contextlib.suppress(TimeoutError):
-                await self.log.at_end(GRACE_S)
+                await self.log.wait_for_end(GRACE_S)
         kill_group(self._process.pid, signal.SIGKILL)
-        await self.log.at_end(END_S)
+        await self.log.wait_for_end(END_S)
 
 
 async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None] | None = None) -> Server:
     """Starts a server that accepts connections; `line` receives every line of its log."""
-    socket_folder = home.socket_folder()
+    socket_folder = home.make_socket_folder()
     for name, text in launch.files.items():
         (socket_folder / name).write_text(text)
         (socket_folder / name).chmod(0o600)
-        give(socket_folder / name, launch.user)
+        change_owner(socket_folder / name, launch.user)
     # The socket is the handshake with the process: it reports that it is tied to Holdfast, and starts the server only
     # after the go-ahead. Without it, Holdfast could be killed in between and leave a server behind.
     ours, theirs = socket.socketpair()
@@ -186,7 +186,7 @@ async def _release(server: Server, word: socket.socket, launch: Launch) -> None:
         async with asyncio.timeout(START_S):
             if await loop.sock_recv(word, 1):
                 await loop.sock_sendall(word, b"go\n")
-                if await server.log.says(launch.ready):
+                if await server.log.wait_for_text(launch.ready):
                     return
     except TimeoutError:
         why = f"is not ready after {START_S:.0f} s"
@@ -204,32 +204,32 @@ def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Calla
         os.fchown(write, launch.user.uid, launch.user.gid)  # MariaDB opens its log by name
     try:
         with open(launch.archive or os.devnull, "rb") as archive:
-            process = _process(launch, socket_folder, (archive.fileno(), word.fileno(), write))
+            process = _start_process(launch, socket_folder, (archive.fileno(), word.fileno(), write))
     except OSError:
         os.close(read)
         raise
     finally:
         os.close(write)
-    stop = signal.SIGKILL if confinement(launch.user)[0] else launch.stop
+    stop = signal.SIGKILL if find_confinement(launch.user)[0] else launch.stop
     return Server(socket_folder, process, ServerLog(read, line), stop)
 
 
-def _process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+def _start_process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
     """Starts the process confined if possible; otherwise only the kernel ties it to Holdfast."""
-    raised, _ = confinement(launch.user)
+    raised, _ = find_confinement(launch.user)
     sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(socket_folder), str(socket_folder / "data"))
     begins = [data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]
     env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", **launch.env}
     if raised is None:
         drop = f"{launch.user.uid} {launch.user.gid}" if launch.user else ""
         tied = [_TIED, str(os.getpid()), drop, str(int(launch.stop))]
-        return _popen([sys.executable, "-I", "-S", "-c", *tied, *begins], stdio, env, {})
+        return _open_process([sys.executable, "-I", "-S", "-c", *tied, *begins], stdio, env, {})
     script = [SHELL, "-c", _SCRIPT, "sh", *begins]
-    argv = raised.around(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
-    return _popen(argv, stdio, env, raised.how)
+    argv = raised.wrap_command(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
+    return _open_process(argv, stdio, env, raised.popen_options)
 
 
-def _popen(
+def _open_process(
     argv: list[str], stdio: tuple[int, int, int], env: Mapping[str, str], more: dict[str, Any]
 ) -> subprocess.Popen[bytes]:
     stdin, word, log = stdio

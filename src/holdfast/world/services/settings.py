@@ -34,7 +34,7 @@ class PostgresSettings(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return url("postgresql", self.user, self.password, self.database)
+        return build_url("postgresql", self.user, self.password, self.database)
 
 
 class MysqlSettings(Struct, frozen=True):
@@ -52,7 +52,7 @@ class MysqlSettings(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return url("mysql", *self.account, self.database)
+        return build_url("mysql", *self.account, self.database)
 
 
 class RedisSettings(Struct, frozen=True):
@@ -62,10 +62,10 @@ class RedisSettings(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return url("redis", "", self.password, "0")
+        return build_url("redis", "", self.password, "0")
 
 
-def postgres_settings(spec: ServiceSpec) -> PostgresSettings:
+def read_postgres_settings(spec: ServiceSpec) -> PostgresSettings:
     """POSTGRES_*: a superuser that owns a database of its name."""
     known = {"USER", "PASSWORD", "DB", "HOST_AUTH_METHOD", "INITDB_ARGS"}
     env, server = _split(spec, ("POSTGRES_",), known)
@@ -79,12 +79,12 @@ def postgres_settings(spec: ServiceSpec) -> PostgresSettings:
             hint=f"use {', '.join(sorted(_METHODS))}",
         )
     _reject_own_user(spec, user)
-    notes = () if password or "HOST_AUTH_METHOD" in env else (_open(spec, "POSTGRES_PASSWORD"),)
+    notes = () if password or "HOST_AUTH_METHOD" in env else (_describe_open_login(spec, "POSTGRES_PASSWORD"),)
     initdb = tuple(shlex.split(env.get("INITDB_ARGS", "")))
     return PostgresSettings(user, password, env.get("DB") or user, method, initdb, server, notes)
 
 
-def mysql_settings(spec: ServiceSpec) -> MysqlSettings:
+def read_mysql_settings(spec: ServiceSpec) -> MysqlSettings:
     """MYSQL_* or MARIADB_*: root, and a user that owns one database."""
     known = {"ROOT_PASSWORD", "DATABASE", "USER", "PASSWORD"}
     allowed = known | {"ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"}
@@ -112,11 +112,11 @@ def mysql_settings(spec: ServiceSpec) -> MysqlSettings:
     password = env.get("ROOT_PASSWORD", "")
     if env.get("RANDOM_ROOT_PASSWORD") and not password:
         password = secrets.token_urlsafe(24)
-    notes = () if password_keys else (_open(spec, "MYSQL_ROOT_PASSWORD"),)
+    notes = () if password_keys else (_describe_open_login(spec, "MYSQL_ROOT_PASSWORD"),)
     return MysqlSettings(password, env.get("DATABASE", ""), user, env.get("PASSWORD", ""), server, notes)
 
 
-def redis_settings(spec: ServiceSpec) -> RedisSettings:
+def read_redis_settings(spec: ServiceSpec) -> RedisSettings:
     """REDIS_PASSWORD, and REDIS_ARGS as options of the server."""
     env, server = _split(spec, ("REDIS_",), {"PASSWORD", "ARGS"})
     args = tuple(shlex.split(env.get("ARGS", "")))
@@ -154,11 +154,11 @@ def _reject_own_user(spec: ServiceSpec, user: str) -> None:
         )
 
 
-def _open(spec: ServiceSpec, variable: str) -> str:
+def _describe_open_login(spec: ServiceSpec, variable: str) -> str:
     return f"service {spec.name}: no {variable} is set, so no password is needed (the official image would not start)"
 
 
-def url(scheme: str, user: str, password: str, path: str) -> str:
+def build_url(scheme: str, user: str, password: str, path: str) -> str:
     """The URL for the agent, with placeholders {host} and {port}."""
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
     return f"{scheme}://{login}{'@' if login else ''}{{host}}:{{port}}/{quote(path, safe='')}"
@@ -180,15 +180,15 @@ ITERATIONS = 4096
 """PostgreSQL's own default."""
 
 
-def scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
+def hash_scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
     """The stored form of a password in PostgreSQL (RFC 5803)."""
-    salted = hashlib.pbkdf2_hmac("sha256", _normal(password).encode(), salt, iterations)
+    salted = hashlib.pbkdf2_hmac("sha256", _normalize(password).encode(), salt, iterations)
     stored = hashlib.sha256(_sign(salted, b"Client Key")).digest()
     keys = f"{b64encode(stored).decode()}:{b64encode(_sign(salted, b'Server Key')).decode()}"
     return f"SCRAM-SHA-256${iterations}:{b64encode(salt).decode()}${keys}"
 
 
-def _normal(password: str) -> str:
+def _normalize(password: str) -> str:
     """Normalises a password as a client does (RFC 4013); forbidden characters stay."""
     mapped = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
     normal = unicodedata.normalize("NFKC", mapped)
@@ -197,7 +197,7 @@ def _normal(password: str) -> str:
     return password if not normal or mixed or any(table(c) for c in normal for table in _FORBIDDEN) else normal
 
 
-def native(password: str) -> str:
+def hash_native(password: str) -> str:
     """The stored form of a password in MariaDB and MySQL (mysql_native_password)."""
     if not password:
         return ""

@@ -12,8 +12,8 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.processes import scratch
 from holdfast.protocols.service import WarmService
-from holdfast.world.services.confinement import User, unconfined
-from holdfast.world.services.programs import ServerProgram, note
+from holdfast.world.services.confinement import User, make_unconfined_note
+from holdfast.world.services.programs import ServerProgram, make_version_note
 from holdfast.world.services.server import Server, SocketFolder
 
 MOST = 2
@@ -63,7 +63,11 @@ class ServerSetup:
 def set_up(spec: ServiceSpec, program: ServerProgram, user: User | None, *notes: str) -> ServerSetup:
     """Makes the folder for their sockets and the notes about them."""
     scratch.sweep()
-    all_notes = (*note(spec.image, spec.name, program.version), *notes, *unconfined(spec.name, user))
+    all_notes = (
+        *make_version_note(spec.image, spec.name, program.version),
+        *notes,
+        *make_unconfined_note(spec.name, user),
+    )
     return ServerSetup(spec, program, user, SocketFolder(user), all_notes)
 
 

@@ -21,7 +21,7 @@ from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols.service import Rows
 from holdfast.world.services.log import LINE_LIMIT
 from holdfast.world.services.spares import ServerOfTrial
-from holdfast.world.services.write_tally import Counters, WriteTally, events
+from holdfast.world.services.write_tally import Counters, WriteTally, build_events
 
 _SESSIONS = 1_000
 """Maximum number of agent sessions that a log tracks."""
@@ -44,7 +44,7 @@ class RowCounters(Protocol):
 
     async def mark(self) -> None: ...
 
-    async def since(self) -> Counters: ...
+    async def read_changes(self) -> Counters: ...
 
 
 class StatementLog(ABC, Generic[AgentSession]):
@@ -60,12 +60,12 @@ class StatementLog(ABC, Generic[AgentSession]):
         self._pending = bytearray()
         self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
 
-    def opened(self, number: int) -> None:
+    def add_own_session(self, number: int) -> None:
         """Registers a session of Holdfast."""
         self._ours.add(number)
 
-    def line(self, line: bytes) -> None:
-        more = self.continuation(line)
+    def add_line(self, line: bytes) -> None:
+        more = self.read_continuation(line)
         if more is not None and self._pending:
             self._pending += (b"\n" + more)[: LINE_LIMIT - len(self._pending)]
             return
@@ -77,17 +77,17 @@ class StatementLog(ABC, Generic[AgentSession]):
         entry = self.entry.match(bytes(self._pending))
         self._pending.clear()
         if entry is not None and int(entry["session"]) not in self._ours:
-            self.read(self._session(int(entry["session"])), entry)
+            self.read_entry(self._get_session(int(entry["session"])), entry)
 
     @abstractmethod
-    def continuation(self, line: bytes) -> bytes | None:
+    def read_continuation(self, line: bytes) -> bytes | None:
         """The text that the line adds to the entry before it; None if it begins a new one."""
 
     @abstractmethod
-    def read(self, session: AgentSession, entry: re.Match[bytes]) -> None:
+    def read_entry(self, session: AgentSession, entry: re.Match[bytes]) -> None:
         """Adds up the statements of a session of the agent."""
 
-    def _session(self, number: int) -> AgentSession:
+    def _get_session(self, number: int) -> AgentSession:
         session = self._sessions.get(number) or self._sessions.setdefault(number, self._remember())
         self._sessions.move_to_end(number)
         if len(self._sessions) > _SESSIONS:
@@ -115,10 +115,10 @@ class SqlService:
         await self._counters.mark()
 
     async def writes(self) -> list[AuditEvent]:
-        counters = await self._counters.since()  # before the log is read: it ends the sessions of the agent
-        return events(self.spec.name, self._tally(), counters, time.time())
+        counters = await self._counters.read_changes()  # before the log is read: it ends the sessions of the agent
+        return build_events(self.spec.name, self._read_tally(), counters, time.time())
 
-    def _tally(self) -> WriteTally:
+    def _read_tally(self) -> WriteTally:
         """The statements since the snapshot; only Holdfast's own server logs them."""
         return WriteTally()
 
@@ -128,7 +128,7 @@ class SqlServerOfTrial(SqlService, ServerOfTrial):
 
     _log: StatementLog[Any]
 
-    def _tally(self) -> WriteTally:
+    def _read_tally(self) -> WriteTally:
         self._server.log.drain()
         self._log.flush()
         return self._log.tally
@@ -139,7 +139,7 @@ KEPT_BYTES = 10_000_000
 """Maximum number of bytes of values that one query stores; rows beyond are only counted."""
 
 
-class KeptRows:
+class RowCollector:
     """Collects rows one by one: stores the first, counts all."""
 
     def __init__(self, keep: int) -> None:
@@ -151,15 +151,15 @@ class KeptRows:
     def add(self, row: Iterable[Any]) -> None:
         self._count += 1
         if len(self._rows) < self._keep and self._bytes < KEPT_BYTES:
-            values = tuple(map(as_json, row))
-            self._bytes += sum(map(size, values))
+            values = tuple(map(to_json, row))
+            self._bytes += sum(map(measure, values))
             self._rows.append(values)
 
-    def rows(self, columns: Iterable[str]) -> Rows:
+    def build_rows(self, columns: Iterable[str]) -> Rows:
         return Rows(tuple(columns), tuple(self._rows), self._count)
 
 
-def as_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Dates as ISO text, decimals as numbers if exact, bytes as text or hex, other values by their own text."""
     if value is None or isinstance(value, bool | str):
         return value
@@ -168,21 +168,21 @@ def as_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Decimal):
-        return _decimal(value)
+        return _convert_decimal(value)
     if isinstance(value, date | day_time):
         return value.isoformat()
     if isinstance(value, timedelta):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return _bytes(bytes(value))
+        return _decode(bytes(value))
     if isinstance(value, dict):
-        return {str(key): as_json(one) for key, one in value.items()}
+        return {str(key): to_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [as_json(one) for one in value]
+        return [to_json(one) for one in value]
     return str(value)
 
 
-def _decimal(value: Decimal) -> int | float | str:
+def _convert_decimal(value: Decimal) -> int | float | str:
     if not value.is_finite():
         return str(value)
     if value == value.to_integral_value() and abs(value) < _LARGEST:
@@ -191,17 +191,17 @@ def _decimal(value: Decimal) -> int | float | str:
     return number if math.isfinite(number) and Decimal(repr(number)) == value else str(value)
 
 
-def _bytes(value: bytes) -> str:
+def _decode(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
         return "\\x" + value.hex()
 
 
-def size(value: Any) -> int:
+def measure(value: Any) -> int:
     """The approximate size of a value in bytes."""
     if isinstance(value, dict):
-        return sum(len(key) + size(one) for key, one in value.items())
+        return sum(len(key) + measure(one) for key, one in value.items())
     if isinstance(value, list):
-        return sum(map(size, value))
+        return sum(map(measure, value))
     return len(value) if isinstance(value, str) else 8

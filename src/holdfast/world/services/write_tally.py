@@ -32,7 +32,7 @@ class TableShape(Struct, frozen=True):
 Tables = dict[str, TableShape]
 
 
-def remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) -> dict[str, str]:
+def find_remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) -> dict[str, str]:
     """The tables that were remade, and by which operation."""
     operations: dict[str, str] = {}
     for name in sorted(before.keys() | after.keys()):
@@ -82,7 +82,7 @@ class WriteTally:
         if entry is not None:
             entry.statements -= 1
 
-    def entries(self) -> Iterator[tuple[str, str, WriteEntry]]:
+    def list_entries(self) -> Iterator[tuple[str, str, WriteEntry]]:
         for (table, op), entry in self._entries.items():
             if entry.statements > 0:
                 yield table, op, entry
@@ -103,18 +103,20 @@ class Counters(Struct, frozen=True):
     """The schema of unqualified names when the agent starts."""
 
 
-def events(service: str, tally: WriteTally, counters: Counters, now: float) -> list[AuditEvent]:
+def build_events(service: str, tally: WriteTally, counters: Counters, now: float) -> list[AuditEvent]:
     """Merges log and row counters into one list, in order of time. A statement that changed no row is not a write."""
     whole = _Names(counters.tables)
     logged: dict[tuple[str, str], WriteEntry] = {}
-    for table, op, entry in tally.entries():
-        _merge(logged, (whole.of(table), op), entry)
-    audit_events = [_event(service, key, entry, _rows(key, logged, counters)) for key, entry in logged.items()]
+    for table, op, entry in tally.list_entries():
+        _merge(logged, (whole.find_full_name(table), op), entry)
+    audit_events = [
+        _make_event(service, key, entry, _count_rows(key, logged, counters)) for key, entry in logged.items()
+    ]
     audit_events = [event for event in audit_events if event.details["rows"] != 0]
     # Rows without a statement were changed inside the server: they have no time of their own, so they get the
     # time of this look.
-    for table, op, rows in _unlogged(logged, counters):
-        audit_events.append(_event(service, (table, op), WriteEntry(now, 0, True), rows))
+    for table, op, rows in _list_unlogged(logged, counters):
+        audit_events.append(_make_event(service, (table, op), WriteEntry(now, 0, True), rows))
     for event in audit_events:
         table = event.details["table"]
         if counters.default and table not in ("", BEYOND.table) and " " not in table and not count_qualifiers(table):
@@ -123,7 +125,7 @@ def events(service: str, tally: WriteTally, counters: Counters, now: float) -> l
     return [AuditEvent(event.ts, n, event.type, event.details) for n, event in enumerate(audit_events, 1)]
 
 
-def _unlogged(
+def _list_unlogged(
     logged: Mapping[tuple[str, str], WriteEntry], counters: Counters
 ) -> Iterator[tuple[str, str, int | None]]:
     """Changes that no logged statement explains: made by a function, a trigger or a cascade."""
@@ -140,7 +142,7 @@ def _unlogged(
 _COUNTED = ("insert", "update", "delete")
 
 
-def _rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> int | None:
+def _count_rows(key: tuple[str, str], logged: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> int | None:
     """The number of rows, if the counters have it; 0 if the statement changed nothing."""
     table, op = key
     if not logged[key].counted:
@@ -172,7 +174,7 @@ def _merge(logged: dict[tuple[str, str], WriteEntry], key: tuple[str, str], entr
     there.counted = there.counted and entry.counted
 
 
-def _event(service: str, key: tuple[str, str], entry: WriteEntry, rows: int | None) -> AuditEvent:
+def _make_event(service: str, key: tuple[str, str], entry: WriteEntry, rows: int | None) -> AuditEvent:
     details = {"service": service, "table": key[0], "op": key[1], "rows": rows}
     if entry.statements:
         details["statements"] = entry.statements
@@ -188,7 +190,7 @@ class _Names:
         for table in self._full:
             self._by_last.setdefault(table.rpartition(".")[2], []).append(table)
 
-    def of(self, name: str) -> str:
+    def find_full_name(self, name: str) -> str:
         if name in self._full or "." in name:
             return name
         candidates = self._by_last.get(name, [])

@@ -38,7 +38,7 @@ class SupervisorConnection:
     def fileno(self) -> int:
         return self._ours.fileno()
 
-    def ticket(self) -> int:
+    def make_ticket(self) -> int:
         """A new ticket number for an order."""
         self._tickets += 1
         return self._tickets
@@ -54,12 +54,12 @@ class SupervisorConnection:
 
         Raises OSError if it is refused, HarnessError if the supervisor is gone.
         """
-        ticket = ticket or self.ticket()
+        ticket = ticket or self.make_ticket()
         self.expect(ticket)
-        self.tell(what, ticket, value, text=text, fds=fds)
-        return await self.reply(ticket)
+        self.send_order(what, ticket, value, text=text, fds=fds)
+        return await self.await_reply(ticket)
 
-    def tell(self, what: int, ticket: int, value: int = 0, *, text: bytes = b"", fds: Sequence[int] = ()) -> None:
+    def send_order(self, what: int, ticket: int, value: int = 0, *, text: bytes = b"", fds: Sequence[int] = ()) -> None:
         """Sends an order that has no reply."""
         if self.closed.is_set():
             raise HarnessError(GONE, code="sandbox-lost")
@@ -100,7 +100,7 @@ class SupervisorConnection:
             self._end()
             raise SandboxFailed("a sandbox could not be closed: its processes do not end") from None
 
-    async def reply(self, ticket: int) -> SupervisorMessage:
+    async def await_reply(self, ticket: int) -> SupervisorMessage:
         """Waits for the reply to an order; raises OSError if it was refused, HarnessError if the supervisor is gone."""
         pending = self._pending[ticket]
         try:
@@ -159,7 +159,7 @@ class SupervisedPrograms:
 
         Raises OSError if it cannot be executed.
         """
-        ticket = self.line.ticket()
+        ticket = self.line.make_ticket()
         program = Program(lambda number: self._signal(ticket, number), memory_end=memory_end)
         self._running[ticket] = program
         if agents:
@@ -189,11 +189,11 @@ class SupervisedPrograms:
             self._running[ticket].kill()
         return len(running)
 
-    def ended(self, ticket: int) -> Program | None:
+    def pop_ended(self, ticket: int) -> Program | None:
         """Removes and returns the program that has ended; None if nobody waits for it."""
         return self._running.pop(ticket, None)
 
-    def lost(self) -> None:
+    def end_all(self) -> None:
         """Ends all waits, because the supervisor and its programs are gone."""
         for program in self._running.values():
             program.finish(None, lost=not self.closing, note=GONE)
@@ -201,7 +201,7 @@ class SupervisedPrograms:
 
     def _signal(self, ticket: int, number: int) -> None:
         if not self.line.closed.is_set():
-            self.line.tell(wire.SIGNAL, ticket, number)
+            self.line.send_order(wire.SIGNAL, ticket, number)
 
 
 def _drop(pending: asyncio.Future[SupervisorMessage]) -> None:
@@ -211,12 +211,12 @@ def _drop(pending: asyncio.Future[SupervisorMessage]) -> None:
             os.close(fd)
 
 
-async def connected(fd: int) -> socket.socket:
+async def await_connected(fd: int) -> socket.socket:
     """Waits until a started connection is established; returns its socket, or raises OSError if it is refused."""
     way = socket.socket(fileno=fd)
     way.setblocking(False)
     try:
-        await _writable(way)
+        await _await_writable(way)
         failed = way.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if not failed and way.getsockname() == way.getpeername():
             failed = errno.ECONNREFUSED  # nothing listens: a connection to an ephemeral port can connect to itself
@@ -228,7 +228,7 @@ async def connected(fd: int) -> socket.socket:
     return way
 
 
-async def _writable(way: socket.socket) -> None:
+async def _await_writable(way: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
     loop.add_writer(way, _settle, done)

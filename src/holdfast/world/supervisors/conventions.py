@@ -13,7 +13,7 @@ HOME = "/home/agent"
 NOBODY = 65534
 
 
-def sandbox_user(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
+def find_sandbox_user(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
     """The user and group that sandboxes run as: never root."""
     if os.getuid() != 0:
         return os.getuid(), os.getgid()
@@ -23,7 +23,7 @@ def sandbox_user(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
     return NOBODY, NOBODY
 
 
-def hosts_file(hosts: Mapping[str, str]) -> str:
+def format_hosts_file(hosts: Mapping[str, str]) -> str:
     """The text of a hosts file: this machine, and the address of each name."""
     names: dict[str, list[str]] = {"127.0.0.1": ["localhost", "holdfast"]}
     for name, address in hosts.items():

@@ -138,12 +138,12 @@ def receive(source: socket.socket) -> SupervisorMessage | None:
     return SupervisorMessage(what, ticket, value, took_ns, data[HEAD.size :], tuple(fds))
 
 
-def written(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
+def write_order(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
     """Encodes a layout or an order as a file in memory; the caller closes it."""
-    return file_in_memory(json.dumps(asdict(thing)).encode())
+    return make_memory_file(json.dumps(asdict(thing)).encode())
 
 
-def file_in_memory(data: bytes) -> int:
+def make_memory_file(data: bytes) -> int:
     """A descriptor of a file in memory, at its beginning; the caller closes it."""
     fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
@@ -152,44 +152,44 @@ def file_in_memory(data: bytes) -> int:
     return fd
 
 
-def read(fd: int) -> Any:
+def read_json(fd: int) -> Any:
     """Reads a file and closes it."""
     with open(fd, "rb") as file:
         file.seek(0)
         return json.loads(file.read())
 
 
-def layout_of(fd: int) -> SandboxLayout:
+def read_layout(fd: int) -> SandboxLayout:
     """Reads a layout from a file and closes the file."""
-    data = read(fd)
+    data = read_json(fd)
     data["listen"] = tuple((str(host), int(port)) for host, port in data["listen"])
     for name in ("sources", "folders", "layers", "watched"):
         data[name] = tuple(data[name])
     return SandboxLayout(**data)
 
 
-def order_of(fd: int) -> StartOrder:
+def read_order(fd: int) -> StartOrder:
     """Reads an order from a file and closes the file."""
-    data = read(fd)
+    data = read_json(fd)
     return StartOrder(tuple(data["argv"]), data["env"], data["cwd"])
 
 
-def watch_of(fd: int) -> WatchOrder:
+def read_watch(fd: int) -> WatchOrder:
     """Reads a watch order from a file and closes the file."""
-    data = read(fd)
+    data = read_json(fd)
     return WatchOrder(data["kind"], data["path"], tuple(data["spared"]))
 
 
-def ends_written(ends: Sequence[CommandEndMessage]) -> bytes:
+def encode_ends(ends: Sequence[CommandEndMessage]) -> bytes:
     """Encodes the text of OVER."""
     return b"".join(_END.pack(*end) for end in ends)
 
 
-def ends_of(text: bytes) -> list[CommandEndMessage]:
+def decode_ends(text: bytes) -> list[CommandEndMessage]:
     """Decodes the text of OVER."""
     return [CommandEndMessage(*values) for values in _END.iter_unpack(text)]
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
+def make_pair() -> tuple[socket.socket, socket.socket]:
     """Both ends of a line that preserves message boundaries."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
-from holdfast.world.sandbox.differences import differences
-from holdfast.world.sandbox.workspace import compare_trees, tree_entries
+from holdfast.world.sandbox.differences import find_differences
+from holdfast.world.sandbox.workspace import compare_trees, list_entries
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def whiteout(path):
 
 
 def found(both):
-    return [(one.path, one.op) for one in differences(*map(str, both))]
+    return [(one.path, one.op) for one in find_differences(*map(str, both))]
 
 
 def test_what_is_only_above_is_new(both):
     write(both[0], {"a": "1", "d/b": "22"})
-    assert [tuple(one) for one in differences(*map(str, both))] == [("a", "created", 1), ("d/b", "created", 2)]
+    assert [tuple(one) for one in find_differences(*map(str, both))] == [("a", "created", 1), ("d/b", "created", 2)]
 
 
 def test_a_whiteout_deletes_all_below_it(both):
@@ -106,7 +106,7 @@ def test_two_folders_compare_as_their_files_do(tmp_path_factory, before, now):
         write(root, kept)
         roots.append((str(root), kept))
     (old, was), (new, has) = roots
-    told = [(one.path, one.op) for one in compare_trees(tree_entries(old), tree_entries(new))]
+    told = [(one.path, one.op) for one in compare_trees(list_entries(old), list_entries(new))]
     expected = {p: "deleted" for p in was if p not in has} | {p: "created" for p in has if p not in was}
     expected |= {p: "modified" for p in has if p in was and has[p] != was[p]}
     assert told == sorted(expected.items())
@@ -139,10 +139,10 @@ def test_a_file_deeper_than_a_path_can_name_is_seen(tmp_path: Path, levels: int)
         gone = deep(before, levels, "kept", b"now")
         changed = deep(upper, levels, "changed", b"one")
         deep(before, levels, "changed", b"two")
-        assert [(d.path, d.op, d.bytes) for d in differences(str(upper), str(before))] == [
+        assert [(d.path, d.op, d.bytes) for d in find_differences(str(upper), str(before))] == [
             (changed, "modified", 3), (made, "created", 3)
         ]  # fmt: skip
-        seen = [(c.path, c.op) for c in compare_trees(tree_entries(str(before)), tree_entries(str(upper)))]
+        seen = [(c.path, c.op) for c in compare_trees(list_entries(str(before)), list_entries(str(upper)))]
         assert seen == [(changed, "modified"), (gone, "deleted"), (made, "created")]
     finally:
         subprocess.run(["rm", "-rf", str(upper), str(before)], check=True)

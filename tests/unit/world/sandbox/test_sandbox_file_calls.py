@@ -5,7 +5,7 @@ import os
 import pytest
 
 from holdfast.world.sandbox import file_calls
-from holdfast.world.sandbox.file_calls import AT_CWD, path_calls, reported_calls, uses, write_calls
+from holdfast.world.sandbox.file_calls import AT_CWD, list_path_calls, list_reported_calls, list_uses, list_write_calls
 from holdfast.world.sandbox.kernel import NUMBERS
 
 MACHINES = list(NUMBERS)
@@ -13,11 +13,11 @@ MACHINES = list(NUMBERS)
 
 def number(name):
     """Of a call that both machines have, or only this one."""
-    return next(n for n, paths in path_calls().items() if paths is file_calls._CALLS[name].paths)
+    return next(n for n, paths in list_path_calls().items() if paths is file_calls._CALLS[name].paths)
 
 
 def only(name, *arguments):
-    (found,) = uses(number(name), [*arguments, *[0] * (6 - len(arguments))])
+    (found,) = list_uses(number(name), [*arguments, *[0] * (6 - len(arguments))])
     return found
 
 
@@ -25,17 +25,17 @@ def only(name, *arguments):
 def test_no_two_calls_share_a_number(machine):
     at = MACHINES.index(machine)
     named = [call.numbers[at] for call in file_calls._CALLS.values() if call.numbers[at] is not None]
-    everything = [*named, *write_calls(machine)]
+    everything = [*named, *list_write_calls(machine)]
     assert len(everything) == len(set(everything))
-    assert len(path_calls(machine)) == len(named)
+    assert len(list_path_calls(machine)) == len(named)
     assert {NUMBERS[machine][name] for name in ("execve", "execveat")} <= set(named)
 
 
 def test_only_what_is_watched_is_reported():
-    assert reported_calls(()) == frozenset()
-    assert not reported_calls(("paths",)) & set(write_calls())
-    assert number("openat") in reported_calls(("disk",))
-    assert number("newfstatat") not in reported_calls(("disk",))
+    assert list_reported_calls(()) == frozenset()
+    assert not list_reported_calls(("paths",)) & set(list_write_calls())
+    assert number("openat") in list_reported_calls(("disk",))
+    assert number("newfstatat") not in list_reported_calls(("disk",))
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_a_call_without_a_folder_starts_at_the_working_one():
 
 
 def test_to_rename_is_to_remove_and_to_make():
-    old, new = uses(number("renameat"), [3, 30, 4, 40, 0, 0])
+    old, new = list_uses(number("renameat"), [3, 30, 4, 40, 0, 0])
     assert (old.folder, old.name, old.removes, old.makes) == (3, 30, True, False)
     assert (new.folder, new.name, new.removes, new.makes) == (4, 40, False, True)
 
 
 def test_a_call_on_no_path_needs_nothing():
-    assert [*uses(100_000, [0] * 6)] == []
+    assert [*list_uses(100_000, [0] * 6)] == []

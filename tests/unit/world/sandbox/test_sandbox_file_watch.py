@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.world.sandbox.file_calls import FileUse
-from holdfast.world.sandbox.file_watch import FileWatch, WatchedFault, fails
-from holdfast.world.supervisors.messages import WatchOrder, watch_of, written
+from holdfast.world.sandbox.file_watch import FileWatch, WatchedFault, is_blocked
+from holdfast.world.supervisors.messages import WatchOrder, read_watch, write_order
 
 LOOK = FileUse(0, 0, exists=True)
 READ = FileUse(0, 0, exists=True, opens=True)
@@ -31,11 +31,11 @@ class View:
 
 
 def fault(kind, path, *spared):
-    return WatchedFault.of(1, WatchOrder(kind, path, spared))
+    return WatchedFault.from_order(1, WatchOrder(kind, path, spared))
 
 
 def met(watch, use, path, **modes):
-    return fails(watch, use, b"/workspace/" + path, View(**modes))
+    return is_blocked(watch, use, b"/workspace/" + path, View(**modes))
 
 
 def test_what_is_gone_cannot_be_used():
@@ -97,15 +97,15 @@ def test_what_was_read_only_before_is_not_the_faults_doing():
 
 
 def test_a_file_that_must_be_copied_does_not_fit_on_a_full_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.world.sandbox.file_watch.free_pages", lambda path: 0)
-    watch = WatchedFault.of(1, WatchOrder("full", ".", ()), str(tmp_path))
+    monkeypatch.setattr("holdfast.world.sandbox.file_watch.count_free_pages", lambda path: 0)
+    watch = WatchedFault.from_order(1, WatchOrder("full", ".", ()), str(tmp_path))
     assert met(watch, WRITE, b"f", f=FILE | 0o644)
     assert not met(watch, READ, b"f", f=FILE | 0o644)
     assert not met(watch, CREATE, b"f", f=FILE | 0o644)  # it is emptied
     assert not met(watch, WRITE, b"f")
     (tmp_path / "f").touch()
     assert not met(watch, WRITE, b"f", f=FILE | 0o644)
-    monkeypatch.setattr("holdfast.world.sandbox.file_watch.free_pages", lambda path: 1)
+    monkeypatch.setattr("holdfast.world.sandbox.file_watch.count_free_pages", lambda path: 1)
     assert not met(watch, WRITE, b"g", g=FILE | 0o644)
 
 
@@ -114,16 +114,16 @@ def test_our_own_processes_count_for_nothing(tmp_path):
     import ctypes
     import os
 
-    from holdfast.world.sandbox.file_calls import path_calls
+    from holdfast.world.sandbox.file_calls import list_path_calls
 
     watch = FileWatch(b"/bin/sh")
     watch.add(1, WatchOrder("gone", "f", ()), "")
     name = ctypes.create_string_buffer(b"/workspace/f")
-    openat = next(n for n, paths in path_calls().items() if paths[0].kind == "open" and paths[0].folder == 0)
-    assert watch.hits(os.getpid(), openat, [0, ctypes.addressof(name), 0, 0, 0, 0]) == []
-    assert watch.hits(2**22 + 1, openat, [0, 0, 0, 0, 0, 0]) == []
+    openat = next(n for n, paths in list_path_calls().items() if paths[0].kind == "open" and paths[0].folder == 0)
+    assert watch.find_hits(os.getpid(), openat, [0, ctypes.addressof(name), 0, 0, 0, 0]) == []
+    assert watch.find_hits(2**22 + 1, openat, [0, 0, 0, 0, 0, 0]) == []
 
 
 def test_an_order_is_handed_over_whole():
     order = WatchOrder("read_only", "a/\udcff", tuple(f"p{n}" for n in range(10_000)))
-    assert watch_of(written(order)) == order
+    assert read_watch(write_order(order)) == order

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.world.sandbox.file_calls import AT_CWD, FileUse
-from holdfast.world.sandbox.file_watch import InsideView, lacks_room, needed_pages
+from holdfast.world.sandbox.file_watch import InsideView, count_needed_pages, is_out_of_room
 
 MUCH = 2**50
 
@@ -42,7 +42,7 @@ def top(tmp_path):
     ],
 )
 def test_a_path_is_followed_as_far_as_there_is_something(view, top, path, found):
-    assert view.resolved(top + b"/" + path) == (top + b"/" + found).rstrip(b"/")
+    assert view.resolve(top + b"/" + path) == (top + b"/" + found).rstrip(b"/")
 
 
 @pytest.mark.parametrize(
@@ -57,31 +57,31 @@ def test_a_path_is_followed_as_far_as_there_is_something(view, top, path, found)
 )
 def test_links_are_followed_also_to_where_nothing_is(view, top, says, path, found):
     os.symlink(says.format(top=os.fsdecode(top), name=os.path.basename(os.fsdecode(top))), top + b"/link")
-    assert os.path.normpath(view.resolved(top + b"/" + path)) == top + b"/" + found
+    assert os.path.normpath(view.resolve(top + b"/" + path)) == top + b"/" + found
 
 
 def test_a_link_itself_is_not_followed(view, top):
     os.symlink("d/f", top + b"/link")
-    assert view.resolved(top + b"/link", follows=False) == top + b"/link"
+    assert view.resolve(top + b"/link", follows=False) == top + b"/link"
     os.symlink("nowhere", top + b"/loose")
-    assert view.resolved(top + b"/loose", follows=False) == top + b"/loose"
+    assert view.resolve(top + b"/loose", follows=False) == top + b"/loose"
 
 
 def test_links_that_go_round_lead_nowhere(view, top):
     os.symlink("b", top + b"/a")
     os.symlink("a", top + b"/b")
-    assert view.resolved(top + b"/a") is None
+    assert view.resolve(top + b"/a") is None
 
 
 def test_a_path_is_read_from_memory_and_starts_at_its_folder(view, top):
     fd = os.open(top, os.O_RDONLY)
     try:
         name = ctypes.create_string_buffer(b"d/f")
-        assert view.target(FileUse(fd, ctypes.addressof(name))) == top + b"/d/f"
+        assert view.find_target(FileUse(fd, ctypes.addressof(name))) == top + b"/d/f"
         system = ctypes.create_string_buffer(b"/usr/bin/env")
-        assert view.target(FileUse(AT_CWD, ctypes.addressof(system))) is None
+        assert view.find_target(FileUse(AT_CWD, ctypes.addressof(system))) is None
         empty = ctypes.create_string_buffer(b"")
-        assert view.target(FileUse(fd, ctypes.addressof(empty))) is None
+        assert view.find_target(FileUse(fd, ctypes.addressof(empty))) is None
     finally:
         os.close(fd)
 
@@ -108,7 +108,7 @@ def seen(size, blocks):
     ],
 )
 def test_how_many_pages_a_write_needs(size, blocks, begin, more, pages):
-    assert max(0, needed_pages(seen(size, blocks), begin, more)) == pages
+    assert max(0, count_needed_pages(seen(size, blocks), begin, more)) == pages
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_write_that_is_too_large_has_no_room(opened, pieces):
         "pwritev": [file, at, 2, 0],
         "fallocate": [file, 0, 0, MUCH],
     }
-    assert [name for name, words in calls.items() if not lacks_room(os.getpid(), name, words)] == []
+    assert [name for name, words in calls.items() if not is_out_of_room(os.getpid(), name, words)] == []
 
 
 def test_a_write_that_is_small_has_room(opened, pieces):
@@ -151,10 +151,10 @@ def test_a_write_that_is_small_has_room(opened, pieces):
         "sendfile": [file, source, 0, MUCH],
         "copy_file_range": [source, 0, file, 0, MUCH],
     }
-    assert [name for name, words in calls.items() if lacks_room(os.getpid(), name, words)] == []
-    assert not lacks_room(os.getpid(), "write", [null, 0, MUCH])
+    assert [name for name, words in calls.items() if is_out_of_room(os.getpid(), name, words)] == []
+    assert not is_out_of_room(os.getpid(), "write", [null, 0, MUCH])
 
 
 def test_a_file_elsewhere_is_not_on_the_disk():
     with TemporaryFile(dir="/var/tmp") as file:  # a checkout may lie in /tmp, which is on the disk of a sandbox
-        assert not lacks_room(os.getpid(), "write", [file.fileno(), 0, MUCH])
+        assert not is_out_of_room(os.getpid(), "write", [file.fileno(), 0, MUCH])

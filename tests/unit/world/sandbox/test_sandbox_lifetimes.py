@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from holdfast.world.sandbox.command_recorder import CHAIN, Lifetimes
-from holdfast.world.sandbox.exec_attempt import ExecImage, executes, leader
-from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage, ends_of, ends_written
+from holdfast.world.sandbox.exec_attempt import ExecImage, find_leader, is_executing
+from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage, decode_ends, encode_ends
 
 OTHER = ExecImage(b"another", b"image")
 
@@ -44,61 +44,61 @@ def codes(ends):
 
 
 def test_a_process_ends_every_command_that_it_was(lives, ends, child):
-    lives.begins(child.pid, 1, OTHER)
-    lives.begins(child.pid, 2, ExecImage(b"first", b""))
-    lives.exits(child.pid, 3)
+    lives.on_exec(child.pid, 1, OTHER)
+    lives.on_exec(child.pid, 2, ExecImage(b"first", b""))
+    lives.on_exit(child.pid, 3)
     assert codes(ends) == [(1, 3), (2, 3)]
     assert all(end.took_ns > 0 for end in ends)
-    lives.exits(child.pid, 4)
+    lives.on_exit(child.pid, 4)
     assert len(ends) == 2, "each is told once"
 
 
 def test_a_signal_leaves_no_exit_code(lives, ends, child, poll):
-    lives.begins(child.pid, 1, OTHER)
+    lives.on_exec(child.pid, 1, OTHER)
     assert poll.poll(0) == []
     child.kill()
     ((fd, _),) = poll.poll(20)
-    assert lives.dies(fd)
+    assert lives.on_death(fd)
     assert codes(ends) == [(1, UNTOLD)]
     assert ends[0].took_ns > 0
-    assert not lives.dies(fd)
+    assert not lives.on_death(fd)
     assert poll.poll(0) == [], "it is not watched any more"
 
 
 def test_what_the_kernel_refused_has_neither_code_nor_duration(lives, ends, child):
-    lives.begins(child.pid, 1, OTHER)
-    lives.begins(child.pid, 2, OTHER)
+    lives.on_exec(child.pid, 1, OTHER)
+    lives.on_exec(child.pid, 2, OTHER)
     assert ends == [CommandEndMessage(1, UNTOLD, UNTOLD)]
-    lives.exits(child.pid, 126)
+    lives.on_exit(child.pid, 126)
     assert codes(ends) == [(1, UNTOLD), (2, 126)]
 
 
 def test_a_process_that_goes_on_after_a_refusal_gives_it_no_code(lives, ends):
     same = ExecImage(_auxiliary(), _random())
-    assert executes(os.getpid(), same)
-    lives.begins(os.getpid(), 1, same)
-    lives.exits(os.getpid(), 0)
+    assert is_executing(os.getpid(), same)
+    lives.on_exec(os.getpid(), 1, same)
+    lives.on_exit(os.getpid(), 0)
     assert ends == [CommandEndMessage(1, UNTOLD, UNTOLD)]
-    assert not executes(os.getpid(), ExecImage(same.auxiliary, b"x" * 16)), "the same place, another program"
+    assert not is_executing(os.getpid(), ExecImage(same.auxiliary, b"x" * 16)), "the same place, another program"
 
 
 def test_a_process_that_executes_forever_is_followed_so_far(lives, ends, child):
     for n in range(CHAIN + 2):
-        lives.begins(child.pid, n, ExecImage(b"%d" % n, b""))
+        lives.on_exec(child.pid, n, ExecImage(b"%d" % n, b""))
     assert codes(ends) == [(CHAIN - 1, UNTOLD), (CHAIN, UNTOLD)]
-    lives.exits(child.pid, 0)
+    lives.on_exit(child.pid, 0)
     assert codes(ends[2:]) == [*((n, 0) for n in range(CHAIN - 1)), (CHAIN + 1, 0)]
 
 
 def test_processes_that_executed_nothing_are_not_matter(lives, ends, child):
-    lives.exits(child.pid, 1)
-    lives.exits(2**22 - 1, 1)
+    lives.on_exit(child.pid, 1)
+    lives.on_exit(2**22 - 1, 1)
     assert ends == []
 
 
 def test_without_descriptors_an_end_by_a_signal_is_reported_last(poll, ends, child):
     lives = Lifetimes(poll, ends.append, 0)
-    lives.begins(child.pid, 1, OTHER)
+    lives.on_exec(child.pid, 1, OTHER)
     child.kill()
     assert poll.poll(0.2) == []
     lives.close()
@@ -108,23 +108,23 @@ def test_without_descriptors_an_end_by_a_signal_is_reported_last(poll, ends, chi
 def test_no_descriptor_is_left(lives, child):
     before = len(os.listdir("/proc/self/fd"))
     for n in range(20):
-        lives.begins(child.pid, n, ExecImage(b"%d" % n, b""))
-    lives.exits(child.pid, 0)
-    lives.exits(child.pid, 0)
+        lives.on_exec(child.pid, n, ExecImage(b"%d" % n, b""))
+    lives.on_exit(child.pid, 0)
+    lives.on_exit(child.pid, 0)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_thread_belongs_to_its_process():
     script = "import os, threading as t\nx = t.Thread(target=input); x.start(); print(x.native_id, flush=True)"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert leader(int(child.stdout.readline())) == child.pid == leader(child.pid)
+        assert find_leader(int(child.stdout.readline())) == child.pid == find_leader(child.pid)
         child.communicate(b"\n")
 
 
 def test_ends_are_reported_many_at_a_time():
     ends = [CommandEndMessage(1), CommandEndMessage(2, 255, 5), CommandEndMessage(2**40, 0, 0)]
-    assert ends_of(ends_written(ends)) == ends
-    assert ends_of(b"") == []
+    assert decode_ends(encode_ends(ends)) == ends
+    assert decode_ends(b"") == []
 
 
 def _auxiliary():

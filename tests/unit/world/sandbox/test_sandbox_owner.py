@@ -13,7 +13,7 @@ PARTS = ("host", "boot", "space", "pid", "began")
 
 
 def other(**parts: str) -> str:
-    found = dict(zip(PARTS, owner.owner().split("/"), strict=True))
+    found = dict(zip(PARTS, owner.identify_owner().split("/"), strict=True))
     return "/".join({**found, **parts}.values())
 
 
@@ -24,27 +24,27 @@ def ended() -> str:
 
 
 def test_we_are_not_gone() -> None:
-    assert not owner.gone(owner.owner())
-    assert owner.owner() == other()
+    assert not owner.is_gone(owner.identify_owner())
+    assert owner.identify_owner() == other()
 
 
 def test_a_process_that_ended_is_gone_also_if_its_number_is_used_again() -> None:
-    assert owner.gone(other(pid=ended()))
-    assert owner.gone(other(began="1"))
+    assert owner.is_gone(other(pid=ended()))
+    assert owner.is_gone(other(began="1"))
 
 
 def test_what_ran_before_the_machine_was_started_is_gone() -> None:
-    assert owner.gone(other(boot="another", space="another"))
+    assert owner.is_gone(other(boot="another", space="another"))
 
 
 @pytest.mark.parametrize("parts", [{"host": "another"}, {"space": "pid:[1]"}, {"pid": "x"}])
 def test_what_we_cannot_know_of_is_left_alone(parts: dict[str, str]) -> None:
-    assert not owner.gone(other(**{"pid": ended(), **parts}))
+    assert not owner.is_gone(other(**{"pid": ended(), **parts}))
 
 
 @pytest.mark.parametrize("named", ["", "17", "a/b", "a/b/c/d/e/f"])
 def test_what_is_not_an_owner_is_left_alone(named: str) -> None:
-    assert not owner.gone(named)
+    assert not owner.is_gone(named)
 
 
 def test_without_a_client_nothing_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_without_a_client_nothing_is_swept(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_the_engine_will_not_remove_is_not_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = tmp_path / "docker"
-    lines = f"a {other(pid=ended())}\nb {owner.owner()}\nc {other(pid=ended())}"
+    lines = f"a {other(pid=ended())}\nb {owner.identify_owner()}\nc {other(pid=ended())}"
     client.write_text(f'#!/bin/sh\nif [ "$1" = ps ]; then echo "{lines}"; else [ "$4" != c ]; fi\n')
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

@@ -14,12 +14,12 @@ from holdfast.processes.pipes import Tail
 from holdfast.processes.program import split_status
 from holdfast.protocols.sandbox import FileChange
 from holdfast.world.sandbox import bubblewrap, isolation, limits, system
-from holdfast.world.sandbox.bubblewrap_sandbox import _changes
-from holdfast.world.sandbox.live_limits import LiveLimits, written_size
+from holdfast.world.sandbox.bubblewrap_sandbox import _decode_changes
+from holdfast.world.sandbox.live_limits import LiveLimits, format_size
 from holdfast.world.sandbox.mounts import WritableLayer
-from holdfast.world.sandbox.sandboxed_program import ProgramLookup, options_of
+from holdfast.world.sandbox.sandboxed_program import ProgramLookup, build_options
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.conventions import sandbox_user
+from holdfast.world.supervisors.conventions import find_sandbox_user
 from refused import refused
 
 
@@ -34,14 +34,14 @@ from refused import refused
 def test_a_machine_that_forbids_says_what_to_type(tmp_path, name, value, line):
     (tmp_path / name).parent.mkdir()
     (tmp_path / name).write_text(f"{value}\n")
-    told = bubblewrap.explained("1 not permitted", tmp_path)
+    told = bubblewrap.explain_refusal("1 not permitted", tmp_path)
     assert told.code == "namespaces-forbidden"
     assert f"sudo sysctl -w {line}" in told.hint
     assert "or --backend process" in told.hint
 
 
 def test_a_refusal_without_a_setting_names_the_container(tmp_path):
-    told = bubblewrap.explained("1 not permitted", tmp_path)
+    told = bubblewrap.explain_refusal("1 not permitted", tmp_path)
     assert told.code == "sandbox-refused"
     assert "--security-opt" in told.hint
     assert "or --backend process" in told.hint
@@ -49,34 +49,34 @@ def test_a_refusal_without_a_setting_names_the_container(tmp_path):
 
 def test_limits_that_nobody_set_are_not_claimed(golden: Golden):
     machine = tuple(Isolation(f"{what} limit", True) for what in ("memory", "cpu", "disk", "pids"))
-    told = {one.feature: one for one in isolation.of_sandbox(machine, Resources(memory=1), 4096)}
+    told = {one.feature: one for one in isolation.list_sandbox_isolation(machine, Resources(memory=1), 4096)}
     assert told["memory limit"].enforced
     assert not told["cpu limit"].enforced
     disk, pids = told["disk limit"], told["pids limit"]
     assert (disk.enforced, disk.asked, disk.code, pids.enforced) == (False, False, "limit-unset", True)
-    usual = {one.feature: one for one in isolation.of_sandbox(machine, Resources(), 4096, disk=6 << 30)}
+    usual = {one.feature: one for one in isolation.list_sandbox_isolation(machine, Resources(), 4096, disk=6 << 30)}
     assert usual["disk limit"].enforced
     golden([disk.why, pids.why, usual["disk limit"].why])
 
 
 def test_what_a_machine_cannot_keep_stays_so():
     machine = (Isolation("cpu limit", False, "no control group"),)
-    assert isolation.of_sandbox(machine, Resources(cpu=1), 1) == machine
+    assert isolation.list_sandbox_isolation(machine, Resources(cpu=1), 1) == machine
 
 
 def test_control_groups_are_written_in_their_own_way(monkeypatch, tmp_path):
     (tmp_path / "unified").mkdir()
     (tmp_path / "unified" / "cgroup.controllers").write_text("")
-    monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path, "cpu": tmp_path / "unified"})
-    assert limits.wanted(Resources(memory=1024, cpu=0.5)) == {
+    monkeypatch.setattr(limits, "find_parents", lambda: {"memory": tmp_path, "cpu": tmp_path / "unified"})
+    assert limits.build_settings(Resources(memory=1024, cpu=0.5)) == {
         "memory": {"memory.limit_in_bytes": "1024"},
         "cpu": {"cpu.max": "50000 100000"},
     }
-    assert limits.wanted(Resources()) == {}
+    assert limits.build_settings(Resources()) == {}
 
 
 def test_a_group_that_cannot_be_made_is_our_failure(monkeypatch, tmp_path):
-    monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path / "missing"})
+    monkeypatch.setattr(limits, "find_parents", lambda: {"memory": tmp_path / "missing"})
     with refused("limits-failed"):
         limits.ControlGroup({"memory": {"memory.max": "1"}})
 
@@ -108,12 +108,12 @@ def test_a_group_that_cannot_be_made_is_our_failure(monkeypatch, tmp_path):
     ids=["v1", "v2", "an old kernel", "no files"],
 )
 def test_only_what_the_kernel_ended_is_counted(monkeypatch, tmp_path, files, kills, held):
-    monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path})
+    monkeypatch.setattr(limits, "find_parents", lambda: {"memory": tmp_path})
     group = limits.ControlGroup({"memory": {}})
     (folder,) = tmp_path.iterdir()
     for name, text in files.items():
         (folder / name).write_text(text)
-    assert (group.memory_kills(), group.memory_held()) == (kills, held)
+    assert (group.count_memory_kills(), group.measure_memory()) == (kills, held)
 
 
 SIGKILLED, EXIT_137, EXIT_1 = 9, 137 << 8, 1 << 8
@@ -134,8 +134,8 @@ SIGKILLED, EXIT_137, EXIT_1 = 9, 137 << 8, 1 << 8
 def test_a_program_ran_out_of_memory_only_by_the_evidence_of_its_group(status, counted, by_us, out):
     group = limits.ControlGroup({})
     kills = iter([4, 4 + counted])
-    group.memory_kills = lambda: next(kills)
-    told = LiveLimits(group, Resources(memory=64 << 20), tuple).memory_end()
+    group.count_memory_kills = lambda: next(kills)
+    told = LiveLimits(group, Resources(memory=64 << 20), tuple).make_memory_end()
     assert ("64Mi" in told(status, by_us)) is out
 
 
@@ -143,11 +143,11 @@ def test_a_program_ran_out_of_memory_only_by_the_evidence_of_its_group(status, c
     ("size", "words"), [(64 << 20, "64Mi"), (3 << 30, "3Gi"), (1 << 10, "1Ki"), (1_000_000, "1000000 bytes")]
 )
 def test_a_size_is_written_as_in_a_spec(size, words):
-    assert written_size(size) == words
+    assert format_size(size) == words
 
 
 def test_names_share_the_line_of_their_address():
-    hosts = system.own_files({"db": "127.0.1.1", "db.services.internal": "127.0.1.1", "api.x.com": "127.0.1.2"})
+    hosts = system.build_own_files({"db": "127.0.1.1", "db.services.internal": "127.0.1.1", "api.x.com": "127.0.1.2"})
     assert hosts["/etc/hosts"].splitlines() == [
         "127.0.0.1 localhost holdfast",
         "127.0.1.1 db db.services.internal",
@@ -158,14 +158,14 @@ def test_names_share_the_line_of_their_address():
 
 def test_root_is_given_up_for_whoever_called_sudo(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 0)
-    assert sandbox_user({"SUDO_UID": "1000", "SUDO_GID": "100"}) == (1000, 100)
-    assert sandbox_user({"SUDO_UID": "0", "SUDO_GID": "0"}) == (65534, 65534)
-    assert sandbox_user({}) == (65534, 65534)
+    assert find_sandbox_user({"SUDO_UID": "1000", "SUDO_GID": "100"}) == (1000, 100)
+    assert find_sandbox_user({"SUDO_UID": "0", "SUDO_GID": "0"}) == (65534, 65534)
+    assert find_sandbox_user({}) == (65534, 65534)
 
 
 def test_secrets_are_options_never_arguments():
     order = wire.StartOrder(("agent",), {"KEY": "secret"}, "/workspace/d")
-    words = options_of(order, WritableLayer("/m", "/h", "/t", "/s"))
+    words = build_options(order, WritableLayer("/m", "/h", "/t", "/s"))
     assert words[-2:] == ["--chdir", "/workspace/d"]
     assert words[words.index("--setenv") :][:3] == ["--setenv", "KEY", "secret"]
     assert words[words.index("--bind") :][:3] == ["--bind", "/m", "/workspace"]
@@ -175,14 +175,14 @@ def test_secrets_are_options_never_arguments():
 @given(argv=st.lists(st.text(), min_size=1), env=st.dictionaries(st.text(), st.text()), cwd=st.text())
 def test_an_order_arrives_as_it_was_given(argv, env, cwd):
     order = wire.StartOrder(tuple(argv), env, cwd)
-    assert wire.order_of(wire.written(order)) == order
+    assert wire.read_order(wire.write_order(order)) == order
 
 
 def test_a_layout_arrives_as_it_was_given():
     layout = wire.SandboxLayout(
         (None, "/x"), (True, False), (0,), 1, (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
     )
-    assert wire.layout_of(wire.written(layout)) == layout
+    assert wire.read_layout(wire.write_order(layout)) == layout
 
 
 paths = st.binary(min_size=1, max_size=9).filter(lambda b: b"\0" not in b)
@@ -194,9 +194,9 @@ def test_changes_are_read_however_they_are_cut(changes, cut):
     data = b"".join(b"%s\0%s\0%d\0" % (path, op.encode(), size) for path, op, size in changes) + b"\0"
     pieces = [data[at : at + cut] for at in range(0, len(data), cut)]
     expected = [FileChange(path.decode("utf-8", "backslashreplace"), op, size) for path, op, size in changes]
-    assert [*_changes(pieces)] == expected
+    assert [*_decode_changes(pieces)] == expected
     with pytest.raises(HarnessError):
-        [*_changes([data[:-1]])]
+        [*_decode_changes([data[:-1]])]
 
 
 @given(pieces=st.lists(st.binary(max_size=30)), limit=st.integers(0, 20))
@@ -243,8 +243,8 @@ def inside(tmp_path):
     ],
 )
 def test_a_program_is_looked_up_as_inside(inside, name, refused):
-    assert inside.refused(name, "/none:/bin", "/workspace") == refused
+    assert inside.find_refusal(name, "/none:/bin", "/workspace") == refused
 
 
 def test_without_a_path_the_usual_folders_are_searched(inside):
-    assert inside.refused("sh", None, "/workspace") == 0
+    assert inside.find_refusal("sh", None, "/workspace") == 0

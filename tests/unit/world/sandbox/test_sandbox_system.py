@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.execute import sandbox_backend
 from holdfast.world.sandbox import system
-from holdfast.world.sandbox.system import present
+from holdfast.world.sandbox.system import select_mounts
 
 
 @pytest.fixture
@@ -21,31 +21,33 @@ def test_what_is_not_there_is_not_shown(python, tmp_path):
     (tmp_path / "dangling").symlink_to(tmp_path / "gone")
     (tmp_path / "endless").symlink_to(tmp_path / "endless")
     names = ["local/lib/python3.11/dist-packages", "dangling", "dangling/lib", "endless", "endless/lib"]
-    assert present([str(tmp_path / name) for name in names]) == {}
-    assert present([str(python), str(tmp_path / "python.zip")]) == {str(python): python}
+    assert select_mounts([str(tmp_path / name) for name in names]) == {}
+    assert select_mounts([str(python), str(tmp_path / "python.zip")]) == {str(python): python}
 
 
 def test_a_file_is_shown_as_well_as_a_folder(tmp_path):
     with zipfile.ZipFile(tmp_path / "python311.zip", "w"):
         pass
-    assert present([str(tmp_path / "python311.zip")]) == {str(tmp_path / "python311.zip"): tmp_path / "python311.zip"}
-    assert present([str(tmp_path / "python311.zip" / "inner")]) == {}
+    assert select_mounts([str(tmp_path / "python311.zip")]) == {
+        str(tmp_path / "python311.zip"): tmp_path / "python311.zip"
+    }
+    assert select_mounts([str(tmp_path / "python311.zip" / "inner")]) == {}
 
 
 def test_what_lies_in_another_is_seen_there(python, tmp_path):
     beside = tmp_path / "python-more"
     beside.mkdir()
     given = [f"{python}/lib", f"{beside}/", f"{python}/../python", str(python)]
-    assert present(given) == {str(python): python, str(beside): beside}
-    assert present(given, without=(str(python),)) == {str(beside): beside}
-    assert present(["/"]) == {}
+    assert select_mounts(given) == {str(python): python, str(beside): beside}
+    assert select_mounts(given, without=(str(python),)) == {str(beside): beside}
+    assert select_mounts(["/"]) == {}
 
 
 def test_a_link_is_shown_at_every_path_on_its_way(python, tmp_path):
     (tmp_path / "newest").symlink_to("python")
     (tmp_path / "usual").symlink_to(tmp_path / "newest")
     real = python / "lib"
-    assert present([str(tmp_path / "usual" / "lib")]) == {
+    assert select_mounts([str(tmp_path / "usual" / "lib")]) == {
         str(tmp_path / "usual" / "lib"): real,
         str(tmp_path / "newest" / "lib"): real,
         str(real): real,
@@ -56,8 +58,8 @@ def test_a_link_out_of_a_folder_that_is_shown_leads_somewhere_inside(python, tmp
     away = tmp_path / "away"
     away.mkdir()
     (python / "packages").symlink_to(away)
-    assert present([str(python), str(python / "packages")]) == {str(python): python, str(away): away}
-    assert present([str(python / "packages")], without=(str(python),)) == {str(away): away}
+    assert select_mounts([str(python), str(python / "packages")]) == {str(python): python, str(away): away}
+    assert select_mounts([str(python / "packages")], without=(str(python),)) == {str(away): away}
 
 
 def test_a_python_that_names_folders_that_nobody_made_is_shown_without_them(monkeypatch, tmp_path):
@@ -74,7 +76,7 @@ def test_the_folders_of_an_interpreter_that_are_gone_are_not_shown(monkeypatch, 
     for name in ("prefix", "base_prefix", "exec_prefix", "base_exec_prefix"):
         monkeypatch.setattr(sys, name, str(tmp_path / name))
     (tmp_path / "base_prefix").mkdir()
-    assert system.interpreters() == {str(tmp_path / "base_prefix"): tmp_path / "base_prefix"}
+    assert system.list_interpreters() == {str(tmp_path / "base_prefix"): tmp_path / "base_prefix"}
 
 
 def test_the_links_to_the_interpreter_are_followed_one_by_one(monkeypatch, python, tmp_path):
@@ -83,18 +85,18 @@ def test_the_links_to_the_interpreter_are_followed_one_by_one(monkeypatch, pytho
     (tmp_path / "bin" / "python3").symlink_to("../newest/python3")
     (tmp_path / "newest").symlink_to(python)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python3"))
-    assert system.interpreter_links() == {
+    assert system.list_interpreter_links() == {
         str(tmp_path / "bin" / "python3"): "../newest/python3",
         str(tmp_path / "newest"): str(python),
     }
     monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
-    assert system.interpreter_links() == {}
+    assert system.list_interpreter_links() == {}
 
 
 def test_a_folder_of_the_system_that_is_a_link_is_not_taken_as_seen(monkeypatch, python, tmp_path):
     (tmp_path / "opt").symlink_to(python)
     monkeypatch.setattr(system, "_TOP", (str(tmp_path / "opt"), "/usr"))
-    assert not system.in_system(str(tmp_path / "opt" / "lib"))
-    assert system.in_system("/usr/lib")
-    assert system.in_system("/bin/sh")
-    assert not system.in_system("/usrlocal")
+    assert not system.is_in_system(str(tmp_path / "opt" / "lib"))
+    assert system.is_in_system("/usr/lib")
+    assert system.is_in_system("/bin/sh")
+    assert not system.is_in_system("/usrlocal")

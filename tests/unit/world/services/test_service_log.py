@@ -17,7 +17,7 @@ def test_an_end_that_came_while_this_process_was_stopped_is_not_a_timeout() -> N
     async def play() -> bool:
         ours, theirs = os.pipe()
         log = ServerLog(ours)
-        waiting = asyncio.create_task(log.at_end(0.05))
+        waiting = asyncio.create_task(log.wait_for_end(0.05))
         await asyncio.sleep(0)
         os.write(theirs, b"shutting down\n")
         os.close(theirs)
@@ -36,7 +36,7 @@ def test_a_server_that_does_not_end_is_a_timeout() -> None:
         ours, theirs = os.pipe()
         log = ServerLog(ours)
         try:
-            await log.at_end(0.01)
+            await log.wait_for_end(0.01)
         finally:
             log.close()
             os.close(theirs)

@@ -16,14 +16,14 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper, redis
 from holdfast.world.services import programs as waiting
-from holdfast.world.services.confinement import User, reachable
+from holdfast.world.services.confinement import User, is_readable
 from holdfast.world.services.external import External, ExternalSql
 from holdfast.world.services.mysql import server as mysql
-from holdfast.world.services.mysql.server import accounts
+from holdfast.world.services.mysql.server import write_accounts
 from holdfast.world.services.postgres import server as postgres
-from holdfast.world.services.programs import ServerProgram, candidates, choose
+from holdfast.world.services.programs import ServerProgram, choose, list_candidates
 from holdfast.world.services.server import SocketFolder
-from holdfast.world.services.settings import mysql_settings
+from holdfast.world.services.settings import read_mysql_settings
 from holdfast.world.services.spares import SpareKeeper
 from refused import refused
 
@@ -34,8 +34,8 @@ TRIAL = Trial("0", "contract", Scenario("calm"), Task(("?",)))
 def test_a_socket_fits_below_a_home() -> None:
     found = SocketFolder(None)
     try:
-        assert len(str(found.socket_folder() / ".s.PGSQL.5432")) < 100
-        assert found.socket_folder() != found.socket_folder()
+        assert len(str(found.make_socket_folder() / ".s.PGSQL.5432")) < 100
+        assert found.make_socket_folder() != found.make_socket_folder()
     finally:
         found.close()
     assert not found.path.exists()
@@ -48,10 +48,10 @@ def test_a_folder_is_reachable_only_if_all_above_it_are(tmp_path: Path) -> None:
         if os.geteuid() == folder.stat().st_uid and folder.is_relative_to(tmp_path):
             folder.chmod(0o755)
     stranger = User(54321, 54321)
-    before = reachable(tmp_path, stranger)
-    assert reachable(inside, stranger) is before
+    before = is_readable(tmp_path, stranger)
+    assert is_readable(inside, stranger) is before
     (tmp_path / "a").chmod(0o700)
-    assert not reachable(inside, stranger)
+    assert not is_readable(inside, stranger)
 
 
 # -- spares -------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_newer_programs_of_the_usual_places_come_first(tmp_path: Path, monkeypat
         program = tmp_path / number / "bin" / "server"
         program.write_text("")
         program.chmod(0o755 if number != "16" else 0o644)
-    found = list(candidates(["server"], [f"{tmp_path}/*/bin"], [("no_such_module", "bin")]))
+    found = list(list_candidates(["server"], [f"{tmp_path}/*/bin"], [("no_such_module", "bin")]))
     assert found == [tmp_path / "15/bin/server", tmp_path / "9/bin/server"]
 
 
@@ -165,7 +165,7 @@ def test_an_image_without_a_local_server_asks_for_docker(tmp_path: Path) -> None
 def test_accounts_of_mariadb_hold_no_password_in_clear() -> None:
     spec = ServiceSpec("db", "mysql", env={"MYSQL_ROOT_PASSWORD": "r'oot", "MYSQL_DATABASE": "my_db",
                                            "MYSQL_USER": "a'b", "MYSQL_PASSWORD": "hush"})  # fmt: skip
-    written = accounts(mysql_settings(spec), "ours", mariadb=True)
+    written = write_accounts(read_mysql_settings(spec), "ours", mariadb=True)
     assert "hush" not in written
     assert "ours" not in written
     assert "r'oot" not in written

@@ -19,7 +19,7 @@ from holdfast.model.world import ServiceSpec, WorldSpec
 from holdfast.spec import check
 from holdfast.spec.catalogue.editors import json_schema
 from holdfast.spec.catalogue.reference import reference
-from holdfast.world.service_planes import addresses, variables
+from holdfast.world.service_planes import assign_addresses, build_variables
 from holdfast.world.services import open_keeper
 from refused import refused
 
@@ -114,9 +114,9 @@ def test_the_schema_and_the_reference_have_its_keys() -> None:
 
 def test_the_agent_is_told_where_it_is() -> None:
     world = WorldSpec(services=(ServiceSpec("parrot", "echo"), ServiceSpec("far", "external", settings=FAR)))
-    assert [address.ports for address in addresses(world)] == [(7,), (80,)]
+    assert [address.ports for address in assign_addresses(world)] == [(7,), (80,)]
     reached = {"parrot": ("parrot", 7), "far": ("far", 7)}
-    told = variables(world, reached, {"parrot": {"URL": "echo://{host}:{port}"}, "far": {"URL": "echo://x"}})
+    told = build_variables(world, reached, {"parrot": {"URL": "echo://{host}:{port}"}, "far": {"URL": "echo://x"}})
     assert told["PARROT_URL"] == told["ECHO_URL"] == "echo://parrot:7"
 
 

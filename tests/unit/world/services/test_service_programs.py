@@ -8,22 +8,22 @@ import pytest
 
 from holdfast.errors import HarnessError
 from holdfast.world.services import programs
-from holdfast.world.services.confinement import server_user
+from holdfast.world.services.confinement import find_server_user
 from holdfast.world.services.programs import Programs, find_sibling
 from holdfast.world.services.server import SocketFolder
 from refused import refused
 
 
 def run(tmp_path, script, **files):
-    home = SocketFolder(server_user())
-    socket_folder = home.socket_folder()
+    home = SocketFolder(find_server_user())
+    socket_folder = home.make_socket_folder()
     (socket_folder / "here").write_text("socket")
 
     def argv(sockets):
         return ["/bin/sh", "-c", script, "sh", sockets]
 
     try:
-        asyncio.run(Programs(server_user(), socket_folder).run(argv, socket_folder, {"WORD": "said"}, **files))
+        asyncio.run(Programs(find_server_user(), socket_folder).run(argv, socket_folder, {"WORD": "said"}, **files))
     finally:
         home.close()
 
@@ -90,6 +90,6 @@ def test_one_reads_what_is_not_skipped(tmp_path):
 
 
 def test_what_an_agent_left_is_not_run_without_walls(monkeypatch):
-    monkeypatch.setattr(programs, "confinement", lambda user: (None, "bubblewrap is missing"))
+    monkeypatch.setattr(programs, "find_confinement", lambda user: (None, "bubblewrap is missing"))
     with refused("service-unconfined"):
         Programs(None, Path("/")).refuse_unconfined()

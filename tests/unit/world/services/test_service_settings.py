@@ -6,8 +6,15 @@ import pytest
 
 from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.redis import configuration
-from holdfast.world.services.settings import mysql_settings, native, postgres_settings, redis_settings, scram, url
+from holdfast.world.services.redis import write_configuration
+from holdfast.world.services.settings import (
+    build_url,
+    hash_native,
+    hash_scram,
+    read_mysql_settings,
+    read_postgres_settings,
+    read_redis_settings,
+)
 from refused import refused
 
 
@@ -16,67 +23,71 @@ def spec(kind: str, **env: str) -> ServiceSpec:
 
 
 def test_postgres_owns_a_database_of_the_users_name() -> None:
-    found = postgres_settings(spec("postgres", POSTGRES_PASSWORD="secret", POSTGRES_USER="app"))
+    found = read_postgres_settings(spec("postgres", POSTGRES_PASSWORD="secret", POSTGRES_USER="app"))
     assert (found.user, found.database, found.method) == ("app", "app", "scram-sha-256")
-    assert postgres_settings(spec("postgres", POSTGRES_PASSWORD="x", POSTGRES_DB="shop")).database == "shop"
-    assert postgres_settings(spec("postgres", POSTGRES_PASSWORD="x", TZ="Asia/Tokyo")).server == {"TZ": "Asia/Tokyo"}
+    assert read_postgres_settings(spec("postgres", POSTGRES_PASSWORD="x", POSTGRES_DB="shop")).database == "shop"
+    assert read_postgres_settings(spec("postgres", POSTGRES_PASSWORD="x", TZ="Asia/Tokyo")).server == {
+        "TZ": "Asia/Tokyo"
+    }
 
 
 def test_without_a_password_anybody_may_log_in_and_the_report_says_so() -> None:
-    found = postgres_settings(spec("postgres"))
+    found = read_postgres_settings(spec("postgres"))
     assert found.method == "trust"
     assert "no POSTGRES_PASSWORD is set" in found.notes[0]
-    assert postgres_settings(spec("postgres", POSTGRES_HOST_AUTH_METHOD="trust")).notes == ()
-    assert "MYSQL_ROOT_PASSWORD" in mysql_settings(spec("mysql")).notes[0]
+    assert read_postgres_settings(spec("postgres", POSTGRES_HOST_AUTH_METHOD="trust")).notes == ()
+    assert "MYSQL_ROOT_PASSWORD" in read_mysql_settings(spec("mysql")).notes[0]
 
 
 def test_a_variable_that_cannot_be_honoured_is_refused() -> None:
     with pytest.raises(UserError, match="cannot honour POSTGRES_INITDB_WALDIR"):
-        postgres_settings(spec("postgres", POSTGRES_INITDB_WALDIR="/x"))
+        read_postgres_settings(spec("postgres", POSTGRES_INITDB_WALDIR="/x"))
     with pytest.raises(UserError, match="cannot honour MYSQL_ROOT_HOST"):
-        mysql_settings(spec("mysql", MYSQL_ROOT_HOST="%"))
+        read_mysql_settings(spec("mysql", MYSQL_ROOT_HOST="%"))
     with pytest.raises(UserError, match="POSTGRES_HOST_AUTH_METHOD is 'peer'"):
-        postgres_settings(spec("postgres", POSTGRES_HOST_AUTH_METHOD="peer"))
+        read_postgres_settings(spec("postgres", POSTGRES_HOST_AUTH_METHOD="peer"))
 
 
 def test_our_own_account_is_not_for_the_agent() -> None:
     with pytest.raises(UserError, match="Holdfast's own"):
-        postgres_settings(spec("postgres", POSTGRES_USER="holdfast_observer"))
+        read_postgres_settings(spec("postgres", POSTGRES_USER="holdfast_observer"))
 
 
 def test_mysql_reads_both_prefixes_and_wants_user_and_password_together() -> None:
-    found = mysql_settings(spec("mysql", MARIADB_ROOT_PASSWORD="r", MYSQL_USER="app", MYSQL_PASSWORD="p"))
+    found = read_mysql_settings(spec("mysql", MARIADB_ROOT_PASSWORD="r", MYSQL_USER="app", MYSQL_PASSWORD="p"))
     assert found.account == ("app", "p")
-    assert mysql_settings(spec("mysql", MYSQL_ROOT_PASSWORD="r")).account == ("root", "r")
-    assert len(mysql_settings(spec("mysql", MYSQL_RANDOM_ROOT_PASSWORD="yes")).root_password) > 20
+    assert read_mysql_settings(spec("mysql", MYSQL_ROOT_PASSWORD="r")).account == ("root", "r")
+    assert len(read_mysql_settings(spec("mysql", MYSQL_RANDOM_ROOT_PASSWORD="yes")).root_password) > 20
     with pytest.raises(UserError, match="need each other"):
-        mysql_settings(spec("mysql", MYSQL_USER="app"))
+        read_mysql_settings(spec("mysql", MYSQL_USER="app"))
     with refused("service-config-invalid"):
-        mysql_settings(spec("mysql", MYSQL_USER="root", MYSQL_PASSWORD="p"))
+        read_mysql_settings(spec("mysql", MYSQL_USER="root", MYSQL_PASSWORD="p"))
 
 
 def test_redis_takes_its_password_from_either_place_and_passes_options_on() -> None:
-    assert redis_settings(spec("redis", REDIS_PASSWORD="p")).password == "p"
-    found = redis_settings(spec("redis", REDIS_ARGS="--requirepass 's p' --maxmemory 1mb"))
+    assert read_redis_settings(spec("redis", REDIS_PASSWORD="p")).password == "p"
+    found = read_redis_settings(spec("redis", REDIS_ARGS="--requirepass 's p' --maxmemory 1mb"))
     assert (found.password, found.args) == ("s p", ("--maxmemory", "1mb"))
-    written = configuration(found).splitlines()
+    written = write_configuration(found).splitlines()
     assert written[0] == "port 0"
     assert 'requirepass "s p"' in written
     assert written[-1] == 'maxmemory "1mb"'
 
 
 def test_a_url_keeps_every_sign_of_a_password() -> None:
-    pattern = url("postgresql", "a b", "p/{x}@:%", "my db")
+    pattern = build_url("postgresql", "a b", "p/{x}@:%", "my db")
     assert pattern.format(host="db", port=5432) == "postgresql://a%20b:p%2F%7Bx%7D%40%3A%25@db:5432/my%20db"
-    assert url("redis", "", "", "0").format(host="c", port=6379) == "redis://c:6379/0"
+    assert build_url("redis", "", "", "0").format(host="c", port=6379) == "redis://c:6379/0"
 
 
 def test_passwords_are_stored_as_servers_store_them() -> None:
-    assert native("password") == "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19"
-    assert native("") == ""
-    assert scram("I\u00adX", b"salt") == scram("\u2168", b"salt") == scram("IX", b"salt")  # RFC 4013's examples
-    assert scram("a\u0007", b"salt") != scram("a", b"salt")
+    assert hash_native("password") == "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19"
+    assert hash_native("") == ""
+    assert (
+        hash_scram("I\u00adX", b"salt") == hash_scram("\u2168", b"salt") == hash_scram("IX", b"salt")
+    )  # RFC 4013's examples
+    assert hash_scram("a\u0007", b"salt") != hash_scram("a", b"salt")
     # the keys of RFC 7677's example exchange
-    stored = scram("pencil", bytes.fromhex("5b6d99689d12358eeca04b141236fa81"), 4096)
+    stored = hash_scram("pencil", bytes.fromhex("5b6d99689d12358eeca04b141236fa81"), 4096)
     assert stored.startswith("SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$")
     assert stored.endswith("$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=")

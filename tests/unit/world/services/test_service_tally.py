@@ -9,12 +9,12 @@ from holdfast.sqltext.writes import Write
 from holdfast.world.services.log import LINE_LIMIT, LogLines
 from holdfast.world.services.mysql.audit import MyLog
 from holdfast.world.services.postgres.audit import PgLog
-from holdfast.world.services.write_tally import MOST, Counters, WriteTally, events
+from holdfast.world.services.write_tally import MOST, Counters, WriteTally, build_events
 
 
 def told(log: PgLog | MyLog, counters: Counters) -> list[tuple[str, str, int | None]]:
     log.flush()
-    return [_short(event) for event in events("db", log.tally, counters, 99.0)]
+    return [_short(event) for event in build_events("db", log.tally, counters, 99.0)]
 
 
 def _short(event: AuditEvent) -> tuple[str, str, int | None]:
@@ -24,7 +24,7 @@ def _short(event: AuditEvent) -> tuple[str, str, int | None]:
 def pg(*lines: str) -> PgLog:
     log = PgLog()
     for line in lines:
-        log.line(line.encode())
+        log.add_line(line.encode())
     return log
 
 
@@ -74,18 +74,18 @@ def test_writes_of_postgres(
 
 def test_our_own_sessions_are_left_out() -> None:
     log = PgLog()
-    log.opened(7)
-    log.line(b"@1.0 7 LOG:  statement: DROP TABLE a")
+    log.add_own_session(7)
+    log.add_line(b"@1.0 7 LOG:  statement: DROP TABLE a")
     assert told(log, counted()) == []
 
 
 def test_a_statement_of_many_lines_cannot_look_like_an_entry() -> None:
     log = PgLog()
-    log.opened(7)
+    log.add_own_session(7)
     for line in (b"@1.0 8 LOG:  statement: SELECT 1", b"\t@1.0 9 LOG:  statement: DROP TABLE a"):
-        log.line(line)
-    log.line(b"@1.0 8 LOG:  statement: INSERT INTO")
-    log.line(b"\tb VALUES (1)")
+        log.add_line(line)
+    log.add_line(b"@1.0 8 LOG:  statement: INSERT INTO")
+    log.add_line(b"\tb VALUES (1)")
     assert told(log, counted(b={"insert": 1})) == [("b", "insert", 1)]
 
 
@@ -98,7 +98,7 @@ def test_a_bare_name_means_the_one_table_of_that_name() -> None:
 def my(*lines: str, database: str = "app") -> MyLog:
     log = MyLog(database)
     for line in lines:
-        log.line(line.encode())
+        log.add_line(line.encode())
     return log
 
 
@@ -134,9 +134,9 @@ def test_a_table_of_another_database_is_named_with_it() -> None:
 
 def test_a_forged_entry_hides_nothing() -> None:
     log = MyLog("app")
-    log.opened(4)
+    log.add_own_session(4)
     for line in ("\t\t     3 Query\tselect '", "\t\t     4 Connect\tx", "'", "\t\t     3 Query\tdelete from t"):
-        log.line(line.encode())
+        log.add_line(line.encode())
     assert told(log, any_kind(t=5)) == [("t", "delete", 5)]
 
 
@@ -148,7 +148,7 @@ def test_memory_stays_bounded_whatever_is_written() -> None:
     tally = WriteTally()
     for n in range(MOST + 500):
         tally.add(Write("create", f"t{n}", counted=False), float(n))
-    assert sum(1 for _ in tally.entries()) == MOST + 1
+    assert sum(1 for _ in tally.list_entries()) == MOST + 1
 
 
 @pytest.mark.parametrize("size", [1, 7, 65_536, 1_000_000])
@@ -177,7 +177,7 @@ def test_what_the_list_of_tables_tells_and_no_statement_is_a_write() -> None:
 def test_a_bare_table_is_reported_with_its_schema_and_nothing_else_is() -> None:
     log = pg("@1.0 7 LOG:  statement: TRUNCATE a, app.b", "@2.0 7 LOG:  statement: CREATE ROLE x; GRANT x TO y")
     log.flush()
-    found = events("db", log.tally, Counters({}, frozenset(), default="main"), 99.0)
+    found = build_events("db", log.tally, Counters({}, frozenset(), default="main"), 99.0)
     assert {event.details["table"]: event.details.get("schema") for event in found} == {
         "a": "main",
         "app.b": None,
@@ -189,5 +189,5 @@ def test_a_bare_table_is_reported_with_its_schema_and_nothing_else_is() -> None:
 def test_names_are_bare_in_the_default_schema_alone() -> None:
     log = PgLog()
     log.default = "app"
-    log.line(b"@1.0 7 LOG:  statement: TRUNCATE app.a, public.a")
+    log.add_line(b"@1.0 7 LOG:  statement: TRUNCATE app.a, public.a")
     assert told(log, Counters({}, frozenset())) == [("a", "truncate", None), ("public.a", "truncate", None)]

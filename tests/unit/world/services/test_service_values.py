@@ -12,7 +12,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.world.services.sql_service import KeptRows, as_json
+from holdfast.world.services.sql_service import RowCollector, to_json
 
 
 def test_values() -> None:
@@ -35,31 +35,31 @@ def test_values() -> None:
         (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         ({"a": [Decimal("2.5")]}, {"a": [2.5]}),
     ]:
-        assert as_json(value) == json, (value, json)
-        assert type(as_json(value)) is type(json), (value, json)
+        assert to_json(value) == json, (value, json)
+        assert type(to_json(value)) is type(json), (value, json)
 
 
 @given(st.one_of(st.decimals(), st.floats(), st.integers(), st.binary(), st.datetimes(), st.text()))
 def test_every_value_can_be_written_as_json(value: Any) -> None:
-    msgspec.json.encode(as_json(value))
+    msgspec.json.encode(to_json(value))
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False))
 def test_a_decimal_never_changes_its_value(value: Decimal) -> None:
-    json = as_json(value)
+    json = to_json(value)
     assert Decimal(repr(json) if isinstance(json, float) else json) == value
 
 
 def test_rows_beyond_the_limit_are_counted_and_not_kept() -> None:
-    kept = KeptRows(2)
+    kept = RowCollector(2)
     for n in range(5):
         kept.add((n,))
-    assert kept.rows(["n"]).rows == ((0,), (1,))
-    assert kept.rows(["n"]).count == 5
+    assert kept.build_rows(["n"]).rows == ((0,), (1,))
+    assert kept.build_rows(["n"]).count == 5
 
 
 def test_wide_rows_are_bounded_by_their_size() -> None:
-    kept = KeptRows(100)
+    kept = RowCollector(100)
     for _ in range(30):
         kept.add(("x" * 1_000_000,))
-    assert len(kept.rows(["x"]).rows) == 10
+    assert len(kept.build_rows(["x"]).rows) == 10

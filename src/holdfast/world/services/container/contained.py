@@ -14,15 +14,15 @@ from holdfast.service_kinds import get_port
 from holdfast.world.services.mysql.audit import MyCounters
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.postgres.audit import PgCounters
-from holdfast.world.services.postgres.session import PgSession, quoted
+from holdfast.world.services.postgres.session import PgSession, quote_name
 from holdfast.world.services.settings import (
     OURS,
     MysqlSettings,
     PostgresSettings,
-    mysql_settings,
-    postgres_settings,
-    redis_settings,
-    scram,
+    hash_scram,
+    read_mysql_settings,
+    read_postgres_settings,
+    read_redis_settings,
 )
 from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
 
@@ -33,7 +33,7 @@ UNSEEN = (
 _MINE = ("USER", "PASSWORD", "DB", "DATABASE", "ROOT_PASSWORD")
 
 
-class Contained:
+class ContainedService:
     """One trial's container."""
 
     def __init__(self, running: ServiceContainer, notes: tuple[str, ...], variables: Mapping[str, str]) -> None:
@@ -54,7 +54,7 @@ class Contained:
         await self._running.close()
 
 
-class ContainedSql(SqlService, Contained):
+class ContainedSql(SqlService, ContainedService):
     """A database in a container."""
 
     def __init__(
@@ -70,42 +70,42 @@ class ContainedSql(SqlService, Contained):
         self._counters = counters
 
 
-async def contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
+async def open_contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
     """A PostgreSQL container with a Holdfast account, which reads the row counters and which the agent cannot lock."""
-    settings = postgres_settings(understood(running.spec, "POSTGRES"))
-    session = await _observer(running, settings)
+    settings = read_postgres_settings(select_login_variables(running.spec, "POSTGRES"))
+    session = await _create_observer(running, settings)
     counters = PgCounters(session, settings.database)
-    async with session.session() as first:
-        await counters.begin(first)
+    async with session.open_session() as first:
+        await counters.warm_up(first)
     return ContainedSql(running, notes, settings, session, counters)
 
 
-async def contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
+async def open_contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
     """A MySQL or MariaDB container."""
-    settings = mysql_settings(understood(running.spec, "MYSQL", "MARIADB"))
+    settings = read_mysql_settings(select_login_variables(running.spec, "MYSQL", "MARIADB"))
     user, password = ("root", settings.root_password) if settings.root_password else settings.account
     login: dict[str, Any] = {"unix_socket": running.path(get_port(running.spec)), "user": user, "password": password}
     session = MySqlSession(running.spec.name, {**login, "database": settings.database or None})
     return ContainedSql(running, notes, settings, session, MyCounters(session, settings.database))
 
 
-async def contained_redis(running: ServiceContainer, notes: tuple[str, ...]) -> Contained:
-    settings = redis_settings(understood(running.spec, "REDIS"))
-    return Contained(running, notes, {"URL": settings.url})
+async def open_contained_redis(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedService:
+    settings = read_redis_settings(select_login_variables(running.spec, "REDIS"))
+    return ContainedService(running, notes, {"URL": settings.url})
 
 
-def understood(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
+def select_login_variables(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
     """The spec with only the image's login variables; the image itself gets all of them."""
     names = {f"{prefix}_{name}" for prefix in prefixes for name in _MINE}
     return replace(spec, env={name: value for name, value in spec.env.items() if name in names})
 
 
-async def _observer(running: ServiceContainer, settings: PostgresSettings) -> PgSession:
+async def _create_observer(running: ServiceContainer, settings: PostgresSettings) -> PgSession:
     password = secrets.token_urlsafe(24)
     login = {"host": str(running.socket_folder), "port": str(get_port(running.spec)), "dbname": settings.database}
     login["client_encoding"] = "utf8"  # the values that the image has prepared its data with
     theirs = PgSession(running.spec.name, {**login, "user": settings.user, "password": settings.password})
-    async with theirs.session() as session:
-        verifier = scram(password, secrets.token_bytes(16))
-        await session.execute(f"CREATE ROLE {quoted(OURS)} SUPERUSER LOGIN PASSWORD '{verifier}'")
+    async with theirs.open_session() as session:
+        verifier = hash_scram(password, secrets.token_bytes(16))
+        await session.execute(f"CREATE ROLE {quote_name(OURS)} SUPERUSER LOGIN PASSWORD '{verifier}'")
     return PgSession(running.spec.name, {**login, "user": OURS, "password": password}, settings.user)

@@ -30,20 +30,20 @@ from holdfast.service_kinds import get_port
 from holdfast.world.containers.container import (
     Container,
     Shape,
-    docker,
-    first_process,
+    compile_first_process,
     make_folders,
-    removed,
-    run,
+    remove_container,
+    run_container,
+    run_docker,
 )
-from holdfast.world.containers.container_owner import LABEL, owner, sweep
-from holdfast.world.services.confinement import data_limit
-from holdfast.world.services.container.contained import Contained
-from holdfast.world.services.container.ports import ContainerPorts, log_tail, ready, state
+from holdfast.world.containers.container_owner import LABEL, identify_owner, sweep
+from holdfast.world.services.confinement import compute_data_limit
+from holdfast.world.services.container.contained import ContainedService
+from holdfast.world.services.container.ports import ContainerPorts, await_ready, describe_end, read_log_tail
 from holdfast.world.services.server import SocketFolder
 from holdfast.world.services.spares import SpareKeeper
-from holdfast.world.supervisors.conventions import hosts_file, sandbox_user
-from holdfast.world.supervisors.messages import file_in_memory
+from holdfast.world.supervisors.conventions import find_sandbox_user, format_hosts_file
+from holdfast.world.supervisors.messages import make_memory_file
 
 KEEPER = "holdfast.keeper"
 """The label of the containers that one lifeline holds."""
@@ -76,7 +76,7 @@ class RunningContainer:
         self._folder = folder / self.name
         self._lifeline = lifeline
         self._shape = Shape(
-            spec.image or "", first, sandbox_user(), self._folder, {}, Resources(), _BESIDE_PIDS, self.name
+            spec.image or "", first, find_sandbox_user(), self._folder, {}, Resources(), _BESIDE_PIDS, self.name
         )
         self._helper = Container(self._shape)
         self._ports = ContainerPorts(socket_folder, self._helper.connect)
@@ -95,15 +95,15 @@ class RunningContainer:
         """
         await self._start()
         self._folder.mkdir(mode=0o700)
-        await asyncio.to_thread(make_folders, self._shape, hosts_file({}))
+        await asyncio.to_thread(make_folders, self._shape, format_hosts_file({}))
         try:
             await self._helper.open()
         except HarnessError as refused:
-            why = await state(self.name) or f"cannot be reached: {refused}"
+            why = await describe_end(self.name) or f"cannot be reached: {refused}"
             raise ServiceFailed(
-                f"service {self.spec.name}: {self.spec.image} {why}{await log_tail(self.name)}"
+                f"service {self.spec.name}: {self.spec.image} {why}{await read_log_tail(self.name)}"
             ) from refused
-        await ready(self.spec, self.name, self._helper.connect)
+        await await_ready(self.spec, self.name, self._helper.connect)
         await self._ports.open(self.spec.ports or (get_port(self.spec),))
 
     async def close(self) -> None:
@@ -113,15 +113,15 @@ class RunningContainer:
             await self._helper.close()
         finally:
             try:
-                await removed(self.name, "name")
+                await remove_container(self.name, "name")
             finally:
                 await asyncio.to_thread(self._forget)
 
     async def _start(self) -> None:
-        fd = env_file(self.spec.env)
-        words = options(self.spec, self.name, self._lifeline.label, f"/proc/self/fd/{fd}")
+        fd = write_env_file(self.spec.env)
+        words = build_options(self.spec, self.name, self._lifeline.label, f"/proc/self/fd/{fd}")
         try:
-            await run(*words, fds=(fd, self._lifeline.fd), env=client_env(self.spec.env))
+            await run_container(*words, fds=(fd, self._lifeline.fd), env=select_client_env(self.spec.env))
         except HarnessError as refused:
             raise ServiceFailed(f"service {self.spec.name}: {self.spec.image} does not start: {refused}") from refused
         finally:
@@ -135,41 +135,41 @@ class RunningContainer:
 async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmService]:
     """Keeps fresh containers ready for trials; raises UserError if the engine lacks the image."""
     image = await find_image(spec)
-    first = await first_process()
+    first = await compile_first_process()
     await asyncio.to_thread(sweep)
     scratch.sweep()
     home, lifeline = SocketFolder(None), Lifeline()
-    notes = (note(spec, image),)
+    notes = (format_note(spec, image),)
 
-    async def fresh() -> WarmService:
-        running = RunningContainer(spec, folder, home.socket_folder(), first, lifeline)
+    async def start_container() -> WarmService:
+        running = RunningContainer(spec, folder, home.make_socket_folder(), first, lifeline)
         try:
             await running.open()
-            return await _service(running, notes)
+            return await _open_service(running, notes)
         except BaseException:
             await running.close()
             raise
 
-    def done() -> None:
+    def close_all() -> None:
         lifeline.close()
         home.close()
 
-    return SpareKeeper(fresh, done)
+    return SpareKeeper(start_container, close_all)
 
 
-async def _service(running: RunningContainer, notes: tuple[str, ...]) -> WarmService:
+async def _open_service(running: RunningContainer, notes: tuple[str, ...]) -> WarmService:
     """The service for a container, chosen by its image."""
     kind = service_kinds.build_kind(running.spec)
     if isinstance(kind, ContainedKind):
         return await kind.contained(running, notes)
-    return Contained(running, notes, {})
+    return ContainedService(running, notes, {})
 
 
 async def find_image(spec: ServiceSpec) -> EngineImage:
     """Finds the image that the spec names; raises UserError if the engine does not have it."""
     name = spec.image or ""
     try:
-        description = json.loads(await docker("image", "inspect", "--format", "{{json .}}", name))
+        description = json.loads(await run_docker("image", "inspect", "--format", "{{json .}}", name))
     except HarnessError as missing:
         raise UserError(
             f"service {spec.name}: the image {name} is not here: {missing}",
@@ -179,36 +179,36 @@ async def find_image(spec: ServiceSpec) -> EngineImage:
     return EngineImage(description["Id"], next(iter(description.get("RepoDigests") or ()), ""))
 
 
-def note(spec: ServiceSpec, image: EngineImage) -> str:
+def format_note(spec: ServiceSpec, image: EngineImage) -> str:
     """A note about the image that is used."""
     return f"service {spec.name}: {spec.image} runs as a container of {image.digest or image.id}"
 
 
-def options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str]:
+def build_options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str]:
     """The options of `docker run`, in order, without values of the environment, which others could read."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", spec.name).strip("-")[:63] or "service"
     return [
         *("--detach", "--pull", "never", "--network", "none", "--name", name, *_LOG),
         *("--hostname", host, "--add-host", f"{host}:127.0.0.1"),
-        *("--label", f"{LABEL}={owner()}", "--label", label),
-        *("--pids-limit", str(PIDS), "--memory", str(data_limit()), "--memory-swap", str(data_limit())),
-        *("--env-file", env_path, *(word for variable in client_env(spec.env) for word in ("--env", variable))),
+        *("--label", f"{LABEL}={identify_owner()}", "--label", label),
+        *("--pids-limit", str(PIDS), "--memory", str(compute_data_limit()), "--memory-swap", str(compute_data_limit())),
+        *("--env-file", env_path, *(word for variable in select_client_env(spec.env) for word in ("--env", variable))),
         spec.image or "",
     ]
 
 
-def env_file(env: Mapping[str, str]) -> int:
+def write_env_file(env: Mapping[str, str]) -> int:
     """The variables that fit on one line each, as a file in memory; the caller closes it."""
-    lines = "".join(f"{name}={value}\n" for name, value in env.items() if _fits(name, value))
-    return file_in_memory(lines.encode())
+    lines = "".join(f"{name}={value}\n" for name, value in env.items() if _is_plain_line(name, value))
+    return make_memory_file(lines.encode())
 
 
-def client_env(env: Mapping[str, str]) -> dict[str, str]:
+def select_client_env(env: Mapping[str, str]) -> dict[str, str]:
     """The other variables, which the client passes on from its own environment."""
-    return {name: value for name, value in env.items() if not _fits(name, value)}
+    return {name: value for name, value in env.items() if not _is_plain_line(name, value)}
 
 
-def _fits(name: str, value: str) -> bool:
+def _is_plain_line(name: str, value: str) -> bool:
     long = len(name.encode()) + len(value.encode()) > _LONGEST
     return bool(_PLAIN.fullmatch(name)) and not long and "\n" not in value and "\r" not in value
 

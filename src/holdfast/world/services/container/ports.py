@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.service_kinds import get_port
 from holdfast.streams.connection_end import ConnectionEnd, join
-from holdfast.world.containers.container import docker
+from holdfast.world.containers.container import run_docker
 
 Connect = Callable[[int], Awaitable[socket]]
 AT_ONCE = 1_000
@@ -36,7 +36,7 @@ class ContainerPorts:
     async def open(self, ports: Iterable[int]) -> None:
         loop = asyncio.get_running_loop()
         for port in ports:
-            server = await loop.create_unix_server(partial(self._end, port), self.path(port))
+            server = await loop.create_unix_server(partial(self._make_end, port), self.path(port))
             os.chmod(self.path(port), 0o600)
             self._servers.append(server)
 
@@ -58,18 +58,18 @@ class ContainerPorts:
             await server.wait_closed()
         await asyncio.sleep(0)  # aborted transports close their sockets
 
-    def _end(self, port: int) -> ConnectionEnd:
+    def _make_end(self, port: int) -> ConnectionEnd:
         return ConnectionEnd(lambda client: self._accept(client, port))
 
     def _accept(self, client: ConnectionEnd, port: int) -> None:
         if len(self._open) >= AT_ONCE:
             client.abort()
             return
-        task = asyncio.get_running_loop().create_task(self._carry(client, port))
+        task = asyncio.get_running_loop().create_task(self._forward(client, port))
         self._open[task] = client
         task.add_done_callback(lambda task: self._open.pop(task, None))
 
-    async def _carry(self, client: ConnectionEnd, port: int) -> None:
+    async def _forward(self, client: ConnectionEnd, port: int) -> None:
         behind = ConnectionEnd()
         try:
             await asyncio.get_running_loop().create_connection(lambda: behind, sock=await self._connect(port))
@@ -90,42 +90,42 @@ _ALIVE_S = 0.5
 _LOG_LINES = 20
 
 
-async def ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
+async def await_ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
     """Waits until it is ready; raises HarnessError with the end of its log if it ends first or is too slow."""
     late = f"does not accept connections on port {get_port(spec)}"
     try:
         async with asyncio.timeout(LIMIT_S):
-            await _accepts(get_port(spec), name, connect)
+            await _await_connection(get_port(spec), name, connect)
             if spec.wait_for is not None:
                 late = f"is not ready by its wait_for: {spec.wait_for}"
-                await _succeeds(spec.wait_for, name)
+                await _await_success(spec.wait_for, name)
         return
     except TimeoutError:
         why = f"{late} after {LIMIT_S:.0f} s"
     except HarnessError as failed:
         why = str(failed)
-    raise ServiceFailed(f"service {spec.name}: {spec.image} {why}{await log_tail(name)}")
+    raise ServiceFailed(f"service {spec.name}: {spec.image} {why}{await read_log_tail(name)}")
 
 
-async def state(name: str) -> str:
+async def describe_end(name: str) -> str:
     """How the container ended; empty while it runs."""
     form = "{{.State.Running}} {{.State.OOMKilled}} {{.State.ExitCode}}"
-    running, hungry, code = (await docker("inspect", "--format", form, name)).split()
+    running, hungry, code = (await run_docker("inspect", "--format", form, name)).split()
     if running == "true":
         return ""
     return "was ended for its memory" if hungry == "true" else f"ended with code {code} while it started"
 
 
-async def log_tail(name: str) -> str:
+async def read_log_tail(name: str) -> str:
     """The end of its log, formatted to follow a message."""
     try:
-        text = await docker("logs", "--tail", str(_LOG_LINES), name, merged=True)
+        text = await run_docker("logs", "--tail", str(_LOG_LINES), name, merged=True)
     except HarnessError as refused:
         return f". Its log is not available: {refused}"
     return f". Its log says:\n{text.strip()[-2000:] or 'nothing'}"
 
 
-async def _accepts(port: int, name: str, connect: Connect) -> None:
+async def _await_connection(port: int, name: str, connect: Connect) -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     while True:
@@ -133,17 +133,17 @@ async def _accepts(port: int, name: str, connect: Connect) -> None:
             (await connect(port)).close()
             return
         if loop.time() > started + _ALIVE_S:
-            await _alive(name)
+            await _check_alive(name)
             started = loop.time()
         await asyncio.sleep(PAUSE_S)
 
 
-async def _succeeds(command: str, name: str) -> None:
+async def _await_success(command: str, name: str) -> None:
     while True:
         try:
-            await docker("exec", name, "sh", "-c", command, merged=True)
+            await run_docker("exec", name, "sh", "-c", command, merged=True)
         except HarnessError as refused:
-            await _alive(name)
+            await _check_alive(name)
             if "OCI runtime exec failed" in str(refused):
                 raise ServiceFailed(f"cannot run its wait_for, which needs sh in the image: {refused}") from refused
         else:
@@ -151,7 +151,7 @@ async def _succeeds(command: str, name: str) -> None:
         await asyncio.sleep(PAUSE_S)
 
 
-async def _alive(name: str) -> None:
-    ended = await state(name)
+async def _check_alive(name: str) -> None:
+    ended = await describe_end(name)
     if ended:
         raise ServiceFailed(ended)

@@ -19,7 +19,7 @@ PATH_READ = 8_000
 """Maximum length of a path that is matched: an agent must not keep Holdfast busy with a longer one."""
 
 
-class MockRequest(NamedTuple):
+class RoutedRequest(NamedTuple):
     """A request as a route sees it."""
 
     method: str
@@ -33,7 +33,7 @@ class MockRequest(NamedTuple):
     """Why the body cannot be decoded."""
 
 
-class Replied(NamedTuple):
+class MockReply(NamedTuple):
     """The response to a request."""
 
     status: int
@@ -50,11 +50,11 @@ class Routes:
         self._used = [0] * len(routes)
         self._default = default_response
 
-    def reply(self, request: MockRequest) -> Replied:
+    def reply(self, request: RoutedRequest) -> MockReply:
         """The response to a request; it counts for the route that gives it."""
         path = unquote(request.path)
         for n, (route, pattern) in enumerate(self._routes if len(path) <= PATH_READ else ()):
-            if not _method_fits(route.method.upper(), request.method):
+            if not _is_method_match(route.method.upper(), request.method):
                 continue
             if route.times is not None and self._used[n] >= route.times:
                 continue
@@ -62,25 +62,25 @@ class Routes:
             if path_values is None:
                 continue
             self._used[n] += 1
-            return _reply(route, request, path_values, self._used[n])
-        return Replied(self._default, (("content-type", "text/plain"),), "")
+            return _build_reply(route, request, path_values, self._used[n])
+        return MockReply(self._default, (("content-type", "text/plain"),), "")
 
 
-def _method_fits(wanted: str, method: str) -> bool:
+def _is_method_match(wanted: str, method: str) -> bool:
     return wanted in ("*", "ANY", method) or (wanted == "GET" and method == "HEAD")
 
 
-def _reply(route: MockRoute, request: MockRequest, path_values: Mapping[str, str], n: int) -> Replied:
-    text, kind = _body(route.response)
+def _build_reply(route: MockRoute, request: RoutedRequest, path_values: Mapping[str, str], n: int) -> MockReply:
+    text, kind = _encode_body(route.response)
     if "{{" in text:
         text = _fill(text, request, path_values, n)
     headers = tuple(route.headers.items())
     if not any(name.lower() == "content-type" for name in route.headers) and text:
         headers = (("content-type", kind), *headers)
-    return Replied(route.status, headers, text, route.delay_ms)
+    return MockReply(route.status, headers, text, route.delay_ms)
 
 
-def _body(response: Any) -> tuple[str, str]:
+def _encode_body(response: Any) -> tuple[str, str]:
     """The body of a route and its content type; text that is JSON is labelled as JSON."""
     if response is None:
         return "", "text/plain"
@@ -90,21 +90,21 @@ def _body(response: Any) -> tuple[str, str]:
     return response, "application/json" if looks else "text/plain; charset=utf-8"
 
 
-def _fill(text: str, request: MockRequest, path_values: Mapping[str, str], n: int) -> str:
+def _fill(text: str, request: RoutedRequest, path_values: Mapping[str, str], n: int) -> str:
     """Replaces `{{ request.body.x }}` and similar placeholders by values of the request; missing ones become empty."""
 
-    def value(match: re.Match[str]) -> str:
+    def fill_placeholder(match: re.Match[str]) -> str:
         words = match[1].replace("[", ".").replace("]", "").split(".")
         if words == ["n"]:
             return str(n)
         if words[0] != "request":
             return match[0]
-        return _escape(_request_value(words[1:], request, path_values))
+        return _escape(_find_request_value(words[1:], request, path_values))
 
-    return _PLACE.sub(value, text)
+    return _PLACE.sub(fill_placeholder, text)
 
 
-def _request_value(words: list[str], request: MockRequest, path_values: Mapping[str, str]) -> Any:
+def _find_request_value(words: list[str], request: RoutedRequest, path_values: Mapping[str, str]) -> Any:
     match words:
         case ["method"]:
             return request.method
@@ -117,11 +117,11 @@ def _request_value(words: list[str], request: MockRequest, path_values: Mapping[
         case ["headers", name]:
             return next((value for key, value in request.headers if key.lower() == name.lower()), None)
         case ["body", *rest]:
-            return _fill_inside(request.body, rest)
+            return _find_body_value(request.body, rest)
     return None
 
 
-def _fill_inside(body: str, words: list[str]) -> Any:
+def _find_body_value(body: str, words: list[str]) -> Any:
     if not words:
         return body
     try:
@@ -148,7 +148,7 @@ def _escape(value: Any) -> str:
 class _Literal(NamedTuple):
     text: str
 
-    def reaches(self, path: str, ends: bytes) -> bytes:
+    def find_starts(self, path: str, ends: bytes) -> bytes:
         starts = bytearray(len(path) + 1)
         at = path.find(self.text)
         while at >= 0:
@@ -156,18 +156,18 @@ class _Literal(NamedTuple):
             at = path.find(self.text, at + 1)
         return bytes(starts)
 
-    def longest(self, path: str, at: int, ends: bytes) -> int:
+    def find_end(self, path: str, at: int, ends: bytes) -> int:
         return at + len(self.text)
 
 
 class _Anything(NamedTuple):
     """`**`: any text, including slashes."""
 
-    def reaches(self, path: str, ends: bytes) -> bytes:
+    def find_starts(self, path: str, ends: bytes) -> bytes:
         last = ends.rfind(1)
         return b"\1" * (last + 1) + bytes(len(path) - last)
 
-    def longest(self, path: str, at: int, ends: bytes) -> int:
+    def find_end(self, path: str, at: int, ends: bytes) -> int:
         return ends.rfind(1)
 
 
@@ -177,15 +177,15 @@ class _Within(NamedTuple):
     name: str = ""
     least: int = 0
 
-    def reaches(self, path: str, ends: bytes) -> bytes:
+    def find_starts(self, path: str, ends: bytes) -> bytes:
         starts = bytearray(len(path) + 1)
-        for first, end in _segments(path):
+        for first, end in _list_segments(path):
             last = ends.rfind(1, first + self.least, end + 1)
             if last >= 0:
                 starts[first : last + 1 - self.least] = b"\1" * (last + 1 - self.least - first)
         return bytes(starts)
 
-    def longest(self, path: str, at: int, ends: bytes) -> int:
+    def find_end(self, path: str, at: int, ends: bytes) -> int:
         slash = path.find("/", at)
         return ends.rfind(1, at + self.least, (len(path) if slash < 0 else slash) + 1)
 
@@ -197,35 +197,35 @@ class PathPattern:
     """
 
     def __init__(self, pattern: str) -> None:
-        self._parts = [*_parts(pattern)]
+        self._parts = [*_parse_parts(pattern)]
 
     def match(self, path: str) -> dict[str, str] | None:
         """The values of named segments; None if the path does not match. If ambiguous, the first part takes most."""
-        if not self._begins(path):
+        if not self._can_match(path):
             return None
         # Dynamic programming from the end of the path, one row per part. A regex with several `**` could take
         # exponential time on a path that an agent chose; this takes at most parts × length.
         rows = [bytes(len(path)) + b"\1"]
         """Row k holds the positions from which the last k parts match the rest of the path."""
         for part in reversed(self._parts):
-            rows.append(part.reaches(path, rows[-1]))
+            rows.append(part.find_starts(path, rows[-1]))
         if not rows[-1][0]:
             return None
         # Forward again: each part takes the longest text from which the rest still matches.
         path_values, at = {}, 0
         for part, ends in zip(self._parts, reversed(rows[:-1]), strict=True):
-            start, at = at, part.longest(path, at, ends)
+            start, at = at, part.find_end(path, at, ends)
             if isinstance(part, _Within) and part.name:
                 path_values[part.name] = path[start:at]
         return path_values
 
-    def _begins(self, path: str) -> bool:
+    def _can_match(self, path: str) -> bool:
         """Whether the path starts like the pattern, which rules most routes out quickly."""
         first = self._parts[0] if self._parts else None
         return path.startswith(first.text) if isinstance(first, _Literal) else True
 
 
-def _parts(pattern: str) -> Iterator[_Literal | _Anything | _Within]:
+def _parse_parts(pattern: str) -> Iterator[_Literal | _Anything | _Within]:
     names: set[str] = set()
     for match in _PART.finditer(pattern):
         text, name = match[0], match[1]
@@ -239,7 +239,7 @@ def _parts(pattern: str) -> Iterator[_Literal | _Anything | _Within]:
             yield _Within() if text == "*" else _Literal(unquote(text))
 
 
-def _segments(path: str) -> Iterator[tuple[int, int]]:
+def _list_segments(path: str) -> Iterator[tuple[int, int]]:
     """The start and end of each segment."""
     first = 0
     while (end := path.find("/", first)) >= 0:

@@ -15,7 +15,7 @@ from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Recorded
-from holdfast.world.services.mock.routes import MockRequest, MockRoute, Replied, Routes
+from holdfast.world.services.mock.routes import MockReply, MockRoute, RoutedRequest, Routes
 
 REQUESTS_KEPT = 10_000
 BODY_KEPT = 1_000_000
@@ -96,15 +96,15 @@ class HttpMock:
         headers = [(name, value) for name, value in replied.headers if name.lower() not in _OWN]
         await exchange.respond(replied.status, headers, b"" if request.method == "HEAD" else replied.body.encode())
 
-    async def _read_request(self, exchange: Exchange) -> MockRequest:
+    async def _read_request(self, exchange: Exchange) -> RoutedRequest:
         parts, size = [], 0
         async for chunk in exchange.stream_body():
             parts.append(chunk[: max(0, BODY_KEPT - size)])
             size += len(chunk)
         path, _, query = exchange.head.target.partition("?")
         headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in exchange.head.headers)
-        body = body_of(headers, b"".join(parts), BODY_KEPT, cut=size > BODY_KEPT)
-        return MockRequest(exchange.head.method, path, query, headers, body.text, body.cut, body.unread)
+        body = decode_body(headers, b"".join(parts), BODY_KEPT, cut=size > BODY_KEPT)
+        return RoutedRequest(exchange.head.method, path, query, headers, body.text, body.cut, body.unread)
 
 
 class Body(NamedTuple):
@@ -121,14 +121,14 @@ class _Unreadable(Exception):
     """The body cannot be decoded."""
 
 
-def body_of(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut: bool) -> Body:
+def decode_body(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut: bool) -> Body:
     """Decodes a body as a server would, up to `limit` bytes; `cut` means that the data is incomplete."""
     headers_by_name: dict[str, list[str]] = {}
     for name, value in headers:
         headers_by_name.setdefault(name.lower(), []).append(value)
     try:
         plain, longer = _unpack(",".join(headers_by_name.get("content-encoding", ())), data, limit, cut=cut)
-        charset = _charset(headers_by_name.get("content-type", [""])[0], plain)
+        charset = _find_charset(headers_by_name.get("content-type", [""])[0], plain)
     except _Unreadable as why:
         return Body(data.decode("utf-8", "replace"), cut, str(why))
     return Body(plain.decode(charset, "replace"), cut or longer)
@@ -150,13 +150,13 @@ def _unpack(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[byte
 def _inflate(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
     for bits in _BITS[name]:
         try:
-            return _members(bits, data, limit, whole=whole)
+            return _inflate_members(bits, data, limit, whole=whole)
         except zlib.error:
             continue
     raise _Unreadable(f"it is not {name}, although its Content-Encoding says so")
 
 
-def _members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
+def _inflate_members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
     """Decompresses every member: gzip may have several in sequence. Never produces more than the limit."""
     output = b""
     while data:
@@ -170,7 +170,7 @@ def _members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes,
     return output, False
 
 
-def _charset(content_type: str, data: bytes) -> str:
+def _find_charset(content_type: str, data: bytes) -> str:
     """The charset that is named; for JSON without one, the one its first bytes suggest."""
     message = Message()
     message["content-type"] = content_type or "text/plain"
@@ -199,10 +199,10 @@ class RequestRecord:
         self._service = service
         self._size = 0
 
-    def add(self, request: MockRequest, replied: Replied, ts: float) -> None:
+    def add(self, request: RoutedRequest, replied: MockReply, ts: float) -> None:
         self._cut |= request.cut
         self._unread = self._unread or request.unread
-        size = self._size + _size(request, replied)
+        size = self._size + _measure(request, replied)
         if self.dropped or len(self.requests) >= REQUESTS_KEPT or size > RECORD_KEPT:
             self.dropped += 1
             return
@@ -232,6 +232,6 @@ class RequestRecord:
         return tuple(note for note, so in notes if so)
 
 
-def _size(request: MockRequest, replied: Replied) -> int:
+def _measure(request: RoutedRequest, replied: MockReply) -> int:
     headers = sum(len(name) + len(value) for name, value in request.headers)
     return len(request.path) + len(request.query) + headers + len(request.body) + len(replied.body)

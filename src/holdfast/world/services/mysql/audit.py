@@ -26,7 +26,7 @@ from holdfast.sqltext.token_cursor import TokenCursor
 from holdfast.sqltext.writes import Write, find_writes, format_plain_name
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.sql_service import StatementLog
-from holdfast.world.services.write_tally import Counters, Tables, TableShape, remade
+from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade
 
 SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 _SHAPES = f"SELECT table_schema, table_name, create_time, table_rows = 0, engine = 'InnoDB' FROM information_schema.tables WHERE engine IS NOT NULL AND table_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
@@ -86,33 +86,33 @@ class MyLog(StatementLog[_MysqlAgentSession]):
         super().__init__(_MysqlAgentSession)
         self._database = database
 
-    def continuation(self, line: bytes) -> bytes | None:
+    def read_continuation(self, line: bytes) -> bytes | None:
         return line if _ENTRY.match(line) is None else None
 
-    def read(self, session: _MysqlAgentSession, entry: re.Match[bytes]) -> None:
+    def read_entry(self, session: _MysqlAgentSession, entry: re.Match[bytes]) -> None:
         text = entry[3].decode("utf-8", "replace")
         if entry[2] in (b"Query", b"Execute", b"Bulk_execute"):
-            self._statement(session, text)
+            self._read_statement(session, text)
         elif entry[2] == b"Connect":
             on = _ON.search(text)
             session.database = on[1] if on else ""
         elif entry[2] == b"Init DB":
             session.database = text.strip()
 
-    def _statement(self, session: _MysqlAgentSession, text: str) -> None:
+    def _read_statement(self, session: _MysqlAgentSession, text: str) -> None:
         cursor = TokenCursor(text, "mysql")
         if cursor.skip("use"):
             session.database = format_plain_name(cursor.read_name())
         elif cursor.skip("flush") and any(word.endswith("statistics") for word in cursor.read_words()):
             self.tally.add(Write("reset counters", "*", counted=False), time.time())
         for write in find_writes(text, "mysql"):
-            name = self._table_name(session, write.table)
+            name = self._format_table(session, write.table)
             if write.temporary:
                 session.temporary.add(name)
             elif name not in session.temporary:
                 self.tally.add(Write(write.op, name, counted=write.counted), time.time())
 
-    def _table_name(self, session: _MysqlAgentSession, table: str) -> str:
+    def _format_table(self, session: _MysqlAgentSession, table: str) -> str:
         """The table's bare name in the service's database, with its database otherwise."""
         if "." not in table and " " not in table and session.database not in ("", self._database):
             return f"{session.database}.{table}"
@@ -134,7 +134,7 @@ class MyCounters:
     async def mark(self) -> None:
         self._marked, _, self._made = await asyncio.to_thread(self._read, end=False)
 
-    async def since(self) -> Counters:
+    async def read_changes(self) -> Counters:
         now, names, snapshot = await asyncio.to_thread(self._read, end=True)
         ops = ("write",) if self._mariadb else ("insert", "update", "delete")
         changed = {
@@ -146,22 +146,22 @@ class MyCounters:
             changed,
             names | frozenset(now) | frozenset(self._made),
             by_operation=not self._mariadb,
-            remade=remade(self._made, emptied(self._made, snapshot, changed)),
+            remade=find_remade(self._made, mark_emptied(self._made, snapshot, changed)),
             default=quote_part(self._database),
         )
 
     def _read(self, *, end: bool) -> tuple[dict[str, tuple[int, ...]], frozenset[str], Tables]:
-        with self._own_session.session(database=None) as session, session.cursor() as cursor:
+        with self._own_session.open_session(database=None) as session, session.cursor() as cursor:
             if not self._shared:
                 _wait_alone(cursor, end=end)
             self._mariadb = "MariaDB" in session.get_server_info()
             cursor.execute(_MARIADB if self._mariadb else _MYSQL)
-            counts = {self._table_name(row[0], row[1]): tuple(map(int, row[2:])) for row in cursor.fetchall()}
+            counts = {self._format_table(row[0], row[1]): tuple(map(int, row[2:])) for row in cursor.fetchall()}
             cursor.execute(_TABLES)
-            names = frozenset(self._table_name(*row) for row in cursor.fetchall())
-            return counts, names, tables(cursor, self._table_name, mariadb=self._mariadb)
+            names = frozenset(self._format_table(*row) for row in cursor.fetchall())
+            return counts, names, list_tables(cursor, self._format_table, mariadb=self._mariadb)
 
-    def _table_name(self, database: str, table: str) -> str:
+    def _format_table(self, database: str, table: str) -> str:
         return quote_part(table) if database == self._database else format_name(database, table)
 
 
@@ -190,9 +190,9 @@ def _kill(cursor: Any, number: int) -> None:
             raise
 
 
-def tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Tables:
+def list_tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Tables:
     """Every table that the session sees; `name` builds its name from database and table."""
-    numbers, columns = _numbers(cursor, mariadb=mariadb), _columns(cursor)
+    numbers, columns = _read_numbers(cursor, mariadb=mariadb), _read_columns(cursor)
     cursor.execute(_SHAPES)
     shapes: Tables = {}
     for database, table, made_at, empty, innodb in cursor.fetchall():
@@ -202,7 +202,9 @@ def tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Ta
     return shapes
 
 
-def emptied(before: Mapping[str, TableShape], after: Mapping[str, TableShape], changed: Mapping[str, object]) -> Tables:
+def mark_emptied(
+    before: Mapping[str, TableShape], after: Mapping[str, TableShape], changed: Mapping[str, object]
+) -> Tables:
     """The tables after the trial.
 
     A table truncated in the second in which it was created gets a new file, too.
@@ -215,7 +217,7 @@ def emptied(before: Mapping[str, TableShape], after: Mapping[str, TableShape], c
     }
 
 
-def _numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
+def _read_numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
     """The numbers of each table's partitions, in order."""
     import pymysql
 
@@ -237,7 +239,7 @@ def _decode_name(name: str) -> str:
     return _CHAR.sub(lambda match: chr(int(match[1], 16)), name)
 
 
-def _columns(cursor: Any) -> dict[_Key, str]:
+def _read_columns(cursor: Any) -> dict[_Key, str]:
     """A fingerprint of each table's columns."""
     cursor.execute(_COLUMNS)
     marks: dict[_Key, Any] = {}

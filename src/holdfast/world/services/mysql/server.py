@@ -11,13 +11,13 @@ from typing import Any
 
 from holdfast.errors import NoServer, ServiceFailed, UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confinement import User, reachable, server_user
+from holdfast.world.services.confinement import User, find_server_user, is_readable
 from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
-from holdfast.world.services.mysql.session import MyDump, MySqlSession, server_message
-from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
-from holdfast.world.services.programs import Programs, ServerProgram, candidates, choose, version, wait_for
+from holdfast.world.services.mysql.session import MyDump, MySqlSession, format_server_error
+from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
+from holdfast.world.services.programs import Programs, ServerProgram, choose, list_candidates, read_version, wait_for
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings, native
+from holdfast.world.services.settings import OURS, MysqlSettings, hash_native, read_mysql_settings
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
 from holdfast.world.services.sql_service import SqlServerOfTrial
 
@@ -92,59 +92,59 @@ class Mysql(SqlServerOfTrial):
         """Takes the snapshot that writes count from, and keeps root from stopping the log or the server."""
         await asyncio.to_thread(self._restrict)
         await self._counters.mark()
-        self._tally().clear()
+        self._read_tally().clear()
 
     async def dump(self, path: Path) -> str:
-        databases = await asyncio.to_thread(self._databases)
-        await asyncio.to_thread(self._perform, no_passwords(self._settings, mariadb=self._dump.mariadb))
+        databases = await asyncio.to_thread(self._list_databases)
+        await asyncio.to_thread(self._perform, write_password_removal(self._settings, mariadb=self._dump.mariadb))
         await self._dump.write(self._server.socket_folder, path, databases)
         return ""
 
     async def restore(self, path: Path) -> None:
         """Restores everything except the passwords of the spec's accounts."""
-        databases = await asyncio.to_thread(self._databases)
-        await asyncio.to_thread(self._perform, [f"DROP DATABASE {quoted(name)}" for name in databases])
+        databases = await asyncio.to_thread(self._list_databases)
+        await asyncio.to_thread(self._perform, [f"DROP DATABASE {quote_name(name)}" for name in databases])
         with (
-            _as_harness_error(),
-            self._own_session.session(database=None) as session,
+            _convert_errors(),
+            self._own_session.open_session(database=None) as session,
             session.cursor() as cursor,
-            _no_events(cursor),
+            _pause_events(cursor),
         ):
             await self._dump.read(self._server.socket_folder, path, self._settings.root_password)
-            for line in _account(OURS, "localhost", self._dump.password, mariadb=self._dump.mariadb):
+            for line in _write_account(OURS, "localhost", self._dump.password, mariadb=self._dump.mariadb):
                 cursor.execute(line)
             await asyncio.to_thread(self._restrict)
 
-    def _databases(self) -> list[str]:
-        with _as_harness_error(), self._own_session.session(database=None) as session, session.cursor() as cursor:
+    def _list_databases(self) -> list[str]:
+        with _convert_errors(), self._own_session.open_session(database=None) as session, session.cursor() as cursor:
             cursor.execute(_DATABASES)
             return [name for (name,) in cursor.fetchall()]
 
     def _perform(self, statements: Iterable[str]) -> None:
-        with _as_harness_error(), self._own_session.session(database=None) as session, session.cursor() as cursor:
+        with _convert_errors(), self._own_session.open_session(database=None) as session, session.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
     def _restrict(self) -> None:
-        with self._own_session.session(database=None) as session, session.cursor() as cursor:
+        with self._own_session.open_session(database=None) as session, session.cursor() as cursor:
             powers = POWERS["MariaDB" in session.get_server_info()]
             for host in ("%", "localhost"):
                 cursor.execute(f"REVOKE {powers} ON *.* FROM 'root'@'{host}'")
 
 
 @contextmanager
-def _as_harness_error() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Turns errors of the server into HarnessError: they are not the agent's failure."""
     import pymysql
 
     try:
         yield
     except pymysql.Error as refused:
-        raise ServiceFailed(server_message(refused)) from refused
+        raise ServiceFailed(format_server_error(refused)) from refused
 
 
 @contextmanager
-def _no_events(cursor: Any) -> Iterator[None]:
+def _pause_events(cursor: Any) -> Iterator[None]:
     """Turns the event scheduler off: MySQL would run root's events while root still has all privileges."""
     cursor.execute("SELECT @@GLOBAL.event_scheduler")
     ((before,),) = cursor.fetchall()
@@ -158,11 +158,11 @@ def _no_events(cursor: Any) -> Iterator[None]:
 
 async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
     """Keeps fresh servers ready for trials; raises UserError if the machine has neither MariaDB nor MySQL."""
-    settings = mysql_settings(spec)
-    user = server_user("mysql")
-    server = _server(spec.image, user)
+    settings = read_mysql_settings(spec)
+    user = find_server_user("mysql")
+    server = _find_server(spec.image, user)
     mariadb = _is_mariadb(server)
-    data = await prepared(
+    data = await prepare_data(
         "mysql",
         [server.version, _SHARED, _INSTALL[mariadb]],
         user,
@@ -170,13 +170,13 @@ async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
         MysqlTemplate(server.program, mariadb),
     )
     setup = set_up(spec, server, user, *settings.notes, f"service {spec.name}: {AUDITED}")
-    launch = _launch(setup, settings, data)
+    launch = _build_launch(setup, settings, data)
     dump = MyDump(Programs(user, server.prefix), server.program, data.password, mariadb)
 
-    async def fresh() -> Mysql:
+    async def start_server() -> Mysql:
         return await _start(setup, settings, launch, data, dump)
 
-    return SpareKeeper(fresh, setup.home.close, setup.endings)
+    return SpareKeeper(start_server, setup.home.close, setup.endings)
 
 
 async def _start(
@@ -184,7 +184,7 @@ async def _start(
 ) -> Mysql:
     spec = setup.spec
     log = MyLog(settings.database)
-    server = await start(launch, setup.home, log.line)
+    server = await start(launch, setup.home, log.add_line)
     try:
         user, password = settings.account
         socket = str(server.socket_folder / "mysql.sock")
@@ -195,26 +195,26 @@ async def _start(
         raise
     login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OURS, "password": data.password}
     login |= {"database": settings.database or None, "ssl_disabled": True}
-    own_session = MySqlSession(spec.name, login, log.opened)
+    own_session = MySqlSession(spec.name, login, log.add_own_session)
     return Mysql(setup, settings, server, log, own_session, MyCounters(own_session, settings.database), dump)
 
 
-def _launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedData) -> Launch:
+def _build_launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedData) -> Launch:
     server = setup.program
     mariadb = _is_mariadb(server)
 
-    def argv(sockets: str, files: str) -> list[str]:
+    def build_argv(sockets: str, files: str) -> list[str]:
         places = [f"--datadir={files}", f"--socket={sockets}/mysql.sock", f"--pid-file={files}/server.pid"]
         places.append("--secure-file-priv=" + (f"{files}/{_EMPTY}" if mariadb else "NULL"))
         first = f"--init-file={sockets}/accounts.sql"
         return [str(server.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
 
-    files = {"accounts.sql": accounts(settings, data.password, mariadb=mariadb)}
+    files = {"accounts.sql": write_accounts(settings, data.password, mariadb=mariadb)}
     name, ready = setup.spec.name, b"ready for connections"
-    return Launch(name, argv, ready, setup.user, data.archive, files, settings.server, (server.prefix,))
+    return Launch(name, build_argv, ready, setup.user, data.archive, files, settings.server, (server.prefix,))
 
 
-def accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
+def write_accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
     """The statements, one per line, that create Holdfast's account, root, and the user of one database.
 
     Passwords appear only as hashes.
@@ -224,39 +224,39 @@ def accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
         ["DELETE FROM mysql.global_priv WHERE User='root' AND Host<>'localhost'", "FLUSH PRIVILEGES"] if mariadb else []
     )
     for (name, host), secret in {(OURS, "localhost"): password, **everyone}.items():
-        lines += _account(name, host, secret, mariadb=mariadb)
-        lines.append(f"GRANT ALL PRIVILEGES ON *.* TO {text(name)}@{text(host)} WITH GRANT OPTION")
+        lines += _write_account(name, host, secret, mariadb=mariadb)
+        lines.append(f"GRANT ALL PRIVILEGES ON *.* TO {quote_text(name)}@{quote_text(host)} WITH GRANT OPTION")
     if settings.database:
-        lines.append(f"CREATE DATABASE IF NOT EXISTS {quoted(settings.database)}")
+        lines.append(f"CREATE DATABASE IF NOT EXISTS {quote_name(settings.database)}")
     if settings.user:
-        lines += _account(settings.user, "%", settings.password, mariadb=mariadb)
+        lines += _write_account(settings.user, "%", settings.password, mariadb=mariadb)
     if settings.user and settings.database:
         pattern = settings.database.replace("_", "\\_").replace("%", "\\%")
-        lines.append(f"GRANT ALL PRIVILEGES ON {quoted(pattern)}.* TO {text(settings.user)}@'%'")
+        lines.append(f"GRANT ALL PRIVILEGES ON {quote_name(pattern)}.* TO {quote_text(settings.user)}@'%'")
     return "".join(f"{line};\n" for line in lines)
 
 
-def _account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]:
+def _write_account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]:
     """Creates or changes an account with that password."""
-    who = f"{text(name)}@{text(host)}"
-    how = f"IDENTIFIED VIA mysql_native_password USING '{native(password)}'"
+    who = f"{quote_text(name)}@{quote_text(host)}"
+    how = f"IDENTIFIED VIA mysql_native_password USING '{hash_native(password)}'"
     if not mariadb:
-        how = f"IDENTIFIED WITH mysql_native_password AS '{native(password)}'"
+        how = f"IDENTIFIED WITH mysql_native_password AS '{hash_native(password)}'"
     return [f"CREATE USER IF NOT EXISTS {who} {how}", f"ALTER USER {who} {how}"]
 
 
-def no_passwords(settings: MysqlSettings, *, mariadb: bool) -> list[str]:
+def write_password_removal(settings: MysqlSettings, *, mariadb: bool) -> list[str]:
     """Removes passwords from the accounts of the spec, so that no file contains even their hashes."""
     how = "VIA mysql_native_password USING ''" if mariadb else "WITH mysql_native_password AS ''"
     accounts = [("root", "localhost"), ("root", "%"), *([(settings.user, "%")] if settings.user else [])]
-    return [f"ALTER USER IF EXISTS {text(name)}@{text(host)} IDENTIFIED {how}" for name, host in accounts]
+    return [f"ALTER USER IF EXISTS {quote_text(name)}@{quote_text(host)} IDENTIFIED {how}" for name, host in accounts]
 
 
-def text(value: str) -> str:
+def quote_text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -271,12 +271,12 @@ class MysqlTemplate:
         if not self._mariadb:
             run([str(self._program), *_SHARED, f"--datadir={data}", "--initialize-insecure"])
             return
-        install = _installer(self._program)
+        install = _find_installer(self._program)
         plain = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"]  # does not resolve host names
         run([str(install), *_SHARED, *_INSTALL[True], f"--datadir={data}", *plain])
 
 
-def _installer(program: Path) -> Path:
+def _find_installer(program: Path) -> Path:
     near = [program.parent, program.parent.parent / "bin", program.parent.parent / "scripts"]
     for path in (folder / name for folder in near for name in ("mariadb-install-db", "mysql_install_db")):
         if os.access(path, os.X_OK):
@@ -288,12 +288,12 @@ def _installer(program: Path) -> Path:
     )
 
 
-def _server(image: str | None, user: User | None) -> ServerProgram:
-    paths = candidates(["mysqld", "mariadbd"], PLACES, ())
+def _find_server(image: str | None, user: User | None) -> ServerProgram:
+    paths = list_candidates(["mysqld", "mariadbd"], PLACES, ())
     servers = [
-        ServerProgram(path, _product_version(text))
+        ServerProgram(path, _parse_version(text))
         for path in paths
-        if reachable(path, user) and (text := version(path))
+        if is_readable(path, user) and (text := read_version(path))
     ]
     if not servers:
         raise NoServer(
@@ -304,7 +304,7 @@ def _server(image: str | None, user: User | None) -> ServerProgram:
     return choose(wanted or servers, image)
 
 
-def _product_version(text: str) -> str:
+def _parse_version(text: str) -> str:
     """`mariadbd  Ver 10.11.6-MariaDB-… for …` as `MariaDB 10.11.6`."""
     number = text.partition("Ver ")[2].partition(" ")[0]
     return f"{'MariaDB' if 'MariaDB' in text else 'MySQL'} {number.partition('-')[0]}"

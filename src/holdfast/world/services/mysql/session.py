@@ -19,7 +19,7 @@ from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.programs import Programs, find_sibling
 from holdfast.world.services.settings import OURS
-from holdfast.world.services.sql_service import KeptRows
+from holdfast.world.services.sql_service import RowCollector
 
 CONNECT_S = 10
 LATE_S = 2.0
@@ -43,7 +43,7 @@ class MySqlSession:
         self._opened = opened
 
     @contextmanager
-    def session(self, **login: Any) -> Iterator[Any]:
+    def open_session(self, **login: Any) -> Iterator[Any]:
         """A separate session in autocommit mode; raises HarnessError if the server cannot be reached.
 
         Raises QueryFailed if the database does not exist: an agent may have dropped it.
@@ -55,7 +55,7 @@ class MySqlSession:
                 charset="utf8mb4", connect_timeout=CONNECT_S, autocommit=True, **{**self._login, **login}
             )
         except (pymysql.Error, OSError) as refused:
-            raise _failure(self.name, refused) from refused
+            raise _make_failure(self.name, refused) from refused
         try:
             self._opened(session.thread_id())
             yield session
@@ -79,40 +79,40 @@ class MySqlSession:
 
         began = time.monotonic()
         try:
-            with self.session(read_timeout=timeout_s + LATE_S) as session:
+            with self.open_session(read_timeout=timeout_s + LATE_S) as session:
                 _limit(session, timeout_s)
                 with session.cursor(pymysql.cursors.SSCursor) as cursor:
                     cursor.execute("SET SESSION TRANSACTION READ ONLY")  # also those that a routine begins
                     cursor.execute("START TRANSACTION READ ONLY")
                     cursor.execute(sql)
-                    rows = KeptRows(keep)
+                    rows = RowCollector(keep)
                     for row in cursor.fetchall_unbuffered():
                         rows.add(row)
-                    return rows.rows(column[0] for column in cursor.description or ())
+                    return rows.build_rows(column[0] for column in cursor.description or ())
         except pymysql.Error as refused:
             took_s = time.monotonic() - began
-            if _code(refused) in _LATE or (_code(refused) in _LOST and took_s >= timeout_s):
+            if _get_code(refused) in _LATE or (_get_code(refused) in _LOST and took_s >= timeout_s):
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
-            if _code(refused) in _LOST:
+            if _get_code(refused) in _LOST:
                 raise ServiceFailed(
-                    f"service {self.name}: the connection was lost after {took_s:.1f} s: {server_message(refused)}. "
-                    "Is the machine out of memory, or was the server stopped?"
+                    f"service {self.name}: the connection was lost after {took_s:.1f} s: "
+                    f"{format_server_error(refused)}. Is the machine out of memory, or was the server stopped?"
                 ) from refused
-            raise QueryFailed(server_message(refused), state=_state(refused)) from refused
+            raise QueryFailed(format_server_error(refused), state=_get_state(refused)) from refused
 
     def _execute(self, sql: str, login: Mapping[str, Any]) -> None:
-        with self.session(**login) as session, session.cursor() as cursor:
+        with self.open_session(**login) as session, session.cursor() as cursor:
             for statement in split(sql, "mysql"):
                 _perform(cursor, statement)
 
     def _prepare(self, sql: str) -> None:
         import pymysql
 
-        with self.session() as session, session.cursor() as cursor:
+        with self.open_session() as session, session.cursor() as cursor:
             try:
                 cursor.execute("PREPARE holdfast FROM %s", (sql,))
             except pymysql.Error as refused:
-                raise QueryFailed(server_message(refused), state=_state(refused)) from refused
+                raise QueryFailed(format_server_error(refused), state=_get_state(refused)) from refused
 
 
 def _limit(session: Any, timeout_s: float) -> None:
@@ -131,32 +131,32 @@ def _perform(cursor: Any, statement: ScriptStatement) -> None:
     except pymysql.Error as refused:
         short = get_beginning(statement.text, 120)
         raise QueryFailed(
-            f"line {statement.line}: {server_message(refused)}, in: {short}", state=_state(refused)
+            f"line {statement.line}: {format_server_error(refused)}, in: {short}", state=_get_state(refused)
         ) from refused
 
 
-def _code(refused: BaseException) -> int:
+def _get_code(refused: BaseException) -> int:
     return refused.args[0] if refused.args and isinstance(refused.args[0], int) else 0
 
 
-def server_message(refused: BaseException) -> str:
+def format_server_error(refused: BaseException) -> str:
     """The server's message."""
     text = str(refused.args[1]) if len(refused.args) > 1 else str(refused)
-    if _code(refused) != _NO_DATABASE:
+    if _get_code(refused) != _NO_DATABASE:
         return text
     return f"{text}: name one in the service's env (MYSQL_DATABASE: app), or write app.table"
 
 
-def _state(refused: BaseException) -> str:
-    return str(getattr(refused, "sqlstate", None) or _code(refused) or "")
+def _get_state(refused: BaseException) -> str:
+    return str(getattr(refused, "sqlstate", None) or _get_code(refused) or "")
 
 
-def _failure(name: str, refused: BaseException) -> HarnessError | QueryFailed:
+def _make_failure(name: str, refused: BaseException) -> HarnessError | QueryFailed:
     """Why no session could be opened."""
-    text = server_message(refused)
-    if _code(refused) == 1049:
+    text = format_server_error(refused)
+    if _get_code(refused) == 1049:
         return QueryFailed(f"service {name}: {text}", state="1049")
-    if _code(refused) in _DENIED:
+    if _get_code(refused) in _DENIED:
         return HarnessError(
             f"service {name}: the database refuses the login: {text}. Does the password in the spec fit?",
             code="login-refused",
@@ -204,8 +204,8 @@ class MyDump:
     ) -> None:
         program = find_sibling(self.server, *(names if self.mariadb else names[1:]))
 
-        def argv(sockets: str) -> list[str]:
+        def build_argv(sockets: str) -> list[str]:
             login = ["--no-defaults", f"--socket={sockets}/mysql.sock", f"--user={account[0]}"]
             return [str(program), *login, "--default-character-set=utf8mb4", *words]
 
-        await self.programs.run(argv, socket_folder, {"MYSQL_PWD": account[1]}, source=script, to=to)
+        await self.programs.run(build_argv, socket_folder, {"MYSQL_PWD": account[1]}, source=script, to=to)

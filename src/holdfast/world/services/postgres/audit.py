@@ -22,9 +22,9 @@ from holdfast.errors import QueryFailed
 from holdfast.sqltext.statement_cursor import split_statements
 from holdfast.sqltext.tables import format_name, quote_part
 from holdfast.sqltext.writes import Write, find_writes
-from holdfast.world.services.postgres.session import FLUSHES, PgSession, results
+from holdfast.world.services.postgres.session import FLUSHES, PgSession, fetch_results
 from holdfast.world.services.sql_service import StatementLog
-from holdfast.world.services.write_tally import Counters, Tables, TableShape, remade
+from holdfast.world.services.write_tally import Counters, Tables, TableShape, find_remade
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -76,7 +76,7 @@ FROM pg_database d JOIN pg_stat_database s ON s.datid = d.oid WHERE d.datallowco
 Counts = dict[str, tuple[int, int, int]]
 
 
-def tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
+def list_tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
     """Every table of a database, from the rows of TABLES; `name` builds its name from database, schema and table."""
     shapes: Tables = {}
     for database, schema, table, root_schema, root, oid, file, empty, columns in rows:
@@ -110,18 +110,18 @@ class PgLog(StatementLog[_PgAgentSession]):
         self.default = "public"
         """The schema whose tables are named without it."""
 
-    def continuation(self, line: bytes) -> bytes | None:
+    def read_continuation(self, line: bytes) -> bytes | None:
         return line[1:] if line.startswith(b"\t") else None
 
-    def read(self, session: _PgAgentSession, entry: re.Match[bytes]) -> None:
+    def read_entry(self, session: _PgAgentSession, entry: re.Match[bytes]) -> None:
         if entry[3] != b"LOG":  # the session's last statement failed
             for write in session.last:
                 self.tally.drop(write)
             session.last.clear()
         elif _SAID.match(entry[0]):
-            self._statement(session, float(entry[1]), entry[4].decode("utf-8", "replace"))
+            self._read_statement(session, float(entry[1]), entry[4].decode("utf-8", "replace"))
 
-    def _statement(self, session: _PgAgentSession, ts: float, text: str) -> None:
+    def _read_statement(self, session: _PgAgentSession, ts: float, text: str) -> None:
         session.last.clear()
         for statement in split_statements(text, "postgres"):
             for write in find_writes(statement, "postgres"):
@@ -151,24 +151,24 @@ class PgCounters:
         self._sums: dict[str, int] = {}
         """Rows changed so far in each database, catalogs included: a database with the same sum is not examined."""
 
-    async def begin(self, session: AsyncConnection[Any]) -> None:
+    async def warm_up(self, session: AsyncConnection[Any]) -> None:
         """Warms up a session of a fresh server: once it has read the catalogs, it answers faster."""
-        self._sums = await self._look(session, self._database, _ServerSnapshot())
+        self._sums = await self._read_database(session, self._database, _ServerSnapshot())
 
     async def mark(self, first: Sequence[str] = ()) -> None:
         """Takes the snapshot after `first` has run in the same session."""
-        async with self._own_session.short() as session:
+        async with self._own_session.open_short() as session:
             first = [*first, *(() if self._shared else _flush(session))]
             self.default = quote_part(await self._own_session.pin(session, first))
             self._marked = await self._read(session, end=False)
 
-    async def since(self) -> Counters:
+    async def read_changes(self) -> Counters:
         self._own_session.end()
         try:
-            async with self._own_session.short() as session:
+            async with self._own_session.open_short() as session:
                 now = await self._read(session, end=True)
         except QueryFailed:  # the agent has dropped the database
-            async with self._own_session.session(dbname="template1") as session:
+            async with self._own_session.open_session(dbname="template1") as session:
                 await _wait_alone(session, end=True)
                 now = _ServerSnapshot()
         changed = {
@@ -178,7 +178,7 @@ class PgCounters:
         }
         operations: dict[str, str] = {}
         for database, there in now.tables.items():  # a database that was not examined has not changed
-            operations |= remade(self._marked.tables.get(database, {}), there)
+            operations |= find_remade(self._marked.tables.get(database, {}), there)
         known = frozenset({*now.counts, *self._marked.counts})
         return Counters(changed, known, remade=operations, default=self.default)
 
@@ -188,25 +188,27 @@ class PgCounters:
         snapshot = _ServerSnapshot()
         if self._shared:
             await asyncio.sleep(FLUSH_S if end else 0)
-            await self._look(session, self._database, snapshot)
+            await self._read_database(session, self._database, snapshot)
             return snapshot
         await _wait_alone(session, end=end)
-        sums = await self._look(session, self._database, snapshot)
+        sums = await self._read_database(session, self._database, snapshot)
         for database in sums:
             if database != self._database and sums[database] != self._sums.get(database):
-                async with self._own_session.session(dbname=database) as there:
-                    await self._look(there, database, snapshot)
+                async with self._own_session.open_session(dbname=database) as there:
+                    await self._read_database(there, database, snapshot)
         self._sums = sums
         return snapshot
 
-    async def _look(self, session: AsyncConnection[Any], database: str, snapshot: _ServerSnapshot) -> dict[str, int]:
+    async def _read_database(
+        self, session: AsyncConnection[Any], database: str, snapshot: _ServerSnapshot
+    ) -> dict[str, int]:
         """Examines one database, and reads the sums of all."""
-        counts, shapes, sums = await results(session, [_COUNTS, TABLES, _SUMS])
-        snapshot.counts |= {self._table_name(*row[:3]): (row[3], row[4], row[5]) for row in counts}
-        snapshot.tables[database] = tables(shapes, self._table_name)
+        counts, shapes, sums = await fetch_results(session, [_COUNTS, TABLES, _SUMS])
+        snapshot.counts |= {self._format_table(*row[:3]): (row[3], row[4], row[5]) for row in counts}
+        snapshot.tables[database] = list_tables(shapes, self._format_table)
         return dict(sums)
 
-    def _table_name(self, database: str, schema: str, table: str) -> str:
+    def _format_table(self, database: str, schema: str, table: str) -> str:
         """The table's bare name in the default schema and database, with them otherwise."""
         if database != self._database:
             return format_name(database, schema, table)

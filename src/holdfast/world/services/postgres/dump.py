@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.world.services.postgres.session import quoted
+from holdfast.world.services.postgres.session import quote_name
 from holdfast.world.services.programs import Programs, find_sibling
 from holdfast.world.services.settings import OURS
 
@@ -33,20 +33,20 @@ class PgDump:
     async def write(self, socket_folder: Path, path: Path, without: Iterable[str] = ()) -> None:
         """Writes the script without the databases in `without` and without passwords or their hashes."""
         program = find_sibling(self.server, "pg_dumpall")
-        less = [f"--exclude-database={quoted(name)}" for name in without]
+        less = [f"--exclude-database={quote_name(name)}" for name in without]
 
-        def argv(sockets: str) -> list[str]:
+        def build_argv(sockets: str) -> list[str]:
             how = ["-w", "--clean", "--if-exists", "--no-role-passwords", *less]
             return [str(program), "-h", sockets, "-U", OURS, *how]
 
-        await self.programs.run(argv, socket_folder, {"PGPASSWORD": self.password, "PGOPTIONS": _AS_HEX}, to=path)
+        await self.programs.run(build_argv, socket_folder, {"PGPASSWORD": self.password, "PGOPTIONS": _AS_HEX}, to=path)
         _leave_out_ours(path)
 
     async def read_roles(self, socket_folder: Path, path: Path) -> None:
         """Runs the server-wide part; nothing in it executes code that an agent wrote."""
         self.programs.refuse_unconfined()
         with tempfile.NamedTemporaryFile() as roles:
-            end = _end_of_globals(path)
+            end = _find_globals_end(path)
             with path.open("rb") as script:
                 roles.writelines(script.read(min(_BLOCK, end - at)) for at in range(0, end, _BLOCK))
             roles.flush()
@@ -55,29 +55,29 @@ class PgDump:
     async def read(self, socket_folder: Path, path: Path) -> None:
         """Runs the rest. Functions that an agent wrote may run with Holdfast's rights, for a constraint or an index."""
         self.programs.refuse_unconfined()
-        await self._run(socket_folder, path, skip=_end_of_globals(path))
+        await self._run(socket_folder, path, skip=_find_globals_end(path))
 
     async def _run(self, socket_folder: Path, script: Path, *, skip: int = 0) -> None:
         program = find_sibling(self.server, "psql")
 
-        def argv(sockets: str) -> list[str]:
+        def build_argv(sockets: str) -> list[str]:
             how = ["-X", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null"]
             return [str(program), *how, "-h", sockets, "-U", OURS, "-d", "postgres"]
 
-        await self.programs.run(argv, socket_folder, {"PGPASSWORD": self.password}, source=script, skip=skip)
+        await self.programs.run(build_argv, socket_folder, {"PGPASSWORD": self.password}, source=script, skip=skip)
 
 
 def _leave_out_ours(path: Path) -> None:
     """Removes Holdfast's own account: every server has it, and its own session cannot replace it."""
     if not path.stat().st_size:
         return
-    end = _end_of_globals(path)
+    end = _find_globals_end(path)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as text:
         for span in [match.span() for match in _OUR_OWN.finditer(text, 0, end)]:
             text[slice(*span)] = b"-" * (span[1] - span[0])
 
 
-def _end_of_globals(path: Path) -> int:
+def _find_globals_end(path: Path) -> int:
     """The position at which the parts of the single databases begin."""
     size = path.stat().st_size
     if not size:

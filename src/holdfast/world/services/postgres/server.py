@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confinement import User, reachable, server_user
+from holdfast.world.services.confinement import User, find_server_user, is_readable
 from holdfast.world.services.postgres.audit import AUDITED, PREFIX, PgCounters, PgLog
 from holdfast.world.services.postgres.dump import PgDump
-from holdfast.world.services.postgres.session import PgSession, quoted, server_message
-from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
-from holdfast.world.services.programs import Programs, ServerProgram, candidates, choose, version, wait_for
+from holdfast.world.services.postgres.session import PgSession, format_server_error, quote_name
+from holdfast.world.services.prepared import PreparedData, RunAsUser, prepare_data
+from holdfast.world.services.programs import Programs, ServerProgram, choose, list_candidates, read_version, wait_for
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings, scram
+from holdfast.world.services.settings import OURS, PostgresSettings, hash_scram, read_postgres_settings
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
 from holdfast.world.services.sql_service import SqlServerOfTrial
 
@@ -103,14 +103,14 @@ class Postgres(SqlServerOfTrial):
 
     async def mark(self) -> None:
         """Takes the snapshot that writes count from, and removes superuser rights from the agent's user."""
-        user = quoted(self._settings.user)
+        user = quote_name(self._settings.user)
         await self._counters.mark([f"GRANT {GROUPS} TO {user}", f"ALTER ROLE {user} {POWERS}"])
         self._own_session.wait(FORESEEN_S)
-        self._tally().clear()
+        self._read_tally().clear()
         self._log.default = self._counters.default
 
     async def dump(self, path: Path) -> str:
-        async with _as_harness_error(), self._own_session.session(dbname="template1") as session:
+        async with _convert_errors(), self._own_session.open_session(dbname="template1") as session:
             unnameable = await (await session.execute(_UNNAMEABLE)).fetchall()
         names = [name for (name,) in unnameable]
         await self._dump.write(self._server.socket_folder, path, names)
@@ -120,15 +120,15 @@ class Postgres(SqlServerOfTrial):
         """Restores everything except the password of the spec's user; nothing that runs meanwhile gains privileges."""
         socket_folder = self._server.socket_folder
         self._own_session.end()
-        async with _as_harness_error():
-            async with self._own_session.session(dbname="template1") as session:
+        async with _convert_errors():
+            async with self._own_session.open_session(dbname="template1") as session:
                 # Otherwise its owner cannot be dropped.
                 await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")
             await self._dump.read_roles(socket_folder, path)
-            async with self._own_session.session(dbname="template1") as session:
-                before = await powers(session)
+            async with self._own_session.open_session(dbname="template1") as session:
+                before = await read_powers(session)
             await self._dump.read(socket_folder, path)
-            async with self._own_session.session(dbname="template1") as session:
+            async with self._own_session.open_session(dbname="template1") as session:
                 await restore_powers(session, before)
                 if self._settings.user in before.roles:  # an agent may have dropped it
                     await _set_password(session, self._settings)
@@ -139,48 +139,48 @@ class Postgres(SqlServerOfTrial):
 
 
 @asynccontextmanager
-async def _as_harness_error() -> AsyncIterator[None]:
+async def _convert_errors() -> AsyncIterator[None]:
     """Turns errors of the server into HarnessError: they are not the agent's failure."""
     import psycopg
 
     try:
         yield
     except psycopg.Error as refused:
-        raise ServiceFailed(server_message(refused)) from refused
+        raise ServiceFailed(format_server_error(refused)) from refused
 
 
 async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
     """Keeps fresh servers ready for trials; raises UserError if the machine has no PostgreSQL."""
-    settings = postgres_settings(spec)
-    user = server_user("postgres")
-    server = _server(spec.image, user)
+    settings = read_postgres_settings(spec)
+    user = find_server_user("postgres")
+    server = _find_server(spec.image, user)
     made_of = [server.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
-    data = await prepared("postgres", made_of, user, server.prefix, PostgresTemplate(server.program, settings))
+    data = await prepare_data("postgres", made_of, user, server.prefix, PostgresTemplate(server.program, settings))
     setup = set_up(spec, server, user, *settings.notes, f"service {spec.name}: {AUDITED}")
     dump = PgDump(Programs(user, server.prefix), server.program, data.password)
 
-    async def fresh() -> Postgres:
+    async def start_server() -> Postgres:
         return await _start(setup, settings, data, dump)
 
-    return SpareKeeper(fresh, setup.home.close, setup.endings, Postgres.on_taken)
+    return SpareKeeper(start_server, setup.home.close, setup.endings, Postgres.on_taken)
 
 
 async def _set_password(session: AsyncConnection[Any], settings: PostgresSettings) -> None:
     if settings.password:
-        verifier = scram(settings.password, secrets.token_bytes(16))
-        await session.execute(f"ALTER ROLE {quoted(settings.user)} PASSWORD '{verifier}'")
+        verifier = hash_scram(settings.password, secrets.token_bytes(16))
+        await session.execute(f"ALTER ROLE {quote_name(settings.user)} PASSWORD '{verifier}'")
 
 
 async def _start(setup: ServerSetup, settings: PostgresSettings, data: PreparedData, dump: PgDump) -> Postgres:
     log = PgLog()
-    server = await start(_launch(setup, settings, data), setup.home, log.line)
+    server = await start(_build_launch(setup, settings, data), setup.home, log.add_line)
     login = {"host": str(server.socket_folder), "user": OURS, "password": data.password, "dbname": settings.database}
-    own_session = PgSession(setup.spec.name, login, settings.user, log.opened, keeps=True)
+    own_session = PgSession(setup.spec.name, login, settings.user, log.add_own_session, keeps=True)
     try:
         counters = PgCounters(own_session, settings.database)
-        async with own_session.short() as session:
+        async with own_session.open_short() as session:
             await _set_password(session, settings)
-            await counters.begin(session)
+            await counters.warm_up(session)
         address = {
             "PGHOST": str(server.socket_folder),
             "PGPORT": "5432",
@@ -195,25 +195,32 @@ async def _start(setup: ServerSetup, settings: PostgresSettings, data: PreparedD
         raise
 
 
-def _launch(setup: ServerSetup, settings: PostgresSettings, data: PreparedData) -> Launch:
+def _build_launch(setup: ServerSetup, settings: PostgresSettings, data: PreparedData) -> Launch:
     server = setup.program
 
-    def argv(sockets: str, files: str) -> list[str]:
+    def build_argv(sockets: str, files: str) -> list[str]:
         options = {**SERVER, "unix_socket_directories": sockets}
         return [str(server.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
 
     ready = b"database system is ready to accept connections"
     sees = (server.prefix,)
     return Launch(
-        setup.spec.name, argv, ready, setup.user, data.archive, env=settings.server, sees=sees, stop=signal.SIGQUIT
+        setup.spec.name,
+        build_argv,
+        ready,
+        setup.user,
+        data.archive,
+        env=settings.server,
+        sees=sees,
+        stop=signal.SIGQUIT,
     )
 
 
-def _server(image: str | None, user: User | None) -> ServerProgram:
+def _find_server(image: str | None, user: User | None) -> ServerProgram:
     servers = [
         ServerProgram(path, text.replace("postgres (PostgreSQL)", "PostgreSQL").partition(" (")[0])
-        for path in candidates(["postgres"], PLACES, BUNDLES)
-        if reachable(path, user) and os.access(path.with_name("initdb"), os.X_OK) and (text := version(path))
+        for path in list_candidates(["postgres"], PLACES, BUNDLES)
+        if is_readable(path, user) and os.access(path.with_name("initdb"), os.X_OK) and (text := read_version(path))
     ]
     if not servers:
         raise NoServer(
@@ -236,16 +243,16 @@ class PostgresTemplate:
         # Otherwise 16 MB of log would be copied for every trial.
         small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]
         run([*initdb, f"--locale={locale}", *small, *self._settings.initdb])
-        run([str(self._program), "--single", "-D", str(data), "-c", "fsync=off", "postgres"], self._sql(password))
+        run([str(self._program), "--single", "-D", str(data), "-c", "fsync=off", "postgres"], self._write_sql(password))
         method = self._settings.method
         rules = f"local all {OURS} scram-sha-256\nlocal all all {method}\n"
         (data / "pg_hba.conf").write_text(rules)
 
-    def _sql(self, password: str) -> str:
+    def _write_sql(self, password: str) -> str:
         """The statements, one per line, that create a user with its own database."""
-        user, database = quoted(self._settings.user), quoted(self._settings.database)
+        user, database = quote_name(self._settings.user), quote_name(self._settings.database)
         # The password is long and random: stretching it would only cost time.
-        ours = scram(password, secrets.token_bytes(16), 1)
+        ours = hash_scram(password, secrets.token_bytes(16), 1)
         lines = [
             f"ALTER ROLE {OURS} PASSWORD '{ours}'",
             f"CREATE ROLE {user} SUPERUSER LOGIN CREATEDB CREATEROLE REPLICATION BYPASSRLS",
@@ -264,7 +271,7 @@ class Powers:
     members: tuple[tuple[str, str, str], ...]
 
 
-async def powers(session: AsyncConnection[Any]) -> Powers:
+async def read_powers(session: AsyncConnection[Any]) -> Powers:
     """The current privileges."""
     roles = await (await session.execute(_ROLES, [OURS])).fetchall()
     members = await (await session.execute(_MEMBERS)).fetchall()
@@ -273,12 +280,14 @@ async def powers(session: AsyncConnection[Any]) -> Powers:
 
 async def restore_powers(session: AsyncConnection[Any], before: Powers) -> None:
     """Restores the privileges of every role; a role that is new loses all of them."""
-    now = await powers(session)
+    now = await read_powers(session)
     for role, member, giver in now.members:
         if (role, member) not in {granted[:2] for granted in before.members}:
-            await session.execute(f"REVOKE {quoted(role)} FROM {quoted(member)} GRANTED BY {quoted(giver)} CASCADE")
+            await session.execute(
+                f"REVOKE {quote_name(role)} FROM {quote_name(member)} GRANTED BY {quote_name(giver)} CASCADE"
+            )
     for name, has in now.roles.items():
         had = before.roles.get(name, _NONE)
         if has != had:
             words = (word if power else f"NO{word}" for word, power in zip(_POWERS, had, strict=True))
-            await session.execute(f"ALTER ROLE {quoted(name)} {' '.join(words)}")
+            await session.execute(f"ALTER ROLE {quote_name(name)} {' '.join(words)}")

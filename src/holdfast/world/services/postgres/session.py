@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
 from holdfast.model.shorten import get_beginning
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
-from holdfast.world.services.sql_service import KeptRows
+from holdfast.world.services.sql_service import RowCollector
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error
@@ -44,7 +44,7 @@ class KeptSession:
     @asynccontextmanager
     async def use(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
         """A session for one purpose; with `changes` it may be left in any state. Any failure ends it."""
-        session = await self._ready()
+        session = await self._get_session()
         try:
             yield session
         except BaseException:
@@ -59,33 +59,33 @@ class KeptSession:
 
     def wait(self, idle_s: float | None = None) -> None:
         """Closes the session unless its next use follows soon."""
-        self._hold()
+        self._cancel_closing()
         self._patient = False
         self._closing = asyncio.get_running_loop().call_later(IDLE_S if idle_s is None else idle_s, self.end)
 
     def end(self) -> None:
         """Closes the session; the next use logs in again."""
-        self._hold()
+        self._cancel_closing()
         session, self._session = self._session, None
         if session is not None:
             session.pgconn.finish()
 
-    async def _ready(self) -> AsyncConnection[Any]:
-        self._hold()
+    async def _get_session(self) -> AsyncConnection[Any]:
+        self._cancel_closing()
         session, self._session = self._session, None
         if session is not None:
-            if await _as_new(session, changed=self._changed):
+            if await _reset(session, changed=self._changed):
                 return session
             await session.close()
         return await self._connect()
 
-    def _hold(self) -> None:
+    def _cancel_closing(self) -> None:
         if self._closing is not None:
             self._closing.cancel()
             self._closing = None
 
 
-async def _as_new(session: AsyncConnection[Any], *, changed: bool) -> bool:
+async def _reset(session: AsyncConnection[Any], *, changed: bool) -> bool:
     """Resets the session; returns False if the server has ended it, or if a new login would have other settings."""
     from psycopg import Error
 
@@ -139,7 +139,7 @@ class PgSession:
         """The search path for unqualified table names; empty: the server's own."""
 
     @asynccontextmanager
-    async def session(self, **login: str) -> AsyncIterator[AsyncConnection[Any]]:
+    async def open_session(self, **login: str) -> AsyncIterator[AsyncConnection[Any]]:
         """A separate session in autocommit mode; raises HarnessError if the server cannot be reached.
 
         Raises QueryFailed if the database does not exist: an agent may have dropped it.
@@ -151,10 +151,12 @@ class PgSession:
             await session.close()
 
     @asynccontextmanager
-    async def short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
+    async def open_short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
         """A session for a short use that another may follow; with `changes` it may be left in any state."""
         async with (
-            self._kept_session.use(changes=changes) if self._kept_session is not None else self.session() as session
+            self._kept_session.use(changes=changes)
+            if self._kept_session is not None
+            else self.open_session() as session
         ):
             yield session
 
@@ -176,7 +178,7 @@ class PgSession:
                 autocommit=True, connect_timeout=CONNECT_S, prepare_threshold=None, **{**self._login, **login}
             )
         except psycopg.OperationalError as refused:
-            raise _failure(self.name, refused) from refused
+            raise _make_failure(self.name, refused) from refused
         self._opened(session.info.backend_pid)
         return session
 
@@ -185,18 +187,18 @@ class PgSession:
         import psycopg
 
         begin = ["BEGIN READ ONLY", f"SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"]
-        begin += [f"SET LOCAL ROLE {quoted(self._role)}"] if self._role else []
+        begin += [f"SET LOCAL ROLE {quote_name(self._role)}"] if self._role else []
         begin += [f"SET LOCAL search_path = {self._path}"] if self._path else []
         try:
-            async with asyncio.timeout(timeout_s + LATE_S), self.short() as session:
+            async with asyncio.timeout(timeout_s + LATE_S), self.open_short() as session:
                 await session.execute("; ".join(begin))
-                rows = await _rows(session, sql, keep)
+                rows = await _fetch_rows(session, sql, keep)
                 await session.execute("ROLLBACK")
                 return rows
         except psycopg.Error as refused:
             if refused.sqlstate == _CANCELLED:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
-            raise QueryFailed(server_message(refused), state=refused.sqlstate or "") from refused
+            raise QueryFailed(format_server_error(refused), state=refused.sqlstate or "") from refused
 
     async def pin(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> str:
         """Fixes the meaning of unqualified names to that of a login now: an agent cannot shadow a table later.
@@ -208,16 +210,16 @@ class PgSession:
         statements = [*first]
         if self._role:
             statements.append(_SEARCH_PATH.replace("%s", Literal(self._role).as_string(session)))
-            statements.append(f"SET LOCAL ROLE {quoted(self._role)}")
-        *_, schemas = await results(session, [*statements, "SELECT unnest(current_schemas(false))"])
-        self._path = ", ".join(quoted(name) for (name,) in schemas) or "pg_catalog"
+            statements.append(f"SET LOCAL ROLE {quote_name(self._role)}")
+        *_, schemas = await fetch_results(session, [*statements, "SELECT unnest(current_schemas(false))"])
+        self._path = ", ".join(quote_name(name) for (name,) in schemas) or "pg_catalog"
         return str(schemas[0][0]) if schemas else ""
 
     async def execute(self, sql: str) -> None:
         """Executes statements one after the other, each on its own unless the text opens a transaction."""
-        async with self.short(changes=True) as session:
+        async with self.open_short(changes=True) as session:
             if self._role:
-                await session.execute(f"SET SESSION AUTHORIZATION {quoted(self._role)}")
+                await session.execute(f"SET SESSION AUTHORIZATION {quote_name(self._role)}")
             for statement in split(sql, "postgres"):
                 await _perform(session, statement)
 
@@ -225,9 +227,9 @@ class PgSession:
         """Lets the server parse the statement without running it."""
         from psycopg.pq import ExecStatus
 
-        async with self.short(changes=True) as session:
+        async with self.open_short(changes=True) as session:
             if self._role:
-                await session.execute(f"SET ROLE {quoted(self._role)}")
+                await session.execute(f"SET ROLE {quote_name(self._role)}")
             result = await asyncio.to_thread(session.pgconn.prepare, b"", sql.encode())
             if result.status == ExecStatus.FATAL_ERROR:
                 state = result.error_field(67)
@@ -236,7 +238,7 @@ class PgSession:
                 )
 
 
-async def results(session: AsyncConnection[Any], statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+async def fetch_results(session: AsyncConnection[Any], statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
     """The result of each statement; all are sent together, as one transaction."""
     cursor = await session.execute("; ".join(statements).encode())
     rows = []
@@ -246,13 +248,13 @@ async def results(session: AsyncConnection[Any], statements: Sequence[str]) -> l
             return rows
 
 
-async def _rows(session: AsyncConnection[Any], sql: str, keep: int) -> Rows:
-    rows = KeptRows(keep)
+async def _fetch_rows(session: AsyncConnection[Any], sql: str, keep: int) -> Rows:
+    rows = RowCollector(keep)
     async with session.cursor() as cursor:
         async for row in cursor.stream(sql.encode()):
             rows.add(row)
         columns = [column.name for column in cursor.description or ()]
-    return rows.rows(columns)
+    return rows.build_rows(columns)
 
 
 async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) -> None:
@@ -265,27 +267,27 @@ async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) ->
         async with session.cursor() as cursor, cursor.copy(statement.text.encode()) as copy:
             await copy.write(statement.data)
     except psycopg.Error as refused:
-        line = statement.line + _line_in(statement, refused)
+        line = statement.line + _count_line(statement, refused)
         raise QueryFailed(
-            f"line {line}: {server_message(refused)}, in: {get_beginning(statement.text, 120)}",
+            f"line {line}: {format_server_error(refused)}, in: {get_beginning(statement.text, 120)}",
             state=refused.sqlstate or "",
         ) from refused
 
 
-def _line_in(statement: ScriptStatement, refused: Error) -> int:
+def _count_line(statement: ScriptStatement, refused: Error) -> int:
     """The line in the statement at which the server found the error."""
     place = refused.diag.statement_position
     return statement.text.count("\n", 0, int(place) - 1) if place else 0
 
 
-def server_message(refused: Error) -> str:
+def format_server_error(refused: Error) -> str:
     """The server's message, with its hint."""
     diag = refused.diag
     parts = [diag.message_primary or str(refused).strip(), diag.message_detail, diag.message_hint]
     return ". ".join(part.rstrip(".") for part in parts if part)
 
 
-def _failure(name: str, refused: Error) -> HarnessError | QueryFailed:
+def _make_failure(name: str, refused: Error) -> HarnessError | QueryFailed:
     """Why no session could be opened."""
     text = " ".join(str(refused).split())
     if "does not exist" in text:
@@ -298,5 +300,5 @@ def _failure(name: str, refused: Error) -> HarnessError | QueryFailed:
     return ServiceFailed(f"service {name}: the database cannot be reached: {text}. Is the server running, and are host and port right?")  # noqa: E501  # fmt: skip
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -16,8 +16,14 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper
 from holdfast.world.services.container import keeper as container
-from holdfast.world.services.container.contained import understood
-from holdfast.world.services.container.keeper import EngineImage, client_env, env_file, note, options
+from holdfast.world.services.container.contained import select_login_variables
+from holdfast.world.services.container.keeper import (
+    EngineImage,
+    build_options,
+    format_note,
+    select_client_env,
+    write_env_file,
+)
 from refused import refused
 
 SPEC = ServiceSpec("my_bus.1", "container", "kafka:3", {"TOKEN": "hush", "PEM": "a\nb"}, (9092, 9093))
@@ -28,7 +34,7 @@ def asked(words: list[str], option: str) -> list[str]:
 
 
 def read(env: dict[str, str]) -> str:
-    fd = env_file(env)
+    fd = write_env_file(env)
     try:
         return os.pread(fd, 1 << 20, 0).decode()
     finally:
@@ -36,7 +42,7 @@ def read(env: dict[str, str]) -> str:
 
 
 def test_a_container_has_no_network_no_ports_and_limits() -> None:
-    words = options(SPEC, "n-1", "k=v", "/file")
+    words = build_options(SPEC, "n-1", "k=v", "/file")
     assert asked(words, "--network") == ["none"]
     assert not {"--publish", "-p", "--publish-all", "--privileged", "--rm"} & set(words)
     assert asked(words, "--pull") == ["never"]
@@ -49,49 +55,51 @@ def test_a_container_has_no_network_no_ports_and_limits() -> None:
 
 
 def test_its_name_is_a_host_name_that_it_finds() -> None:
-    words = options(SPEC, "n", "k=v", "/file")
+    words = build_options(SPEC, "n", "k=v", "/file")
     assert asked(words, "--hostname") == ["my-bus-1"]
     assert asked(words, "--add-host") == ["my-bus-1:127.0.0.1"]
 
 
 def test_no_value_is_on_the_command_line() -> None:
-    words = options(SPEC, "n", "k=v", "/file")
+    words = build_options(SPEC, "n", "k=v", "/file")
     assert asked(words, "--env-file") == ["/file"]
     assert asked(words, "--env") == ["PEM"]
     assert not any("hush" in word or "a\nb" in word for word in words)
     assert read(SPEC.env) == "TOKEN=hush\n"
-    assert client_env(SPEC.env) == {"PEM": "a\nb"}
+    assert select_client_env(SPEC.env) == {"PEM": "a\nb"}
 
 
 @given(st.dictionaries(st.text("AB_#= 1", min_size=1, max_size=4), st.text(max_size=6)))
 def test_every_variable_goes_one_way(env: dict[str, str]) -> None:
     lines = dict(line.split("=", 1) for line in read(env).split("\n") if line)
-    assert lines | client_env(env) == env
-    assert not lines.keys() & client_env(env).keys()
+    assert lines | select_client_env(env) == env
+    assert not lines.keys() & select_client_env(env).keys()
     assert not any(name.startswith(("#", " ")) for name in lines)
 
 
 def test_a_long_value_goes_by_the_client_s_environment() -> None:
-    assert client_env({"A": "x" * 70_000, "B": "x"}) == {"A": "x" * 70_000}
+    assert select_client_env({"A": "x" * 70_000, "B": "x"}) == {"A": "x" * 70_000}
 
 
 def test_the_report_names_the_image_that_was_used(golden: Golden) -> None:
-    made = note(SPEC, EngineImage("sha256:12"))
-    pulled = note(SPEC, EngineImage("sha256:12", "kafka@sha256:34"))
+    made = format_note(SPEC, EngineImage("sha256:12"))
+    pulled = format_note(SPEC, EngineImage("sha256:12", "kafka@sha256:34"))
     golden(made)
     assert pulled.endswith("kafka@sha256:34")
 
 
 def test_only_who_logs_in_where_is_read_from_its_environment() -> None:
     env = {"POSTGRES_DB": "shop", "POSTGRES_INITDB_WALDIR": "/wal", "PGDATA": "/d"}
-    assert understood(ServiceSpec("db", "postgres", "postgres:16", env), "POSTGRES").env == {"POSTGRES_DB": "shop"}
+    assert select_login_variables(ServiceSpec("db", "postgres", "postgres:16", env), "POSTGRES").env == {
+        "POSTGRES_DB": "shop"
+    }
 
 
 def test_what_no_local_server_can_be_is_looked_for_as_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(*words: str) -> str:
         raise HarnessError("docker image: no such image")
 
-    monkeypatch.setattr(container, "docker", refuse)
+    monkeypatch.setattr(container, "run_docker", refuse)
     spec = ServiceSpec("db", "postgres", "postgres:16", {"POSTGRES_INITDB_WALDIR": "/wal"})
     with refused("service-unavailable") as told:
         asyncio.run(open_keeper(spec, tmp_path, docker=True))

@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from golden_words import Golden
-from holdfast.world.services.mock.server import body_of
+from holdfast.world.services.mock.server import decode_body
 
 LIMIT = 1_000
 MAIL = json.dumps({"to": "x@y"}).encode()
@@ -34,7 +34,7 @@ def raw_deflate(data: bytes) -> bytes:
     ],
 )
 def test_an_encoding_is_undone(encoding: str, data: bytes) -> None:
-    assert body_of([("Content-Encoding", encoding)], data, LIMIT, cut=False) == (MAIL.decode(), False, "")
+    assert decode_body([("Content-Encoding", encoding)], data, LIMIT, cut=False) == (MAIL.decode(), False, "")
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_an_encoding_is_undone(encoding: str, data: bytes) -> None:
     ids=["unknown", "unknown-after-gzip", "not-gzip", "cut-gzip", "not-deflate", "too-many"],
 )
 def test_what_cannot_be_undone_is_said(encoding: str, data: bytes, golden: Golden) -> None:
-    golden(body_of([("content-encoding", encoding)], data, LIMIT, cut=False).unread)
+    golden(decode_body([("content-encoding", encoding)], data, LIMIT, cut=False).unread)
 
 
 def test_a_bomb_is_cut() -> None:
     bomb = gzip.compress(gzip.compress(bytes(50_000_000)))
-    found = body_of([("content-encoding", "gzip"), ("content-encoding", "gzip")], bomb, LIMIT, cut=False)
+    found = decode_body([("content-encoding", "gzip"), ("content-encoding", "gzip")], bomb, LIMIT, cut=False)
     assert (len(found.text) <= LIMIT, found.cut, found.unread) == (True, True, "")
 
 
 def test_the_beginning_of_a_long_body_is_read_as_far_as_it_goes() -> None:
-    found = body_of([("content-encoding", "gzip")], gzip.compress(MAIL, mtime=0)[:-9], LIMIT, cut=True)
+    found = decode_body([("content-encoding", "gzip")], gzip.compress(MAIL, mtime=0)[:-9], LIMIT, cut=True)
     assert (MAIL.decode().startswith(found.text), found.cut, found.unread) == (True, True, "")
 
 
@@ -75,14 +75,14 @@ def test_the_beginning_of_a_long_body_is_read_as_far_as_it_goes() -> None:
 )
 def test_a_charset_is_read(kind: str, charset: str) -> None:
     text = '{"to": "é@y"}'
-    assert body_of([("content-type", kind)], text.encode(charset), LIMIT, cut=False) == (text, False, "")
+    assert decode_body([("content-type", kind)], text.encode(charset), LIMIT, cut=False) == (text, False, "")
 
 
 @pytest.mark.parametrize("charset", ["punycode", "zip", "no-such", "x" * 90])
 def test_a_charset_that_is_not_known_is_said(charset: str, golden: Golden) -> None:
-    found = body_of([("content-type", f"text/plain; charset={charset}")], MAIL, LIMIT, cut=False)
+    found = decode_body([("content-type", f"text/plain; charset={charset}")], MAIL, LIMIT, cut=False)
     golden(found.unread)
 
 
 def test_a_body_of_bytes_stays_what_it_was() -> None:
-    assert body_of([("content-type", "image/png")], b"\x89PNG\xff", LIMIT, cut=False) == ("�PNG�", False, "")
+    assert decode_body([("content-type", "image/png")], b"\x89PNG\xff", LIMIT, cut=False) == ("�PNG�", False, "")

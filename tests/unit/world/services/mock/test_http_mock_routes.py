@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden_words import Golden
-from holdfast.world.services.mock.routes import MockRequest, MockRoute, Replied, Routes
+from holdfast.world.services.mock.routes import MockReply, MockRoute, RoutedRequest, Routes
 from holdfast.world.services.mock.server import BODY_KEPT, RECORD_KEPT, REQUESTS_KEPT, RequestRecord
 
 
@@ -19,11 +19,11 @@ def routes(*some: MockRoute, default: int = 404) -> Routes:
     return Routes(some, default)
 
 
-def asked(path: str = "/", method: str = "GET", body: str = "", query: str = "", **headers: str) -> MockRequest:
-    return MockRequest(method, path, query, tuple(headers.items()), body)
+def asked(path: str = "/", method: str = "GET", body: str = "", query: str = "", **headers: str) -> RoutedRequest:
+    return RoutedRequest(method, path, query, tuple(headers.items()), body)
 
 
-def answered(response: Any, request: MockRequest, path: str = "/**") -> Replied:
+def answered(response: Any, request: RoutedRequest, path: str = "/**") -> MockReply:
     return routes(MockRoute(path, "*", response=response)).reply(request)
 
 
@@ -177,7 +177,7 @@ def test_what_a_request_says_stays_inside_of_its_quotes(said: str) -> None:
 def test_the_record_keeps_the_first_requests_and_counts_the_rest(golden: Golden) -> None:
     record = RequestRecord("smtp")
     for n in range(REQUESTS_KEPT + 3):
-        record.add(asked(f"/{n}"), Replied(200), float(n))
+        record.add(asked(f"/{n}"), MockReply(200), float(n))
     assert (len(record.requests), record.dropped) == (REQUESTS_KEPT, 3)
     assert record.requests[-1].path == f"/{REQUESTS_KEPT - 1}"
     golden(record.notes)
@@ -187,15 +187,15 @@ def test_the_record_has_a_size() -> None:
     record = RequestRecord("smtp")
     big = "x" * BODY_KEPT
     for _ in range(100):
-        record.add(asked(body=big), Replied(200, body=big), 0.0)
-    record.add(asked(), Replied(200), 0.0)
+        record.add(asked(body=big), MockReply(200, body=big), 0.0)
+    record.add(asked(), MockReply(200), 0.0)
     assert len(record.requests) == RECORD_KEPT // (2 * BODY_KEPT + 1)
     assert len(record.requests) + record.dropped == 101
 
 
 def test_a_record_with_nothing_odd_has_no_notes(golden: Golden) -> None:
     record = RequestRecord("smtp")
-    record.add(asked(), Replied(200), 0.0)
+    record.add(asked(), MockReply(200), 0.0)
     assert record.notes == ()
-    record.add(asked()._replace(cut=True), Replied(200), 0.0)
+    record.add(asked()._replace(cut=True), MockReply(200), 0.0)
     golden(record.notes)
