@@ -205,9 +205,9 @@ def test_a_killed_run_leaves_no_container(after_s, image, tmp_path_factory):
 def test_what_nobody_removed_is_swept(image):
     ended = subprocess.Popen(["true"])
     ended.wait()
-    host, boot, space, _, began = owner.owner().split("/")
+    host, boot, space, _, began = owner.identify_owner().split("/")
     dead = "/".join((host, boot, space, str(ended.pid), began))
-    for label, name in ((dead, "left"), (owner.owner(), "ours")):
+    for label, name in ((dead, "left"), (owner.identify_owner(), "ours")):
         label = f"{owner.LABEL}={label}"
         command = ["docker", "create", "--network", "none", "--label", label, "--name", name, image]
         subprocess.run(command, check=True, capture_output=True)

