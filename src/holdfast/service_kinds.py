@@ -11,7 +11,7 @@ from msgspec import ValidationError, convert
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.world import CONTAINER, EXTERNAL, ServiceSpec, ServiceTraits
-from holdfast.reading.fields import keys_of
+from holdfast.reading.fields import get_keys
 
 if TYPE_CHECKING:
     from holdfast.protocols.service import ServiceKind
@@ -47,7 +47,7 @@ def get_url(spec: ServiceSpec) -> str:
 def build_kind(spec: ServiceSpec) -> ServiceKind:
     """The kind of a service, made of its settings; PluginError if they do not fit."""
     kind = _get_kind(spec.kind)
-    types = {field.key: field.hint.base for field in keys_of(kind)}  # without limits: the spec's reader held to them
+    types = {field.key: field.hint.base for field in get_keys(kind)}  # without limits: the spec's reader held to them
     try:
         return kind(**{name: convert(value, types.get(name, Any)) for name, value in spec.settings.items()})
     except (ValidationError, TypeError, ValueError) as broken:

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from holdfast.cli.main import run as holdfast
 from holdfast.model.spec import Problem, Spec
-from holdfast.spec import Checked, LoadOptions, check
+from holdfast.spec import CheckResult, LoadOptions, check
 from holdfast.spec.explain import explain
 from page_documents import documents
 
@@ -53,7 +53,7 @@ def project(folder: Path, spec: str, agent: str = ECHO, **others: str) -> Path:
     return path
 
 
-def read(folder: Path, spec: str, environ: Mapping[str, str] | None = None, **overrides: Any) -> Checked:
+def read(folder: Path, spec: str, environ: Mapping[str, str] | None = None, **overrides: Any) -> CheckResult:
     """The spec as the loader reads it."""
     return check(project(folder, spec), environ=environ or {}, options=LoadOptions(**overrides))
 

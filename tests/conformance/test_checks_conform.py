@@ -26,7 +26,7 @@ from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.plan.checks import make_check
 from holdfast.protocols.check import Exhibit, GatheringCheck
-from holdfast.reading.fields import keys_of
+from holdfast.reading.fields import get_keys
 
 SETTINGS = {
     "behavior_unchanged": [{}, {"baseline": "It is 4.", "method": "semantic"}],
@@ -133,7 +133,7 @@ def test_check_is_a_frozen_dataclass_with_contract_polarity_and_reads(kind):
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_settings_are_described_and_never_the_contract_of_the_rule_itself(kind):
-    assert all(field.hint.description for field in keys_of(kind))
+    assert all(field.hint.description for field in get_keys(kind))
     judged_elsewhere = {"id", "type", "severity", "when", "negate", "over", "probes", "weight", "gate", "description"}
     assert not judged_elsewhere & {field.name for field in dataclasses.fields(kind)}
 

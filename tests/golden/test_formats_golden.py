@@ -27,7 +27,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
 from holdfast.planes.llm.sources.cassette import RecordedReply
-from holdfast.reading.fields import keys_of
+from holdfast.reading.fields import get_keys
 from holdfast.report import overall
 from holdfast.report.terminal import comparison as comparison_table
 from holdfast.spec.catalogue.editors import sections
@@ -100,7 +100,7 @@ def documents() -> Fields:
 
 def spec_keys() -> Fields:
     """Every key that a spec may have, by its section; the settings of every fault, check and service."""
-    written = {place or "the file": sorted(key.key for key in keys_of(kind)) for kind, place in sections(File).items()}
+    written = {place or "the file": sorted(key.key for key in get_keys(kind)) for kind, place in sections(File).items()}
     families = [family for family in plugins.BUILT_IN if family not in ("reporters", "sandboxes")]
     return written | {
         f"{family} {name}": sorted(field.name for field in fields(plugins.find(family, name)))

@@ -25,7 +25,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
 from holdfast.plan import RunOptions, build_plan
 from holdfast.protocols.check import ConsultingCheck, GatheringCheck
-from holdfast.reading.node import Node, from_plain
+from holdfast.reading.node import Node, build_node
 from holdfast.reading.reader import Bad, Reader
 from holdfast.report import wording
 from holdfast.report.safe import to_one_line
@@ -254,7 +254,7 @@ def _build_check_key(value: CheckValue) -> str:
 def _read_rule(entry: dict[str, Any]) -> RuleEntry:
     __tracebackhide__ = True
     where, reader = find_caller(), Reader()
-    rules = read_rules(reader, from_plain([entry], Node("null", where.line, 1, path="check")), contract=True)
+    rules = read_rules(reader, build_node([entry], Node("null", where.line, 1, path="check")), contract=True)
     if isinstance(rules, Bad) or not rules or any(problem.severity == "error" for problem in reader.problems):
         raise add_details(
             SpecError(where.path, [replace(one, path=one.path[8:].lstrip(".")) for one in reader.problems])

@@ -20,7 +20,7 @@ from holdfast.runner.consultations import check_judges
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.start import begin
-from holdfast.spec import LoadOptions, check, refusing_unset, requires_contract
+from holdfast.spec import LoadOptions, check, find_contract_problems, reject_unset_variables
 from holdfast.store.rundir import RunDir, RunEnd
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class PreparedJob(Struct, frozen=True):
 def load_part(path: Path, options: RunOptions, built: BuiltText | None = None) -> tuple[Spec, tuple[Problem, ...]]:
     """The spec with the options applied; raises SpecError if the selected part cannot run."""
     checked = check(path, environ=os.environ, options=convert(LoadOptions, options, built=built))
-    problems = refusing_unset(checked.problems)
+    problems = reject_unset_variables(checked.problems)
     if checked.spec is not None and options.part == "contract":
-        problems = (*problems, *requires_contract(checked.spec))
+        problems = (*problems, *find_contract_problems(checked.spec))
     if checked.spec is None or any(p.severity == "error" for p in problems):
         raise SpecError(str(path), problems, source=checked.source)
     return checked.spec, problems

@@ -20,8 +20,8 @@ from holdfast.errors import SpecError, UsageError
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PART_COMMANDS, BuiltText, PartAsked, Problem, Spec
 from holdfast.plan import RunOptions
-from holdfast.reading.node import join
-from holdfast.reading.words import near
+from holdfast.reading.node import join_path
+from holdfast.reading.words import find_near_name
 from holdfast.runner.job import format_spec_warnings
 from holdfast.spec.rules.fault_entry import FAMILIES
 
@@ -62,7 +62,7 @@ class Builder:
             return self._build_reference(value, path)
         if isinstance(value, Mapping):
             return {
-                self._check_key(key, path): self._convert(one, join(path, str(key)), depth + 1)
+                self._check_key(key, path): self._convert(one, join_path(path, str(key)), depth + 1)
                 for key, one in value.items()
             }
         if isinstance(value, list | tuple):
@@ -220,7 +220,7 @@ def _check_given(options: RunOptions, part: PartAsked | None) -> None:
             raise UsageError(f"{name} is {flag!r:.60}, expected True or False", code="argument-invalid")
     parts = (*PART_COMMANDS, "run", "ci")
     if part is not None and part not in parts:
-        miss = near(str(part), parts)
+        miss = find_near_name(str(part), parts)
         hint = f"did you mean {miss}?" if miss else ""
         raise UsageError(
             f"part is {part!r:.60}, expected one of {', '.join(parts)}", hint=hint, code="argument-invalid"

@@ -29,7 +29,7 @@ from holdfast.plan.select import SelectedCell
 from holdfast.report import wording
 from holdfast.report.safe import make_visible, to_one_line
 from holdfast.report.terminal import case_blocks, failures
-from holdfast.spec.references import param_text
+from holdfast.spec.references import format_param
 
 ItemWord = Literal["pass", "fail", "error", "unproven"]
 
@@ -213,7 +213,7 @@ def _build_outcome(word: ItemWord, why: str, explanation: Sequence[str], result:
 
 
 def _build_item(name: str, part: Any, scenario: str, rule: str, params: dict[str, Any], line: int) -> FileItem:
-    values = "".join(f"-{key}={param_text(value)}" for key, value in params.items())
+    values = "".join(f"-{key}={format_param(value)}" for key, value in params.items())
     id = to_one_line(f"{name}[{scenario}{values}]").replace("::", ":")
     return FileItem(id, part, scenario, rule, encode_canonical(params).decode(), line)
 

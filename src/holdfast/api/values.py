@@ -9,9 +9,9 @@ from msgspec import Struct
 from holdfast.api.caller import find_caller
 from holdfast.errors import SpecError, UsageError
 from holdfast.model.scenario import Plane
-from holdfast.reading.node import Node, from_plain
+from holdfast.reading.node import Node, build_node
 from holdfast.reading.reader import Bad, Reader
-from holdfast.reading.words import near_hint
+from holdfast.reading.words import suggest_name
 from holdfast.spec.rules.fault_entry import FAMILIES, read_faults
 from holdfast.spec.rules.rules import MENU
 from holdfast.spec.rules.variants import choose, settings
@@ -52,11 +52,11 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
     if family is None:
         planes = [one.plane for one in FAMILIES.values()]
         raise UsageError(
-            f"there is no plane {plane!r}", hint=near_hint(str(plane), planes, label="planes"), code="name-unknown"
+            f"there is no plane {plane!r}", hint=suggest_name(str(plane), planes, label="planes"), code="name-unknown"
         )
     made = FaultValue(plane, mode, settings)
     where, reader = find_caller(), Reader()
-    read_faults(reader, family.name, from_plain([made.entry], Node("null", where.line, 1, path=family.name)))
+    read_faults(reader, family.name, build_node([made.entry], Node("null", where.line, 1, path=family.name)))
     _refuse(reader, where.path)
     return made
 
@@ -68,7 +68,7 @@ def check(type: str, /, **written_settings: Any) -> CheckValue:
     """
     made = CheckValue(type, written_settings)
     where, reader = find_caller(), Reader()
-    node = from_plain(made.entry, Node("null", where.line, 1, path="check"))
+    node = build_node(made.entry, Node("null", where.line, 1, path="check"))
     choice = choose(reader, MENU, node)
     if not isinstance(choice, Bad):
         settings(reader, choice, node, ["type"])

@@ -12,7 +12,7 @@ from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.fingerprint import compute_fingerprint
 from holdfast.model.verdict import Finding
-from holdfast.reading.json_values import BadPath, loads, query, validator
+from holdfast.reading.json_values import BadPath, build_validator, compile_path, parse_json
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Schema keys that hold schemas by user-defined names."""
@@ -33,7 +33,9 @@ def parse(text: str, *, unique: bool = False) -> Any:
     takes.
     """
     hook = _reject_duplicates if unique else None
-    return loads(text, JSONDecoder(parse_constant=_reject_constant, parse_int=_parse_integer, object_pairs_hook=hook))
+    return parse_json(
+        text, JSONDecoder(parse_constant=_reject_constant, parse_int=_parse_integer, object_pairs_hook=hook)
+    )
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -83,13 +85,13 @@ def _parse_integer(digits: str) -> int | float:
 
 def select_parts(value: Any, path: str) -> list[Any]:
     """Every part that the path selects; empty if there is none."""
-    return query(path)(value)
+    return compile_path(path)(value)
 
 
 def find_path_error(path: str) -> str | None:
     """Why the path cannot be used, or None."""
     try:
-        query(path)
+        compile_path(path)
     except BadPath as bad:
         return f"not a {'JSONPath' if path.startswith('$') else 'dotted path'}: {shorten(str(bad), 100)}"
     return None
@@ -98,7 +100,7 @@ def find_path_error(path: str) -> str | None:
 def find_schema_error(schema: dict[str, Any]) -> str | None:
     """Why the schema cannot be used, or None."""
     try:
-        validator(schema)
+        build_validator(schema)
     except ValueError as bad:
         return f"not a JSON Schema: {shorten(str(bad).splitlines()[0], 120)}"
     return None
@@ -126,7 +128,7 @@ def _iter_schema_patterns(schema: Any) -> Iterator[str]:
 def find_violation(schema: dict[str, Any], value: Any) -> str | None:
     """The first violation of the schema, or None; raises HarnessError if the schema cannot be used."""
     try:
-        errors = list(islice(validator(schema).iter_errors(value), 1))
+        errors = list(islice(build_validator(schema).iter_errors(value), 1))
     except UnicodeEncodeError:
         raise
     except ValueError as bad:

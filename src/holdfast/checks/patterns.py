@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, NothingToJudge
-from holdfast.reading.backslashes import is_doubled, undoubled
+from holdfast.reading.backslashes import is_doubled, undouble_backslashes
 
 LIMIT_S = 2.0
 _WAYS_OUT = (
@@ -65,7 +65,7 @@ def explain_dead_pattern(pattern: str) -> str | None:
 
     Document 000 prints `\\\\$[\\\\d,]+` in single quotes: a backslash, then the end of the text, then more of it.
     """
-    corrected = undoubled(pattern)
+    corrected = undouble_backslashes(pattern)
     if not is_doubled(pattern) or find_pattern_error(corrected) is not None:
         return None
     rule = f"the pattern {shorten(pattern, 100)} looks for backslashes, so this rule proves nothing"

@@ -88,10 +88,10 @@ def _find_pages(kind: PluginKind, name: str) -> list[PluginPage]:
     found = pages_named(kind, name)
     if found:
         return found
-    from holdfast.reading.words import near
+    from holdfast.reading.words import find_near_name
 
     names = dict.fromkeys(name for section in sections_of(kind) for name in plugins.list_names(registry_of(section)))
-    miss = near(name.rpartition(".")[2], names)
+    miss = find_near_name(name.rpartition(".")[2], names)
     hint = f"did you mean {miss}?" if miss else f"holdfast {kind}s lists them all"
     other: PluginKind = "check" if kind == "fault" else "fault"
     if pages_named(other, name):

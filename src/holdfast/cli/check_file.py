@@ -13,16 +13,16 @@ from holdfast.cli.problems import show_problems
 from holdfast.model.scenario import Position
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.report.wording import format_count
-from holdfast.spec import Checked, LoadOptions, check, requires_contract
-from holdfast.spec.key_position import key_position
-from holdfast.spec.run_requirements import not_built
+from holdfast.spec import CheckResult, LoadOptions, check, find_contract_problems
+from holdfast.spec.key_position import find_key_position
+from holdfast.spec.run_requirements import report_unbuilt
 
 
 def check_file(path: Path, *, as_json: bool, contract: bool) -> int:
     """0 if the file can be used, 4 if not; warnings are told and change nothing."""
     checked = _check_contract(path) if contract else _check_undeclared(path)
     spec = checked.spec
-    problems = [*checked.problems, *([*not_built(spec), *_check_references(spec)] if spec else ())]
+    problems = [*checked.problems, *([*report_unbuilt(spec), *_check_references(spec)] if spec else ())]
     wrong = any(p.severity == "error" for p in problems)
     if as_json:
         return _print_json(path, problems, wrong)
@@ -38,7 +38,7 @@ def _check_references(spec: Spec) -> list[Problem]:
     """References to code that cannot work, or probably cannot; the code is read, not run."""
     found = []
     for one in find_source_problems(spec.agent, Path(spec.path).resolve().parent):
-        at = key_position(spec, one.key) or Position(1, 1)
+        at = find_key_position(spec, one.key) or Position(1, 1)
         problem = Problem(
             one.message, one.key, at.line, at.column, hint=one.hint, code="bad-reference", suggestion=one.suggestion
         )
@@ -49,19 +49,19 @@ def _check_references(spec: Spec) -> list[Problem]:
     return found
 
 
-def _check_contract(path: Path) -> Checked:
+def _check_contract(path: Path) -> CheckResult:
     """The file as `contract run` takes it."""
     checked = check(path, environ=os.environ)
-    lacking = requires_contract(checked.spec) if checked.spec else []
+    lacking = find_contract_problems(checked.spec) if checked.spec else []
     return replace(checked, spec=None, problems=(*checked.problems, *lacking)) if lacking else checked
 
 
-def _check_undeclared(path: Path) -> Checked:
+def _check_undeclared(path: Path) -> CheckResult:
     """The file as one of the commands takes it; where none does, what the likelier one says."""
     loaded = check(path, environ=os.environ)
     if loaded.spec is not None and loaded.spec.declares:
         return _check_parts(path, loaded.spec.declares)
-    if loaded.spec is None or not (lacking := requires_contract(loaded.spec)):
+    if loaded.spec is None or not (lacking := find_contract_problems(loaded.spec)):
         return loaded
     scenario = check(path, environ=os.environ, options=LoadOptions(part="scenario"))
     if scenario.spec is not None or any(task.kind == "task" for task in loaded.spec.tasks):
@@ -69,7 +69,7 @@ def _check_undeclared(path: Path) -> Checked:
     return replace(loaded, spec=None, problems=(*loaded.problems, *lacking))
 
 
-def _check_parts(path: Path, parts: Sequence[Part]) -> Checked:
+def _check_parts(path: Path, parts: Sequence[Part]) -> CheckResult:
     """Every part that the file configures, with all that is wrong with any of them."""
     every = [check(path, environ=os.environ, options=LoadOptions(part=part)) for part in parts]
     if len(every) > 1 and every[0].spec is None and parts[0] == "scenario" and every[1].spec is not None:

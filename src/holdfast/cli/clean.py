@@ -45,11 +45,11 @@ def command(kept: bool, older_than: str | None) -> int:
 def _parse_age(text: str | None) -> float | None:
     """A length of time; UsageError if it is none."""
     from holdfast.errors import UsageError
-    from holdfast.reading.durations import duration_ms
+    from holdfast.reading.durations import parse_duration
 
     if text is None:
         return None
-    found = duration_ms(text)
+    found = parse_duration(text)
     if found is None:
         raise UsageError(
             f"--older-than {text}: not a duration", hint="write it as 90s, 30m or 24h", code="argument-invalid"

@@ -72,10 +72,10 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic for the typ
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from holdfast.reading.durations import duration_ms
+        from holdfast.reading.durations import parse_duration
 
         text = str(value)
-        found = duration_ms(f"{text}s" if text.replace(".", "", 1).isdecimal() else text)
+        found = parse_duration(f"{text}s" if text.replace(".", "", 1).isdecimal() else text)
         if not found:
             self.fail(f"{value!r} is not a time: write 90 (seconds), 90s, 5m or 1h", param, ctx)
         return found / 1000

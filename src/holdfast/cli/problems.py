@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from holdfast.cli.screen import print_document, should_use_color
 from holdfast.model.codec import to_builtins
 from holdfast.model.spec import Problem
-from holdfast.spec.explain import explain, tally
+from holdfast.spec.explain import count_problems, explain
 
 
 def show_problems(file: str, source: str, problems: Sequence[Problem], *, as_json: bool, ran: bool) -> None:
@@ -25,4 +25,4 @@ def show_problems(file: str, source: str, problems: Sequence[Problem], *, as_jso
         print_document(document)
         return
     print(explain(file, source, problems, color=should_use_color(sys.stderr)), file=sys.stderr)
-    print(tally(problems) + ("" if ran else " Nothing was run."), file=sys.stderr)
+    print(count_problems(problems) + ("" if ran else " Nothing was run."), file=sys.stderr)

@@ -21,7 +21,7 @@ from holdfast.report.terminal.diagnosis import AskedAgent, Diagnosis, DoctorFind
 from holdfast.report.wording import format_count
 from holdfast.runner.job import read_world_secrets, refuse_unrunnable
 from holdfast.secrets.masker import Masker
-from holdfast.spec import secret_values
+from holdfast.spec import read_secret_values
 
 TellFindings = Callable[[str, str, Sequence[DoctorFinding], Sequence[str]], None]
 """Receives each part as soon as it is known: title, subject, findings and notes."""
@@ -38,7 +38,7 @@ class ExaminedSpec:
         self.spec = spec
         self.problems = problems
         secrets = read_world_secrets(spec, RunOptions(), environ)
-        self.mask = Masker((*secret_values(spec, environ), *secrets.values()))
+        self.mask = Masker((*read_secret_values(spec, environ), *secrets.values()))
         self.models = ModelOptions(None, replay, self.mask.mask_text)
         self.agent = resolve_agent(spec.agent, environ, spec.params[0], secrets)
         self.ask = ask

@@ -18,7 +18,7 @@ from holdfast.planes.llm.sources.provider_hosts import HOSTS, named_base, own_ke
 from holdfast.planes.llm.sources.script_file import load
 from holdfast.planes.llm.sources.source import WAYS
 from holdfast.report.terminal.diagnosis import DoctorFinding
-from holdfast.spec.references import names, resolve
+from holdfast.spec.references import find_names, resolve
 
 CONNECT_S = 3.0
 
@@ -97,7 +97,7 @@ def _check_script(name: str, script: str, root: Path) -> DoctorFinding:
 
 def _find_key_variables(model: ModelSpec, environ: Mapping[str, str]) -> str:
     """The variables that an entry's own key refers to; empty unless all are set."""
-    referred = names(model.api_key or "").variables
+    referred = find_names(model.api_key or "").variables
     return ", ".join(referred) if referred and all(environ.get(one) for one in referred) else ""
 
 

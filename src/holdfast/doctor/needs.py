@@ -24,7 +24,7 @@ from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import place_in
 from holdfast.planes.mcp.config import read
 from holdfast.processes.startable import SHELL, build_argv, make_install_hint
-from holdfast.reading.program_word import program_calls
+from holdfast.reading.program_word import find_program_calls
 from holdfast.report.terminal.diagnosis import DoctorFinding
 from holdfast.world.agent_mounts import mount
 from holdfast.world.boxed_world import SYSTEM, describe_search
@@ -205,7 +205,7 @@ def check_boxed_program(spec: Spec, agent: AgentSpec, root: Path, environ: Mappi
 def _get_program_word(agent: AgentSpec) -> str:
     if agent.command is None:
         return agent.binary or ""
-    return next((call.program for call in program_calls(agent.command)), "")
+    return next((call.program for call in find_program_calls(agent.command)), "")
 
 
 def _build_lookup(shown: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.spec.key_position import key_position
-from holdfast.spec.references import interpolate, names, resolve
+from holdfast.spec.key_position import find_key_position
+from holdfast.spec.references import find_names, interpolate, resolve
 
 
 def resolve_agent(
@@ -33,9 +33,9 @@ def resolve_agent(
     changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
     changes["dialogue"] = tuple(replace(step, type=resolve_text(step.type)) for step in agent.dialogue)
     if agent.command is not None:  # a dollar in it belongs to the shell
-        from holdfast.spec.shell_places import in_command
+        from holdfast.spec.shell_places import fill_command
 
-        changes["command"] = in_command(agent.command, params or {})
+        changes["command"] = fill_command(agent.command, params or {})
     if isinstance(agent.mcp_config, dict):
         changes["mcp_config"] = _resolve_nested(agent.mcp_config, resolve_text)
     return replace(agent, **changes)
@@ -54,7 +54,7 @@ def has_param_references(agent: AgentSpec) -> bool:
     """Whether the section contains a `{{ params.x }}`."""
     mapped = [text for mapping in _list_mappings(agent).values() for text in mapping.values()]
     texts = [*_list_texts(agent).values(), agent.command, *agent.args, *mapped, *[step.type for step in agent.dialogue]]
-    return any(names(text).params for text in texts if text is not None)
+    return any(find_names(text).params for text in texts if text is not None)
 
 
 def _list_texts(agent: AgentSpec) -> dict[str, str | None]:
@@ -88,7 +88,7 @@ def resolve_model(model: ModelSpec, environ: Mapping[str, str]) -> ModelSpec:
 
 def add_position(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
     """The same error, with the position in the file of the key that is the cause."""
-    at = key_position(spec, gone.key) if gone.key else None
+    at = find_key_position(spec, gone.key) if gone.key else None
     if at is None:
         return gone
     return AgentUnavailable(

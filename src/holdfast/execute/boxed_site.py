@@ -17,7 +17,7 @@ from holdfast.model.world import WorldSpec
 from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
 from holdfast.spec.references import interpolate, resolve
-from holdfast.spec.shell_places import in_command
+from holdfast.spec.shell_places import fill_command
 from holdfast.world.agent_mounts import MountedAgent
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
 from holdfast.world.unsupported import list_unsupported, refuse_lacking
@@ -55,11 +55,11 @@ def make_fill(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str
 _NAMED = ("env", "headers", "dns_overrides")
 _FillIn = Callable[[str, Mapping[str, Any]], str]
 _AS_WRITTEN: Mapping[str, _FillIn] = {
-    "commands": in_command,
+    "commands": fill_command,
     "content": interpolate,
     "response": interpolate,
     "sql": interpolate,
-    "wait_for": in_command,
+    "wait_for": fill_command,
 }
 """A dollar here belongs to the shell, the database or the mock; parameters are filled in, in a shell as one word."""
 

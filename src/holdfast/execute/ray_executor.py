@@ -22,7 +22,7 @@ from holdfast.execute.trace_sink import OnCall
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunNote
 from holdfast.model.trial import Trial
-from holdfast.reading.words import plural
+from holdfast.reading.words import format_plural
 
 AHEAD = 2
 """Batches per worker: it starts the next while the driver stores the last."""
@@ -99,8 +99,12 @@ class RayExecutor:
         """Notes on workers that were rejected late, and on lost workers and replies."""
         if not self._lost and not self._repeated:
             return self._pool.late_refusals
-        what = f"{plural(self._lost, 'worker')} of the cluster lost" if self._lost else "replies of workers were lost"
-        return (*self._pool.late_refusals, f"{what}, {plural(self._repeated, 'trial')} run again")
+        what = (
+            f"{format_plural(self._lost, 'worker')} of the cluster lost"
+            if self._lost
+            else "replies of workers were lost"
+        )
+        return (*self._pool.late_refusals, f"{what}, {format_plural(self._repeated, 'trial')} run again")
 
     def one_at_a_time(self) -> None:
         self._single = True

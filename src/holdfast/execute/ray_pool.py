@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.execute.ray_order import WorkerReport, WorkOrder
 from holdfast.model.run_warning import RunNote
-from holdfast.reading.words import plural
+from holdfast.reading.words import format_plural
 
 if TYPE_CHECKING:
     from holdfast.model.trial import Trial
@@ -191,7 +191,7 @@ class WorkerPool:
     @property
     def notes(self) -> tuple[RunNote, ...]:
         machines = len({worker.machine for worker in self.workers})
-        where = f"ran on Ray: {plural(len(self.workers), 'worker')} on {plural(machines, 'machine')}"
+        where = f"ran on Ray: {format_plural(len(self.workers), 'worker')} on {format_plural(machines, 'machine')}"
         refused = self._format_refusals()[: self._refused_at_first]
         return (*self._site_notes, *(RunNote("cluster", text) for text in (where, *refused)))
 

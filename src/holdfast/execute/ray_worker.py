@@ -27,7 +27,7 @@ from holdfast.execute.ray_order import (
 )
 from holdfast.model.spec import Spec
 from holdfast.processes.scratch import sweep
-from holdfast.spec import secret_values
+from holdfast.spec import read_secret_values
 from holdfast.version import __version__
 
 
@@ -132,7 +132,7 @@ def _resolve_world_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, s
 
 def _check_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], secrets: Mapping[str, str]) -> None:
     """Reject a value that the driver does not know, because it could not mask it."""
-    own = hash_secrets((*secret_values(spec, environ), *secrets.values()), order.salt)
+    own = hash_secrets((*read_secret_values(spec, environ), *secrets.values()), order.salt)
     if not set(own) <= set(order.secrets):
         raise UserError(
             "a secret has a different value there than on the machine that started the run, so it could not be masked",

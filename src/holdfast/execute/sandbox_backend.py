@@ -45,7 +45,7 @@ def _list_other_programs(spec: Spec) -> Iterator[str]:
     """The programs that the setup and the checks of a spec run."""
     assert spec.world is not None
     for command in spec.world.setup.commands:
-        yield from (call.program for call in program_calls(command))
+        yield from (call.program for call in find_program_calls(command))
     for rule in spec.invariants:
         yield from get_traits(rule).programs
 

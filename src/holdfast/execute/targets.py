@@ -10,7 +10,7 @@ from holdfast.model.observation import list_unread_models
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trace import TraceEvent
-from holdfast.spec.load import source_of
+from holdfast.spec.load import read_source
 
 _OF_TOOLS = ("tool", "tool_result", "mcp")
 """Planes that show tool calls."""
@@ -38,7 +38,7 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wi
                 continue
             problems.append(_describe_unmet(scenario, injection, have))
     if problems:
-        raise SpecError(spec.path, problems, source=source_of(spec))
+        raise SpecError(spec.path, problems, source=read_source(spec))
 
 
 def needs_tool_check(spec: Spec, targets: Sequence[str]) -> bool:
@@ -61,7 +61,7 @@ def check_tools_offered(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable
     unread = list_unread_models(calls)
     why = f"{_UNREAD}: {', '.join(unread)}" if unread else _UNSEEN
     problems = [_make_problem(scenario, fault, why, _DECLARE, "no-tools-seen") for scenario, fault in faults]
-    raise SpecError(spec.path, problems, source=source_of(spec))
+    raise SpecError(spec.path, problems, source=read_source(spec))
 
 
 def _find_tool_fault(scenario: Scenario) -> Injection | None:

@@ -11,7 +11,7 @@ from holdfast.judge.endings import describe_ending, has_text
 from holdfast.model.observation import EndingKind, Observation, Turn
 from holdfast.model.task import RequestChange
 from holdfast.model.verdict import Finding, Judgement
-from holdfast.reading.words import plural
+from holdfast.reading.words import format_plural
 
 _BAD: frozenset[EndingKind] = frozenset(("timeout", "limit", "raised", "crashed", "out_of_memory", "closed"))
 RATE_LIMITED = "request-rate-limited"
@@ -98,7 +98,9 @@ def _decide_pass(
     finding = first.finding if ending is None else Finding(True, ending.why, "request-refused")
     kinds = {_classify_send(one.seen, ending, control) for one, ending in zip(sends, endings, strict=True)}
     if len(kinds) > 1:
-        why = f"the agent got the request {plural(len(sends), 'time')} and did not always treat it in the same way"
+        why = (
+            f"the agent got the request {format_plural(len(sends), 'time')} and did not always treat it in the same way"
+        )
         return "unproven", Finding(None, why, NOT_ALWAYS)
     doubt = _find_doubt(again, control, timeout_ms)
     if control is None and kinds == {"as control"} and doubt is not None and doubt.code == OTHER_ANSWER:

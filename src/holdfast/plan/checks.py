@@ -12,8 +12,8 @@ from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.spec import Invariant
 from holdfast.model.traits import CheckTraits
-from holdfast.reading.fields import keys_of
-from holdfast.spec.references import interpolate, names
+from holdfast.reading.fields import get_keys
+from holdfast.spec.references import find_names, interpolate
 
 if TYPE_CHECKING:
     from holdfast.protocols.check import Check
@@ -31,15 +31,15 @@ def fill_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
     if check is not None and (
         key := check.traits.shell_setting
     ):  # a value is quoted as one word there, whatever it contains
-        from holdfast.spec.shell_places import in_command
+        from holdfast.spec.shell_places import fill_command
 
-        settings[key] = in_command(str(invariant.settings[key]), params)
+        settings[key] = fill_command(str(invariant.settings[key]), params)
     return replace(invariant, settings=settings)
 
 
 def _has_params(value: Any) -> bool:
     if isinstance(value, str):
-        return bool(names(value).params)
+        return bool(find_names(value).params)
     if isinstance(value, Mapping):
         return any(_has_params(item) for item in value.values())
     return isinstance(value, list | tuple) and any(_has_params(item) for item in value)
@@ -61,7 +61,7 @@ def make_check(invariant: Invariant) -> Check:
     plugin = plugins.find("checks", invariant.check)
     if plugin is None:
         raise PluginError(f"there is no check called {invariant.check!r} (rule {invariant.id})", code="plugin-broken")
-    types = {field.key: field.hint.base for field in keys_of(plugin)}
+    types = {field.key: field.hint.base for field in get_keys(plugin)}
     try:
         settings = {name: convert(value, types.get(name, Any)) for name, value in invariant.settings.items()}
         check: Check = plugin(**settings)

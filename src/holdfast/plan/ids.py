@@ -14,12 +14,12 @@ from holdfast.model.codec import encode_canonical, to_builtins
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
-from holdfast.spec.secrecy import without_keys
+from holdfast.spec.secrecy import mask_keys
 
 
 def encode_agent(agent: AgentSpec) -> bytes:
     """The agent section for an id: without its position, and without literal keys."""
-    return encode_canonical(without_keys(to_builtins(replace(agent, position=None)), "agent"))
+    return encode_canonical(mask_keys(to_builtins(replace(agent, position=None)), "agent"))
 
 
 def encode_head(kind: str, scenario: Scenario) -> bytes:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from holdfast.errors import UsageError
 from holdfast.model.codec import encode_canonical
 from holdfast.model.task import Task
-from holdfast.spec.references import param_text
+from holdfast.spec.references import format_param
 
 _TOKEN = re.compile(r"""\s*(?:(?P<sign>[()])|"(?P<double>[^"]+)"|'(?P<single>[^']+)'|(?P<word>[^\s()"']+))""")
 _OPERATORS = ("and", "or", "not")
@@ -190,7 +190,7 @@ class TaskFilter:
             return False
         if self._fits is None:
             return True
-        values = (f"{name}={param_text(value)}" for name, value in params.items())
+        values = (f"{name}={format_param(value)}" for name, value in params.items())
         return self._fits((rule, scenario, *task.turns, *_get_names(task), *values))
 
 

@@ -12,7 +12,7 @@ _SET = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _LOST_IN_SET = re.compile(r"\\\\[dwsDWS]")
 
 
-def undoubled(pattern: str) -> str:
+def undouble_backslashes(pattern: str) -> str:
     """The pattern with one backslash where two precede a character that one would escape."""
     return re.sub(_TWICE, r"\\", pattern)
 

@@ -11,14 +11,14 @@ from holdfast.reading.reader import Reader
 from holdfast.reading.words import describe
 
 
-def _read(reader: Reader, node: Node) -> Any:
+def _read_written(reader: Reader, node: Node) -> Any:
     if node.kind in ("text", "int", "float", "bool"):
         return node.text
-    return reader.expected(node, "text")
+    return reader.report_type(node, "text")
 
 
 Written: TypeAlias = Annotated[
-    str, ValueForm(_read, lambda: {"type": ["string", "number", "boolean"]}, "text, or a number as written")
+    str, ValueForm(_read_written, lambda: {"type": ["string", "number", "boolean"]}, "text, or a number as written")
 ]
 
 
@@ -29,7 +29,7 @@ _LONGEST = 100
 """The longest text in characters that is matched; a longer one is not a duration and would match slowly."""
 
 
-def duration_ms(text: str) -> float | None:
+def parse_duration(text: str) -> float | None:
     """The milliseconds of a text such as `500ms`, `30s`, `5m`, `1h` or `1h30m`; None if it is not a duration."""
     compact = text.strip()
     if len(compact) > _LONGEST:
@@ -46,28 +46,28 @@ def _read_duration(low: int, high: int) -> Any:
             if low <= node.value <= high:
                 return node.value
             message = f"expected {low} to {high} ms, found {describe(node)}"
-            return reader.error(
+            return reader.report(
                 node, message, hint="an integer is in ms; text has a unit: 30s, 5m", code="out-of-range"
             )
-        value = duration_ms(node.text) if node.kind == "text" else None
+        value = parse_duration(node.text) if node.kind == "text" else None
         if value is None:
             hint = "write 500ms, 30s, 5m or 1h"
-            return reader.expected(node, "a duration", hint=hint)
+            return reader.report_type(node, "a duration", hint=hint)
         if (value < 1 and low > 0) or value > _DAY_MS:
-            return reader.expected(node, "up to 24h", code="out-of-range")
+            return reader.report_type(node, "up to 24h", code="out-of-range")
         return round(value)
 
     return read
 
 
-def _duration(low: int, high: int) -> ValueForm:
-    def schema() -> Schema:
+def _build_duration_form(low: int, high: int) -> ValueForm:
+    def build_schema() -> Schema:
         text = {"type": "string", "pattern": r"^\s*(\d+(\.\d+)?\s*(ms|s|m|h)\s*)+$"}
         return {"anyOf": [{"type": "integer", "minimum": low, "maximum": high}, text]}
 
     words = f"ms ({low} to {high}), or text with a unit up to 24h"
-    return ValueForm(_read_duration(low, high), schema, words, example=f"{max(low, 1_000)}ms")
+    return ValueForm(_read_duration(low, high), build_schema, words, example=f"{max(low, 1_000)}ms")
 
 
-AgentTimeout: TypeAlias = Annotated[int, _duration(1_000, 300_000)]
-Duration: TypeAlias = Annotated[int, _duration(0, _DAY_MS)]
+AgentTimeout: TypeAlias = Annotated[int, _build_duration_form(1_000, 300_000)]
+Duration: TypeAlias = Annotated[int, _build_duration_form(0, _DAY_MS)]

@@ -47,7 +47,7 @@ class Hint(Struct, frozen=True):
         own = next((m.description for m in self.limits if m.description), "")
         if own or get_origin(self.base) not in (Union, types.UnionType):
             return own
-        return next((words for member in get_args(self.base) if (words := peel(member).description)), "")
+        return next((words for member in get_args(self.base) if (words := parse_hint(member).description)), "")
 
 
 class Field(Struct, frozen=True, dict=True):
@@ -63,7 +63,7 @@ class Field(Struct, frozen=True, dict=True):
 
     @cached_property
     def hint(self) -> Hint:
-        return peel(_hint(self.owner, self.name))
+        return parse_hint(_evaluate_hint(self.owner, self.name))
 
 
 def about(description: str, **limits: Any) -> msgspec.Meta:
@@ -72,7 +72,7 @@ def about(description: str, **limits: Any) -> msgspec.Meta:
 
 
 @cache
-def peel(hint: Any) -> Hint:
+def parse_hint(hint: Any) -> Hint:
     """The type without its annotations, and the annotations."""
     form: ValueForm | None = None
     limits: list[msgspec.Meta] = []
@@ -84,33 +84,33 @@ def peel(hint: Any) -> Hint:
 
 
 @cache
-def keys_of(kind: type) -> tuple[Field, ...]:
+def get_keys(kind: type) -> tuple[Field, ...]:
     """The keys of a settings type, in declaration order."""
-    raw = _struct_fields(kind) if issubclass(kind, msgspec.Struct) else _dataclass_fields(kind)
-    return tuple(Field(name, key, kind, *rest) for name, key, *rest in raw if not _takes_node(kind, name))
+    raw = _list_struct_fields(kind) if issubclass(kind, msgspec.Struct) else _list_dataclass_fields(kind)
+    return tuple(Field(name, key, kind, *rest) for name, key, *rest in raw if not _has_node(kind, name))
 
 
 @cache
-def _hint(kind: type, name: str) -> Any:
+def _evaluate_hint(kind: type, name: str) -> Any:
     """The type of a field, evaluated on demand: a file has few of the possible keys."""
     # get_type_hints on the class would evaluate every annotation of every section, which costs more than reading a
     # small file. So only a namespace with this one annotation is evaluated.
-    home, written = _written(kind, name)
+    home, written = _find_annotation(kind, name)
     alone = types.SimpleNamespace(__annotations__={name: written})
     return get_type_hints(alone, vars(sys.modules[home.__module__]), include_extras=True)[name]
 
 
-def _written(kind: type, name: str) -> tuple[type, Any]:
+def _find_annotation(kind: type, name: str) -> tuple[type, Any]:
     """The annotation of a field, and the class that declares it."""
     return next((c, notes[name]) for c in kind.__mro__ if name in (notes := getattr(c, "__annotations__", {})))
 
 
-def _takes_node(kind: type, name: str) -> bool:
-    written = _written(kind, name)[1]
-    return written is Node or (isinstance(written, str) and "Node" in written and _hint(kind, name) is Node)
+def _has_node(kind: type, name: str) -> bool:
+    written = _find_annotation(kind, name)[1]
+    return written is Node or (isinstance(written, str) and "Node" in written and _evaluate_hint(kind, name) is Node)
 
 
-def _struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool, Any]]:
+def _list_struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool, Any]]:
     """What `msgspec.structs.fields` returns, without the types, which it would evaluate again."""
     names, keys, defaults = kind.__struct_fields__, kind.__struct_encode_fields__, kind.__struct_defaults__
     rows = []
@@ -120,7 +120,7 @@ def _struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool, Any
     return rows
 
 
-def _dataclass_fields(kind: type) -> list[tuple[str, str, bool, Any]]:
+def _list_dataclass_fields(kind: type) -> list[tuple[str, str, bool, Any]]:
     rows = []
     for f in dataclasses.fields(kind):
         made = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
@@ -130,15 +130,15 @@ def _dataclass_fields(kind: type) -> list[tuple[str, str, bool, Any]]:
 
 
 @cache
-def node_field(kind: type) -> str | None:
+def get_node_field(kind: type) -> str | None:
     """The field that receives the section's node."""
     if not issubclass(kind, msgspec.Struct):
         return None
-    return next((name for name in kind.__struct_fields__ if _takes_node(kind, name)), None)
+    return next((name for name in kind.__struct_fields__ if _has_node(kind, name)), None)
 
 
-def key_names(kind: type) -> list[str]:
-    return [f.key for f in keys_of(kind)]
+def list_key_names(kind: type) -> list[str]:
+    return [f.key for f in get_keys(kind)]
 
 
 def convert(kind: type[Value], section: Struct, **changes: Any) -> Value:

@@ -23,7 +23,7 @@ class Source(Struct, frozen=True):
     problem: Problem | None = None
 
 
-def opens(path: Path) -> bool:
+def is_openable(path: Path) -> bool:
     """Whether the path is a file or a folder; opening anything else may block forever."""
     return os.path.isfile(path) or os.path.isdir(path)
 
@@ -33,20 +33,20 @@ def read_file(path: Path, *, absent: str = "", piped: bool = False) -> Source:
 
     `piped`: a pipe is allowed too, because the user named it on the command line.
     """
-    data = _bytes(path, absent, piped)
+    data = _read_bytes(path, absent, piped)
     if isinstance(data, Problem):
         return Source(problem=data)
     try:
         return Source(data, data.decode("utf-8-sig"))
     except UnicodeDecodeError as broken:
-        return Source(data, data.decode("utf-8", "replace"), _not_utf8(data, broken.start))
+        return Source(data, data.decode("utf-8", "replace"), _report_not_utf8(data, broken.start))
 
 
-def _bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
+def _read_bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
     try:
         if path.is_dir():
             return Problem("is a folder, not a file", code="unreadable-file")
-        with open(path, "rb", opener=None if piped else _without_waiting) as stream:
+        with open(path, "rb", opener=None if piped else _open_nonblocking) as stream:
             if not piped and not S_ISREG(os.fstat(stream.fileno()).st_mode):
                 return Problem("is not a regular file", code="unreadable-file")
             data = stream.read(MAX_BYTES + 1)
@@ -60,12 +60,12 @@ def _bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
     return data
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def _open_nonblocking(path: str, flags: int) -> int:
     """Opens a pipe without waiting for a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _not_utf8(data: bytes, offset: int) -> Problem:
+def _report_not_utf8(data: bytes, offset: int) -> Problem:
     line = data.count(b"\n", 0, offset) + 1
     start = data.rfind(b"\n", 0, offset) + 1
     column = len(data[start:offset].decode("utf-8", "replace")) + 1
@@ -79,7 +79,7 @@ _TAKEN = ("agent", "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix"
 """Top-level folders that every sandbox uses."""
 
 
-def in_workspace(path: str) -> str:
+def to_workspace_path(path: str) -> str:
     """The path relative to the workspace; it may also be written as programs in the sandbox see it."""
     pure = PurePosixPath(path)
     return str(pure.relative_to(_WORKSPACE)) if pure.is_relative_to(_WORKSPACE) else path
@@ -94,14 +94,14 @@ def can_be_workdir(path: str) -> bool:
     return not pure.is_relative_to(_HOME) and not _HOME.is_relative_to(pure)
 
 
-def outside(path: str, folder: str = "the workspace") -> Iterable[tuple[str, str]]:
+def find_path_problem(path: str, folder: str = "the workspace") -> Iterable[tuple[str, str]]:
     """The problem of a path that leaves the workspace or another folder; nothing for a valid path."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts:
         yield "path", f"must stay inside {folder}: no .. and no absolute path"
 
 
-def covers(allowed: Iterable[str], path: str) -> bool:
+def is_covered(allowed: Iterable[str], path: str) -> bool:
     """Whether an entry of `allowed` is the path, a folder above it or a glob that matches it."""
     pure = PurePosixPath(path)
     return any(pure.is_relative_to(PurePosixPath(one)) or fnmatchcase(path, one) for one in allowed)

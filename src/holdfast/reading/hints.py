@@ -10,10 +10,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from holdfast.model.shorten import shorten
-from holdfast.reading.fields import Hint, keys_of, peel
+from holdfast.reading.fields import Hint, get_keys, parse_hint
 from holdfast.reading.node import Node
-from holdfast.reading.scalars import plain
-from holdfast.reading.words import near_hint
+from holdfast.reading.scalars import parse_plain
+from holdfast.reading.words import suggest_name
 
 SCALARS: dict[Any, tuple[tuple[str, ...], str]] = {
     bool: (("bool",), "true or false"),
@@ -25,9 +25,9 @@ _PLURALS = {"a map": "maps", "a whole number": "whole numbers", "a number": "num
 _SCALAR_KINDS = ("bool", "int", "float", "text")
 
 
-def kinds_of(hint: Any) -> tuple[str, ...]:
+def get_node_kinds(hint: Any) -> tuple[str, ...]:
     """The kinds of node that a type can be read from."""
-    peeled = peel(hint)
+    peeled = parse_hint(hint)
     base, origin = peeled.base, get_origin(peeled.base)
     if base is Any or peeled.form:
         return (*_SCALAR_KINDS, "null", "list", "map")
@@ -40,12 +40,12 @@ def kinds_of(hint: Any) -> tuple[str, ...]:
     return ("map",)
 
 
-def name_of(hint: Any) -> str:
+def describe_type(hint: Any) -> str:
     """The type in words, as in messages and the reference."""
-    return hint_name(peel(hint))
+    return describe_hint(parse_hint(hint))
 
 
-def hint_name(peeled: Hint) -> str:
+def describe_hint(peeled: Hint) -> str:
     """The same for a parsed hint."""
     base, origin = peeled.base, get_origin(peeled.base)
     if peeled.form:
@@ -57,31 +57,31 @@ def hint_name(peeled: Hint) -> str:
     if origin is Literal:
         return " | ".join(str(o) for o in get_args(base))
     if origin in (Union, types.UnionType):
-        return " or ".join(dict.fromkeys(name_of(m) for m in get_args(base) if m is not type(None)))
+        return " or ".join(dict.fromkeys(describe_type(m) for m in get_args(base) if m is not type(None)))
     if origin in (list, tuple, Sequence, frozenset, set):
         args = get_args(base)
-        return f"a list of {_PLURALS.get(name_of(args[0]), name_of(args[0]))}" if args else "a list"
+        return f"a list of {_PLURALS.get(describe_type(args[0]), describe_type(args[0]))}" if args else "a list"
     return "a map"
 
 
-def beyond(limit: msgspec.Meta, value: Any) -> str:
+def find_limit_error(limit: msgspec.Meta, value: Any) -> str:
     """What the limit requires, if the value is beyond it."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _number_beyond(limit, value)
+        return _find_number_error(limit, value)
     if isinstance(value, str):
-        return _text_beyond(limit, value)
+        return _find_text_error(limit, value)
     if isinstance(value, list | tuple | dict | frozenset | set) and limit.min_length and len(value) < limit.min_length:
         return f"expected at least {'one entry' if limit.min_length == 1 else f'{limit.min_length} entries'}"
     return ""
 
 
-def _number_beyond(limit: msgspec.Meta, value: float) -> str:
+def _find_number_error(limit: msgspec.Meta, value: float) -> str:
     low = (limit.ge is not None and value < limit.ge) or (limit.gt is not None and value <= limit.gt)
     high = (limit.le is not None and value > limit.le) or (limit.lt is not None and value >= limit.lt)
-    return f"expected {range_of(limit)}" if low or high else ""
+    return f"expected {describe_range(limit)}" if low or high else ""
 
 
-def range_of(limit: msgspec.Meta) -> str:
+def describe_range(limit: msgspec.Meta) -> str:
     """The limits of a number in words."""
     low = f"at least {limit.ge}" if limit.ge is not None else f"more than {limit.gt}" if limit.gt is not None else ""
     high = f"at most {limit.le}" if limit.le is not None else f"less than {limit.lt}" if limit.lt is not None else ""
@@ -90,7 +90,7 @@ def range_of(limit: msgspec.Meta) -> str:
     return " and ".join(part for part in (low, high) if part)
 
 
-def _text_beyond(limit: msgspec.Meta, value: str) -> str:
+def _find_text_error(limit: msgspec.Meta, value: str) -> str:
     if limit.min_length and len(value) < limit.min_length:
         return "expected some text" if limit.min_length == 1 else f"expected at least {limit.min_length} characters"
     if limit.max_length is not None and len(value) > limit.max_length:
@@ -107,29 +107,29 @@ AS_WRITTEN = ("version", "type", "mode")
 """Keys that decide how the rest is read; they cannot be references."""
 
 
-def by_reference(hint: Hint) -> bool:
+def is_reference_only(hint: Hint) -> bool:
     """Whether text here can only be a reference, or the value's own syntax: a number, a duration, an option."""
     if hint.form is not None:
         return bool(hint.form.example)
     if get_origin(hint.base) in (Union, types.UnionType):
-        members = [peel(member) for member in get_args(hint.base) if member is not type(None)]
-        return all(by_reference(member) for member in members)
+        members = [parse_hint(member) for member in get_args(hint.base) if member is not type(None)]
+        return all(is_reference_only(member) for member in members)
     return hint.base in (bool, int, float) or get_origin(hint.base) is Literal
 
 
-def stand_in(hint: Hint) -> str:
+def get_placeholder(hint: Hint) -> str:
     """A placeholder that the type accepts, for a value that is not known yet."""
     if hint.form is not None:
         return hint.form.example
     if get_origin(hint.base) in (Union, types.UnionType):
-        member = peel(next(m for m in get_args(hint.base) if m is not type(None)))
-        return stand_in(Hint(member.base, member.form, (*member.limits, *hint.limits)))
+        member = parse_hint(next(m for m in get_args(hint.base) if m is not type(None)))
+        return get_placeholder(Hint(member.base, member.form, (*member.limits, *hint.limits)))
     if get_origin(hint.base) is Literal:
         return str(get_args(hint.base)[0])
-    return "false" if hint.base is bool else str(_least(hint))
+    return "false" if hint.base is bool else str(_get_least_number(hint))
 
 
-def _least(hint: Hint) -> Any:
+def _get_least_number(hint: Hint) -> Any:
     """The least number within the limits; 1 without a lower limit."""
     for limit in hint.limits:
         if limit.ge is not None:
@@ -145,7 +145,7 @@ UNCLOSED = "the reference has no closing brace"
 _UNCLOSED = re.compile(r"\$\{[A-Za-z_]\w*(?::-[^}]*)?$")
 
 
-def scalar_hint(base: type, node: Node) -> str:
+def suggest_scalar(base: type, node: Node) -> str:
     """The hint for a scalar of the wrong kind."""
     if base is str:
         return f'quote it: "{node.text}"' if node.kind in ("int", "float", "bool") else ""
@@ -153,16 +153,16 @@ def scalar_hint(base: type, node: Node) -> str:
         return ""
     if base is bool and node.text.lower() in _BOOLS:
         return f"write {_BOOLS[node.text.lower()]}"
-    return f"write {node.text} without quotes" if node.style and plain(node.text)[0] in SCALARS[base][0] else ""
+    return f"write {node.text} without quotes" if node.style and parse_plain(node.text)[0] in SCALARS[base][0] else ""
 
 
-def list_hint(element: Any, node: Node) -> str:
+def suggest_list(element: Any, node: Node) -> str:
     """The hint for one value where a list is expected."""
     if node.kind == "null":
         return "write [] for none"
     if node.kind == "map":
         return "start each entry with a dash: - key: value"
-    hint = peel(element)
+    hint = parse_hint(element)
     words = hint.form.words if hint.form else ""
     if node.kind == "text" and (hint.base is str or get_origin(hint.base) is Literal or words.startswith("text,")):
         return (
@@ -171,22 +171,24 @@ def list_hint(element: Any, node: Node) -> str:
     return f"write [{node.text}]" if node.kind in ("int", "float", "bool") and not node.reference else ""
 
 
-def map_hint(kind: Any, node: Node) -> str:
+def suggest_map(kind: Any, node: Node) -> str:
     """The hint for a value where a map is expected."""
     if node.kind == "null":
         return "write {} for none" if kind is None else "write its keys below it"
     if node.kind == "list":
         return "remove the dashes: write its keys below it" if any(i.kind == "map" for i in node.items) else ""
-    required = [field.key for field in keys_of(kind) if field.required] if kind is not None else []
+    required = [field.key for field in get_keys(kind) if field.required] if kind is not None else []
     return f"write {{{required[0]}: {shorten(node.text, 40)}}}" if len(required) == 1 else "write key: value"
 
 
-def option_hint(members: tuple[Any, ...], node: Node) -> str:
+def suggest_option(members: tuple[Any, ...], node: Node) -> str:
     """The suggestion among the options of a union."""
-    options = [str(o) for m in members if get_origin(peel(m).base) is Literal for o in get_args(peel(m).base)]
-    return near_hint(node.text, options) if options and node.kind == "text" else ""
+    options = [
+        str(o) for m in members if get_origin(parse_hint(m).base) is Literal for o in get_args(parse_hint(m).base)
+    ]
+    return suggest_name(node.text, options) if options and node.kind == "text" else ""
 
 
-def unclosed(text: str) -> str:
+def suggest_closing(text: str) -> str:
     """What to write for a reference with an unclosed brace; empty if there is none."""
     return f"close it: {shorten(text, 60)}}}" if _UNCLOSED.search(text) else ""

@@ -15,33 +15,33 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
-def loads(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
+def parse_json(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
     """The value that the decoder reads, at any depth; ValueError if the text is not JSON."""
     try:
         return decoder.decode(text)
     except RecursionError:
-        return _read(text, decoder)
+        return _parse_iteratively(text, decoder)
 
 
-def _read(text: str, decoder: json.JSONDecoder) -> Any:
+def _parse_iteratively(text: str, decoder: json.JSONDecoder) -> Any:
     """The same without recursion: a stack holds what is open, an object as its pairs, the last without its value."""
     opened: list[tuple[str, list[Any]]] = []
-    at = _skip(text, 0)
+    at = _skip_space(text, 0)
     while True:
         bracket = text[at : at + 1]
         if bracket in ("[", "{"):
             opened.append(("]" if bracket == "[" else "}", []))
-            at = _skip(text, at + 1)
+            at = _skip_space(text, at + 1)
             if not text.startswith(opened[-1][0], at):  # not empty
-                at = _key(text, at, opened[-1])
+                at = _parse_key(text, at, opened[-1])
                 continue
             at += 1
-            value = _closed(*opened.pop(), decoder)
+            value = _close_value(*opened.pop(), decoder)
         else:
             value, at = decoder.raw_decode(text, at)
         # A value has ended, and with it may end any number of enclosing values.
         while True:
-            at = _skip(text, at)
+            at = _skip_space(text, at)
             if not opened:
                 if at < len(text):
                     raise json.JSONDecodeError("Extra data", text, at)
@@ -49,15 +49,15 @@ def _read(text: str, decoder: json.JSONDecoder) -> Any:
             end, inside = opened[-1]
             inside.append(value if end == "]" else (inside.pop(), value))
             if text.startswith(",", at):
-                at = _key(text, _skip(text, at + 1), opened[-1])
+                at = _parse_key(text, _skip_space(text, at + 1), opened[-1])
                 break
             if not text.startswith(end, at):
                 raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
             at += 1
-            value = _closed(*opened.pop(), decoder)
+            value = _close_value(*opened.pop(), decoder)
 
 
-def _key(text: str, at: int, holder: tuple[str, list[Any]]) -> int:
+def _parse_key(text: str, at: int, holder: tuple[str, list[Any]]) -> int:
     """Read the key of the next value if the holder is an object; returns where that value begins."""
     end, inside = holder
     if end == "]":
@@ -65,32 +65,32 @@ def _key(text: str, at: int, holder: tuple[str, list[Any]]) -> int:
     if not text.startswith('"', at):
         raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
     key, at = _DECODER.raw_decode(text, at)
-    at = _skip(text, at)
+    at = _skip_space(text, at)
     if not text.startswith(":", at):
         raise json.JSONDecodeError("Expecting ':' delimiter", text, at)
     inside.append(key)
-    return _skip(text, at + 1)
+    return _skip_space(text, at + 1)
 
 
-def _closed(end: str, inside: list[Any], decoder: json.JSONDecoder) -> Any:
+def _close_value(end: str, inside: list[Any], decoder: json.JSONDecoder) -> Any:
     if end == "]":
         return inside
     return dict(inside) if decoder.object_pairs_hook is None else decoder.object_pairs_hook(inside)
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     assert match is not None
     return match.end()
 
 
-def validator(schema: Mapping[str, Any]) -> Any:
+def build_validator(schema: Mapping[str, Any]) -> Any:
     """A validator for the schema; ValueError if it is invalid, or refers to something outside it."""
-    return _compiled(encode_canonical(schema))
+    return _compile_schema(encode_canonical(schema))
 
 
 @lru_cache(maxsize=256)
-def _compiled(schema: bytes) -> Any:
+def _compile_schema(schema: bytes) -> Any:
     import json
 
     from jsonschema_rs import validator_for
@@ -118,25 +118,25 @@ class BadPath(ValueError):
 
 
 @lru_cache(maxsize=256)
-def query(path: str) -> FindAll:
+def compile_path(path: str) -> FindAll:
     """A finder for every part that the path names; BadPath if it is not a path."""
     if not path:
         raise BadPath("it is empty")
     if path.startswith("$") and not _PLAIN.fullmatch(path):
-        return _jsonpath(path)
-    steps = _steps(path.removeprefix("$"))
+        return _compile_jsonpath(path)
+    steps = _parse_steps(path.removeprefix("$"))
 
     def find(value: Any) -> list[Any]:
-        parts = _walk(value, steps)
+        parts = _walk_steps(value, steps)
         return [] if parts is MISSING else [parts]
 
     return find
 
 
-def find_at(path: str) -> Find:
+def compile_answer_path(path: str) -> Find:
     """A finder for the answer at a path: MISSING, one value, or several, joined if all are texts."""
     try:
-        parts_at = query(path)
+        parts_at = compile_path(path)
     except BadPath as bad:
         raise AgentUnavailable(
             f"agent.response_path {path!r} is not a path: {bad}", code="agent-config-invalid", hint=HINT, config=True
@@ -152,7 +152,7 @@ def find_at(path: str) -> Find:
     return find
 
 
-def _steps(rest: str) -> tuple[str | int, ...]:
+def _parse_steps(rest: str) -> tuple[str | int, ...]:
     steps: list[str | int] = []
     while rest:
         match = _STEP.match(rest)
@@ -163,10 +163,10 @@ def _steps(rest: str) -> tuple[str | int, ...]:
     return tuple(steps)
 
 
-def _walk(value: Any, steps: tuple[str | int, ...]) -> Any:
+def _walk_steps(value: Any, steps: tuple[str | int, ...]) -> Any:
     for step in steps:
         if isinstance(value, list):
-            value = _item(value, step)
+            value = _get_item(value, step)
         elif isinstance(value, dict):
             value = value.get(step, MISSING)
         else:
@@ -174,14 +174,14 @@ def _walk(value: Any, steps: tuple[str | int, ...]) -> Any:
     return value
 
 
-def _item(items: list[Any], step: str | int) -> Any:
+def _get_item(items: list[Any], step: str | int) -> Any:
     try:
         return items[int(step)]
     except (ValueError, IndexError):
         return MISSING
 
 
-def _jsonpath(path: str) -> FindAll:
+def _compile_jsonpath(path: str) -> FindAll:
     from jsonpath import JSONPathError, compile
 
     try:

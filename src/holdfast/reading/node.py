@@ -48,16 +48,16 @@ class Node(Struct, eq=False):
     def has(self, key: str) -> bool:
         return key in self.pairs
 
-    def key(self, name: str) -> Node:
+    def get_key(self, name: str) -> Node:
         """The key's own node; if the key is missing, an empty node at the position of this map."""
-        return self.pairs[name][0] if name in self.pairs else self._absent(name)
+        return self.pairs[name][0] if name in self.pairs else self._build_absent(name)
 
     def get(self, name: str) -> Node:
         """The value's node; if the key is missing, an empty node at the position of this map."""
-        return self.pairs[name][1] if name in self.pairs else self._absent(name)
+        return self.pairs[name][1] if name in self.pairs else self._build_absent(name)
 
-    def _absent(self, name: str) -> Node:
-        return Node("null", self.line, self.column, self.length, path=join(self.path, name))
+    def _build_absent(self, name: str) -> Node:
+        return Node("null", self.line, self.column, self.length, path=join_path(self.path, name))
 
     def find(self, field: str) -> Node:
         """The node of a field such as `assertions[1].field`; a missing field has the position of its owner."""
@@ -68,52 +68,52 @@ class Node(Struct, eq=False):
             elif node.kind == "map" and node.has(part):
                 node = node.get(part)
             else:
-                return Node("null", node.line, node.column, node.length, path=join(self.path, field))
+                return Node("null", node.line, node.column, node.length, path=join_path(self.path, field))
         return node
 
-    def plain(self) -> Any:
+    def to_plain(self) -> Any:
         """The value as dicts, lists and scalars."""
         if self.kind == "list":
-            return [item.plain() for item in self.items]
+            return [item.to_plain() for item in self.items]
         if self.kind == "map":
-            return {key: value.plain() for key, (_, value) in self.pairs.items()}
+            return {key: value.to_plain() for key, (_, value) in self.pairs.items()}
         return self.value
 
 
-def join(path: str, key: str) -> str:
+def join_path(path: str, key: str) -> str:
     """The path of a key."""
     return f"{path}.{key}" if path else key
 
 
-def put_at(node: Node, line: int) -> None:
+def set_line(node: Node, line: int) -> None:
     """Set the position of a tree to one line: that of the code it comes from."""
     node.line, node.column, node.length = line, 1, 1
     for inner in (*node.items, *chain.from_iterable(node.pairs.values())):
-        put_at(inner, line)
+        set_line(inner, line)
 
 
-def put_paths(node: Node, path: str = "") -> Node:
+def set_paths(node: Node, path: str = "") -> Node:
     """Set the path of every node; a node that an alias repeats is copied, because it has two."""
     node = replace(node, path=path) if node.path else node
     node.path = path
-    node.items = [put_paths(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
-    pairs = {key: (join(path, key), *pair) for key, pair in node.pairs.items()}
-    node.pairs = {key: (put_paths(name, where), put_paths(value, where)) for key, (where, name, value) in pairs.items()}
+    node.items = [set_paths(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
+    pairs = {key: (join_path(path, key), *pair) for key, pair in node.pairs.items()}
+    node.pairs = {key: (set_paths(name, where), set_paths(value, where)) for key, (where, name, value) in pairs.items()}
     return node
 
 
-def from_plain(value: Any, at: Node, path: str | None = None) -> Node:
+def build_node(value: Any, at: Node, path: str | None = None) -> Node:
     """A node tree for a value from elsewhere, with the position of `at`."""
     path = at.path if path is None else path
     node = Node("null", at.line, at.column, at.length, path=path)
     if isinstance(value, dict):
         node.kind = "map"
         for name, held in value.items():
-            where = join(path, str(name))
-            node.pairs[str(name)] = (from_plain(str(name), at, where), from_plain(held, at, where))
+            where = join_path(path, str(name))
+            node.pairs[str(name)] = (build_node(str(name), at, where), build_node(held, at, where))
     elif isinstance(value, list | tuple):
         node.kind = "list"
-        node.items = [from_plain(item, at, f"{path}[{index}]") for index, item in enumerate(value)]
+        node.items = [build_node(item, at, f"{path}[{index}]") for index, item in enumerate(value)]
     elif value is not None:
         kinds: dict[type, NodeKind] = {bool: "bool", int: "int", float: "float"}
         node.kind = kinds.get(type(value), "text")

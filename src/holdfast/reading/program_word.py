@@ -91,17 +91,17 @@ class ProgramCall(NamedTuple):
     args: tuple[str, ...] = ()
 
 
-def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]:
+def find_program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]:
     """The program that a shell command begins with and its script; None if there is none or only a shell can tell."""
-    words = _words(command)
-    first, _ = _first([word.text for word in words])
+    words = _split_words(command)
+    first, _ = _find_program([word.text for word in words])
     if first >= len(words):
         return None, None
-    script = script_of(words[first].text, [word.text for word in words[first + 1 :]])
+    script = find_script(words[first].text, [word.text for word in words[first + 1 :]])
     return words[first], None if script is None else words[first + 1 + script]
 
 
-def program_calls(command: str) -> list[ProgramCall]:
+def find_program_calls(command: str) -> list[ProgramCall]:
     """What every command of a line runs, as far as known without a shell; including the command of `sh -c`.
 
     A program that only starts another one, such as `sudo`, comes after that one.
@@ -109,38 +109,40 @@ def program_calls(command: str) -> list[ProgramCall]:
     if _UNREADABLE.search(command):
         return []
     calls = list[ProgramCall]()
-    plain, functions, substitutions = _simplified(command)
+    plain, functions, substitutions = _simplify_line(command)
     for text in substitutions:
-        calls += program_calls(text)
-    for words in _commands(plain):
-        first, prefixes = _first(words)
+        calls += find_program_calls(text)
+    for words in _split_commands(plain):
+        first, prefixes = _find_program(words)
         if first >= len(words):
             continue
         program, args = words[first], words[first + 1 :]
         if program in functions:
             continue
-        script = script_of(program, args)
+        script = find_script(program, args)
         calls.append(ProgramCall(program, None if script is None else args[script], tuple(args)))
         calls += [ProgramCall(prefix) for prefix in prefixes]
-        calls += _inner_calls(program, args)
+        calls += _find_inner_calls(program, args)
     return calls
 
 
-def _inner_calls(program: str, args: Sequence[str]) -> list[ProgramCall]:
+def _find_inner_calls(program: str, args: Sequence[str]) -> list[ProgramCall]:
     """The commands that a program runs: those of `find -exec`, and those in the text that a shell is given."""
     name = PurePosixPath(program).name
     if name == "find":
         actions = [at + 1 for at, word in enumerate(args[:-1]) if word in _FIND_ACTIONS]
-        return [call for at in actions for call in (ProgramCall(args[at]), *_inner_calls(args[at], args[at + 1 :]))]
-    text = _shell_text(program, args)
+        return [
+            call for at in actions for call in (ProgramCall(args[at]), *_find_inner_calls(args[at], args[at + 1 :]))
+        ]
+    text = _get_shell_text(program, args)
     if name in ("sh", "dash"):
-        return program_calls(text)
+        return find_program_calls(text)
     if _BASH_SYNTAX.search(_CONDITION.sub("[[", text)):
         return []
-    return [call for call in program_calls(text) if call.program not in _BASH_BUILTINS]
+    return [call for call in find_program_calls(text) if call.program not in _BASH_BUILTINS]
 
 
-def path_changes(command: str) -> list[str]:
+def find_path_changes(command: str) -> list[str]:
     """The parts of a line that change where its programs are found: `. env/bin/activate`, `PATH=bin:$PATH`.
 
     Another folder counts only together with one of these, which may be relative to it.
@@ -149,7 +151,7 @@ def path_changes(command: str) -> list[str]:
     return [] if all(match["go"] for match in changes) else [match["change"].strip() for match in changes]
 
 
-def _shell_text(program: str, args: Sequence[str]) -> str:
+def _get_shell_text(program: str, args: Sequence[str]) -> str:
     """The text that a shell is given to run; empty if there is none."""
     if PurePosixPath(program).name not in _SHELLS:
         return ""
@@ -161,20 +163,20 @@ def _shell_text(program: str, args: Sequence[str]) -> str:
     return ""
 
 
-def readable_calls(command: str) -> list[ProgramCall]:
+def find_readable_calls(command: str) -> list[ProgramCall]:
     """Calls whose program is written literally, without shell expansion."""
-    calls = program_calls(command)
+    calls = find_program_calls(command)
     return [call for call in calls if call.program == "[[" or (call.program and not _EXPANDED & set(call.program))]
 
 
-def module_of(call: ProgramCall) -> str:
+def get_module(call: ProgramCall) -> str:
     """The module at the top of what `python -m` runs; empty if it does not."""
     if not _PYTHON.fullmatch(PurePosixPath(call.program).name) or "-m" not in call.args[:-1]:
         return ""
     return call.args[call.args.index("-m") + 1].partition(".")[0]
 
 
-def script_of(program: str, args: Sequence[str]) -> int | None:
+def find_script(program: str, args: Sequence[str]) -> int | None:
     """Which argument is the script that a known interpreter runs; None if there is none."""
     name, at = PurePosixPath(program).name, 0
     if name in _RUNNERS:
@@ -190,7 +192,7 @@ def script_of(program: str, args: Sequence[str]) -> int | None:
     return at if at < len(args) else None
 
 
-def _first(words: Sequence[str]) -> tuple[int, list[str]]:
+def _find_program(words: Sequence[str]) -> tuple[int, list[str]]:
     """The index of the program, and the programs before it that start it; assignments may precede it, too."""
     at, before, prefixes = 0, "", list[str]()
     while at < len(words):
@@ -212,7 +214,7 @@ def _first(words: Sequence[str]) -> tuple[int, list[str]]:
     return at, prefixes
 
 
-def _simplified(line: str) -> tuple[str, set[str], list[str]]:
+def _simplify_line(line: str) -> tuple[str, set[str], list[str]]:
     """The line without text that only looks like a command; its functions; its substitutions in quotes.
 
     Here-documents, patterns of `case`, arithmetic and comments contain words that are not run. A substitution in double
@@ -253,7 +255,7 @@ def double_quoted_substitutions(text: str) -> list[str]:
     return [match[1] or match[2] or "" for match in _SUBSTITUTION.finditer(text)]
 
 
-def _commands(line: str) -> Iterator[list[str]]:
+def _split_commands(line: str) -> Iterator[list[str]]:
     """The words of every command of a line, without redirections."""
     read = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS + "<>")
     read.whitespace, read.whitespace_split, read.commenters = " \t", True, ""
@@ -288,7 +290,7 @@ def _commands(line: str) -> Iterator[list[str]]:
     yield from outer
 
 
-def _words(command: str) -> list[ProgramWord]:
+def _split_words(command: str) -> list[ProgramWord]:
     """The words of the first command of a line, each with its span; quotes are left out of both."""
     words = []
     at = 0

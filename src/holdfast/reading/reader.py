@@ -12,25 +12,25 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.model.spec import Problem
-from holdfast.reading.fields import Hint, keys_of, node_field, peel
+from holdfast.reading.fields import Hint, get_keys, get_node_field, parse_hint
 from holdfast.reading.hints import (
     AS_WRITTEN,
     SCALARS,
     UNCLOSED,
-    beyond,
-    by_reference,
-    kinds_of,
-    list_hint,
-    map_hint,
-    name_of,
-    option_hint,
-    scalar_hint,
-    stand_in,
-    unclosed,
+    describe_type,
+    find_limit_error,
+    get_node_kinds,
+    get_placeholder,
+    is_reference_only,
+    suggest_closing,
+    suggest_list,
+    suggest_map,
+    suggest_option,
+    suggest_scalar,
 )
 from holdfast.reading.node import Node
-from holdfast.reading.scalars import plain
-from holdfast.reading.words import describe, near_hint, suggest
+from holdfast.reading.scalars import parse_plain
+from holdfast.reading.words import describe, suggest, suggest_name
 
 
 class Bad:
@@ -53,19 +53,19 @@ class Reader:
         self.value_of = value_of
 
     # -- problems -----------------------------------------------------------------------------
-    def error(self, node: Node, message: str, *, hint: str = "", code: str = "bad-value", suggestion: str = "") -> Bad:
+    def report(self, node: Node, message: str, *, hint: str = "", code: str = "bad-value", suggestion: str = "") -> Bad:
         """Reports an error at the node."""
         where = (node.path, node.line, node.column, node.length)
         self.problems.append(Problem(message, *where, hint, "error", code, suggestion))
         return BAD
 
-    def expected(self, node: Node, what: str, *, hint: str = "", code: str = "wrong-type") -> Bad:
+    def report_type(self, node: Node, what: str, *, hint: str = "", code: str = "wrong-type") -> Bad:
         """Report a value of the wrong kind."""
-        return self.error(node, f"expected {what}, found {describe(node)}", hint=hint, code=code)
+        return self.report(node, f"expected {what}, found {describe(node)}", hint=hint, code=code)
 
-    def missing(self, node: Node, key: str, message: str = "missing", *, hint: str = "") -> Bad:
+    def report_missing(self, node: Node, key: str, message: str = "missing", *, hint: str = "") -> Bad:
         """Reports a key that the map lacks."""
-        return self.error(node.get(key), message, hint=hint, code="missing-key")
+        return self.report(node.get(key), message, hint=hint, code="missing-key")
 
     def warn(
         self, node: Node, message: str, *, code: str, hint: str = "", length: int = 0, values: tuple[str, ...] = ()
@@ -74,36 +74,36 @@ class Reader:
         where = (node.path, node.line, node.column, length or node.length)
         self.problems.append(Problem(message, *where, hint, "warning", code, values=values))
 
-    def twice(self, named: Iterable[tuple[str, Node]], what: str) -> None:
+    def report_duplicates(self, named: Iterable[tuple[str, Node]], what: str) -> None:
         """Report each name that an earlier node already has."""
         first: dict[str, Node] = {}
         for name, node in named:
             if first.setdefault(name, node) is not node:
                 message = f"the {what} {name!r} is used twice: first on line {first[name].line}"
-                self.error(node, message, hint=f"give it another {what}", code="duplicate-id")
+                self.report(node, message, hint=f"give it another {what}", code="duplicate-id")
 
-    def failed(self, *prefixes: str) -> bool:
+    def has_error(self, *prefixes: str) -> bool:
         """Whether there already is an error at or below one of these paths."""
         return any(p.severity == "error" and p.path.startswith(prefixes) for p in self.problems)
 
     # -- values -------------------------------------------------------------------------------
     def read(self, hint: Any, node: Node) -> Any:
         """The node as a value of that type, or BAD."""
-        return self.read_hint(peel(hint), node)
+        return self.read_hint(parse_hint(hint), node)
 
     def read_hint(self, hint: Hint, node: Node) -> Any:
         """The node as a value of that type within its limits, or BAD."""
-        if node.kind == "text" and "${" in node.text and self.value_of is not None and by_reference(hint):
-            if way_out := unclosed(node.text):
-                return self.error(node, UNCLOSED, hint=way_out, code="unclosed-reference")
+        if node.kind == "text" and "${" in node.text and self.value_of is not None and is_reference_only(hint):
+            if way_out := suggest_closing(node.text):
+                return self.report(node, UNCLOSED, hint=way_out, code="unclosed-reference")
             node = self._resolve(self.value_of, hint, node)
         value = hint.form.read(self, node) if hint.form else self._read(hint.base, node)
         if value is BAD or value is None:
             return value
         held = node.items if node.kind == "list" else node.pairs if node.kind == "map" else value
         for limit in hint.limits:
-            if message := beyond(limit, held):
-                return self.error(node, f"{message}, found {describe(node)}", code="out-of-range")
+            if message := find_limit_error(limit, held):
+                return self.report(node, f"{message}, found {describe(node)}", code="out-of-range")
         return value
 
     def _resolve(self, value_of: ValueOf, hint: Hint, node: Node) -> Node:
@@ -113,82 +113,82 @@ class Reader:
         # Without a value the rest of the file can still be checked: a placeholder that the type accepts is read, and
         # the variable is reported as unset.
         value = value_of(node.path, node.text)
-        text = stand_in(hint) if value is None else value.strip()
-        kind, plain_value = plain(text) if text else ("text", text)
+        text = get_placeholder(hint) if value is None else value.strip()
+        kind, plain_value = parse_plain(text) if text else ("text", text)
         reference = "" if value is None else node.text
         return replace(node, kind=kind, value=plain_value, text=text, style="", reference=reference)
 
     def _read(self, base: Any, node: Node) -> Any:
         origin = get_origin(base)
         if base is Any:
-            return node.plain()
+            return node.to_plain()
         if base in SCALARS:
-            return self._scalar(base, node)
+            return self._read_scalar(base, node)
         if origin is Literal:
-            return self._literal(get_args(base), node)
+            return self._read_literal(get_args(base), node)
         if origin in (Union, types.UnionType):
-            return self._union(get_args(base), node)
+            return self._read_union(get_args(base), node)
         if origin in (list, tuple, Sequence, frozenset, set):
-            return self._list(base, node)
+            return self._read_list(base, node)
         if origin in (dict, Mapping) or base is dict:
-            return self._map(base, node)
+            return self._read_map(base, node)
         if isinstance(base, type) and (issubclass(base, msgspec.Struct) or is_dataclass(base)):
-            return self.section(base, node)
+            return self.read_section(base, node)
         raise TypeError(f"{node.path}: a settings type uses {base!r}, which the reader does not know")
 
-    def _scalar(self, base: type, node: Node) -> Any:
+    def _read_scalar(self, base: type, node: Node) -> Any:
         kinds, words = SCALARS[base]
         if node.kind not in kinds:
-            return self.expected(node, words, hint=scalar_hint(base, node))
+            return self.report_type(node, words, hint=suggest_scalar(base, node))
         if node.kind == "float" and not math.isfinite(node.value):
-            return self.error(node, f"expected a finite number, found {node.text}")
+            return self.report(node, f"expected a finite number, found {node.text}")
         try:
             return base(node.value)
         except OverflowError:
-            return self.error(node, "the number is too large", code="out-of-range")
+            return self.report(node, "the number is too large", code="out-of-range")
 
-    def _literal(self, options: tuple[Any, ...], node: Node) -> Any:
+    def _read_literal(self, options: tuple[Any, ...], node: Node) -> Any:
         for option in options:
             if node.value == option and type(node.value) is type(option):
                 return option
-        return self.one_of(node, [str(o).lower() if isinstance(o, bool) else str(o) for o in options])
+        return self.report_option(node, [str(o).lower() if isinstance(o, bool) else str(o) for o in options])
 
-    def one_of(self, node: Node, options: Sequence[str]) -> Bad:
+    def report_option(self, node: Node, options: Sequence[str]) -> Bad:
         """Report a value that is not one of the options."""
-        hint = near_hint(node.text, options) if node.kind == "text" else ""
+        hint = suggest_name(node.text, options) if node.kind == "text" else ""
         what = options[0] if len(options) == 1 else f"one of {', '.join(options)}"
-        return self.expected(node, what, hint=hint, code="unknown-value")
+        return self.report_type(node, what, hint=hint, code="unknown-value")
 
-    def _union(self, members: tuple[Any, ...], node: Node) -> Any:
+    def _read_union(self, members: tuple[Any, ...], node: Node) -> Any:
         if type(None) in members and node.kind == "null":
             return None
         # If the kind of node leaves one member, that member is read: its own message is better than "a or b".
         members = tuple(m for m in members if m is not type(None))
-        fits = [m for m in members if node.kind in kinds_of(m)] or list(members)
-        if len(fits) == 1 and (len(members) == 1 or node.kind in kinds_of(fits[0])):
+        fits = [m for m in members if node.kind in get_node_kinds(m)] or list(members)
+        if len(fits) == 1 and (len(members) == 1 or node.kind in get_node_kinds(fits[0])):
             return self.read(fits[0], node)
         for member in fits:
             attempt = Reader(self.value_of)
             value = attempt.read(member, node)
-            if value is not BAD and not attempt.failed(""):
+            if value is not BAD and not attempt.has_error(""):
                 self.problems += attempt.problems
                 return value
-        what = " or ".join(dict.fromkeys(name_of(m) for m in members))
-        return self.expected(node, what, hint=option_hint(members, node))
+        what = " or ".join(dict.fromkeys(describe_type(m) for m in members))
+        return self.report_type(node, what, hint=suggest_option(members, node))
 
-    def _list(self, base: Any, node: Node) -> Any:
+    def _read_list(self, base: Any, node: Node) -> Any:
         element = next(iter(get_args(base)), Any)
         if node.kind != "list":
-            return self.expected(node, "a list", hint=list_hint(element, node))
+            return self.report_type(node, "a list", hint=suggest_list(element, node))
         values = [value for item in node.items if (value := self.read(element, item)) is not BAD]
         made: type = get_origin(base)
         return values if made in (list, Sequence) else made(values)
 
-    def _map(self, base: Any, node: Node) -> Any:
+    def _read_map(self, base: Any, node: Node) -> Any:
         if node.kind != "map":
-            return self.expected(node, "a map", hint=map_hint(None, node))
+            return self.report_type(node, "a map", hint=suggest_map(None, node))
         args = get_args(base)
-        key_hint, element = (peel(args[0]), args[1]) if args else (peel(str), Any)
+        key_hint, element = (parse_hint(args[0]), args[1]) if args else (parse_hint(str), Any)
         checked = key_hint.base is not str or key_hint.limits
         values = {}
         for key, (key_node, item) in node.pairs.items():
@@ -198,26 +198,26 @@ class Reader:
         return {k: v for k, v in values.items() if v is not BAD}
 
     # -- sections -----------------------------------------------------------------------------
-    def section(self, kind: type, node: Node) -> Any:
+    def read_section(self, kind: type, node: Node) -> Any:
         """A section of that type; unreadable optional keys keep their defaults."""
         if node.kind != "map":
-            return self.expected(node, "a map", hint=map_hint(kind, node))
-        self.unknown_keys(node, [f.key for f in keys_of(kind)])
-        values = self.keys(kind, node)
+            return self.report_type(node, "a map", hint=suggest_map(kind, node))
+        self.report_unknown(node, [f.key for f in get_keys(kind)])
+        values = self.read_keys(kind, node)
         if values is BAD:
             return BAD
-        place = node_field(kind)
+        place = get_node_field(kind)
         return kind(**values, **({place: node} if place else {}))
 
-    def keys(self, kind: type, node: Node) -> Any:
+    def read_keys(self, kind: type, node: Node) -> Any:
         """The keys of that type that the map has; BAD if a required one is missing or unreadable."""
         values: dict[str, Any] = {}
         bad = False
-        for field in keys_of(kind):
+        for field in get_keys(kind):
             if field.key in node.pairs:
                 value = self.read_hint(field.hint, node.get(field.key))
             elif field.required:
-                value = self.missing(node, field.key, hint=field.hint.description)
+                value = self.report_missing(node, field.key, hint=field.hint.description)
             else:
                 continue
             if value is not BAD:
@@ -225,7 +225,7 @@ class Reader:
             bad |= value is BAD and field.required
         return BAD if bad else values
 
-    def unknown_keys(
+    def report_unknown(
         self,
         node: Node,
         known: Collection[str],
@@ -239,4 +239,4 @@ class Reader:
             if key not in known:
                 hints = synonyms or {}
                 meant, hint = ("", hints[key]) if key in hints else suggest(key, known, label=label)
-                self.error(node.key(key), message, hint=hint, code="unknown-key", suggestion=meant)
+                self.report(node.get_key(key), message, hint=hint, code="unknown-key", suggestion=meant)

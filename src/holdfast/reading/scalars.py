@@ -24,18 +24,18 @@ _TAGS: dict[str, NodeKind] = {"str": "text", "int": "int", "float": "float", "bo
 STANDARD = "tag:yaml.org,2002:"
 
 
-def plain(text: str) -> tuple[NodeKind, Any]:
+def parse_plain(text: str) -> tuple[NodeKind, Any]:
     """The kind and value of an unquoted scalar."""
     if text in _NULL:
         return "null", None
     if text in _BOOL:
         return "bool", _BOOL[text]
     if text[0] in "+-.0123456789" and len(text) <= _MAX_DIGITS:
-        return _number(text)
+        return _parse_number(text)
     return "text", text
 
 
-def _number(text: str) -> tuple[NodeKind, Any]:
+def _parse_number(text: str) -> tuple[NodeKind, Any]:
     if re.fullmatch(_INT, text) or re.fullmatch(_BASED, text):
         value = int(text, 10 if re.fullmatch(_INT, text) else 0)
         return ("int", value) if -_LARGEST <= value <= _LARGEST else ("text", text)
@@ -46,12 +46,12 @@ def _number(text: str) -> tuple[NodeKind, Any]:
     return "text", text
 
 
-def tagged(tag: str, text: str) -> tuple[NodeKind, Any] | None:
+def parse_tagged(tag: str, text: str) -> tuple[NodeKind, Any] | None:
     """The kind and value of a scalar with an explicit tag; None if the tag is not supported."""
     wanted = _TAGS.get(tag.removeprefix(STANDARD))
     if wanted == "text" or tag == "!":
         return "text", text
-    kind, value = plain(text)
+    kind, value = parse_plain(text)
     if wanted == "float" and kind == "int":
         return "float", float(value)
     return (kind, value) if wanted == kind else None
@@ -70,28 +70,28 @@ def has_pairs(text: str) -> bool:
     return re.search(_PAIR, text) is not None
 
 
-def with_stand_ins(text: str) -> str:
+def replace_pairs(text: str) -> str:
     """The text with every pair as two escapes that YAML reads, of the same length."""
-    return re.sub(_PAIR, lambda match: f"{match[1]}\\u{_moved(match[2])}\\u{_moved(match[3])}", text)
+    return re.sub(_PAIR, lambda match: f"{match[1]}\\u{_move_digits(match[2])}\\u{_move_digits(match[3])}", text)
 
 
-def _moved(digits: str) -> str:
+def _move_digits(digits: str) -> str:
     return f"{int(f'd{digits}', 16) + _AWAY:04x}"
 
 
-def put_together(value: str) -> str:
+def join_pairs(value: str) -> str:
     """A value in double quotes from such a text, with its pairs joined."""
-    return re.sub(_STAND_INS, lambda match: _character(*map(ord, match[0])), value)
+    return re.sub(_STAND_INS, lambda match: _join_pair(*map(ord, match[0])), value)
 
 
-def as_written(value: str) -> str:
+def restore_pairs(value: str) -> str:
     """A value without double quotes, in which a backslash is literal: as in the file."""
-    return re.sub(_WRITTEN, lambda match: _back(match[0][2:6]) + _back(match[0][8:]), value)
+    return re.sub(_WRITTEN, lambda match: _restore_escape(match[0][2:6]) + _restore_escape(match[0][8:]), value)
 
 
-def _back(digits: str) -> str:
+def _restore_escape(digits: str) -> str:
     return f"\\u{int(digits, 16) - _AWAY:04x}"
 
 
-def _character(high: int, low: int) -> str:
+def _join_pair(high: int, low: int) -> str:
     return chr(0x10000 + ((high - 0xE000) << 10) + (low - 0xE400))

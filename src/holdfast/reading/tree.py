@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.model.spec import Problem
 from holdfast.reading import scalars
-from holdfast.reading.node import Node, put_paths
-from holdfast.reading.scalars import as_written, has_pairs, put_together, with_stand_ins
+from holdfast.reading.node import Node, set_paths
+from holdfast.reading.scalars import has_pairs, join_pairs, replace_pairs, restore_pairs
 
 MAX_NESTING = 100
 MAX_ALIAS_NODES = 100_000
@@ -45,41 +45,41 @@ def parse(text: str) -> tuple[Node | None, list[Problem]]:
     """The tree of a file's one document, and problems of its form. No tree: not readable at all."""
     # json.dumps writes an emoji as two escapes, which YAML rejects. Such a file is read a second time, with each pair
     # replaced by characters that YAML accepts; they are joined again in the scalars.
-    root, problems = _parsed(text, paired=False)
+    root, problems = _parse_text(text, paired=False)
     if root is None and has_pairs(text):
-        return _parsed(with_stand_ins(text), paired=True)
+        return _parse_text(replace_pairs(text), paired=True)
     return root, problems
 
 
-def _parsed(text: str, *, paired: bool) -> tuple[Node | None, list[Problem]]:
+def _parse_text(text: str, *, paired: bool) -> tuple[Node | None, list[Problem]]:
     builder = _Builder(paired)
     try:
-        for event in _events(text):
+        for event in _iter_events(text):
             builder.take(event)
     except Unreadable as stopped:
         return None, [*builder.problems, stopped.problem]
     if builder.root is None:
         return None, [Problem("the file is empty", line=1, column=1, code="empty-file")]
-    return put_paths(builder.root), builder.problems
+    return set_paths(builder.root), builder.problems
 
 
-def _events(text: str) -> Iterator[Any]:
+def _iter_events(text: str) -> Iterator[Any]:
     import yaml
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
         yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as broken:
-        raise Unreadable(_opened(broken) or _syntax(text, broken)) from broken
+        raise Unreadable(_report_unclosed(broken) or _report_syntax(text, broken)) from broken
     except yaml.reader.ReaderError as broken:
-        line, column = _place(text, broken.position)
+        line, column = _find_position(text, broken.position)
         message = f"not readable as YAML: {broken.reason}"
         raise Unreadable(Problem(message, line=line, column=column, code="yaml-syntax")) from broken
     except (ValueError, RecursionError) as broken:  # PyYAML's own answer to some malformed escapes
         raise Unreadable(Problem(f"not readable as YAML: {broken}", line=1, column=1, code="yaml-syntax")) from broken
 
 
-def _opened(broken: Any) -> Problem | None:
+def _report_unclosed(broken: Any) -> Problem | None:
     """The problem of an unclosed quote or bracket, at the position where it opens."""
     opening = next((words for start, words in _OPENED if str(broken.context).startswith(start)), None)
     at, noticed = broken.context_mark, broken.problem_mark
@@ -90,7 +90,7 @@ def _opened(broken: Any) -> Problem | None:
     return Problem(message, line=at.line + 1, column=at.column + 1, hint=hint, code="yaml-syntax")
 
 
-def _syntax(text: str, broken: Any) -> Problem:
+def _report_syntax(text: str, broken: Any) -> Problem:
     message, mark = str(broken.problem or broken.context), broken.problem_mark
     hint = next((h for start, h in _HINTS if message.startswith(start)), "")
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
@@ -102,7 +102,7 @@ def _syntax(text: str, broken: Any) -> Problem:
     return Problem(f"not readable as YAML: {message}", line=line, column=column, hint=hint, code="yaml-syntax")
 
 
-def _place(text: str, offset: int) -> tuple[int, int]:
+def _find_position(text: str, offset: int) -> tuple[int, int]:
     """Line and column of a character offset."""
     line, start = 1, 0
     for match in re.finditer(BREAK, text[: max(offset, 0)]):
@@ -129,17 +129,17 @@ class _Builder:
     def take(self, event: Any) -> None:
         kind = type(event).__name__
         if kind == "ScalarEvent":
-            self._add(self._anchored(event, self._scalar(event)))
+            self._add(self._set_anchor(event, self._build_scalar(event)))
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._start(event, "map" if kind == "MappingStartEvent" else "list")
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self._end()
         elif kind == "AliasEvent":
-            self._add(self._alias(event))
+            self._add(self._resolve_alias(event))
         elif kind == "DocumentStartEvent":
-            self._document(event)
+            self._start_document(event)
 
-    def _document(self, event: Any) -> None:
+    def _start_document(self, event: Any) -> None:
         self._documents += 1
         if self._documents > 1:
             self._stop(event, "a second document starts here", "a file is one document: remove the --- line")
@@ -148,45 +148,47 @@ class _Builder:
         mark = event.start_mark
         raise Unreadable(Problem(message, line=mark.line + 1, column=mark.column + 1, hint=hint, code="yaml-form"))
 
-    def _error(self, node: Node, message: str, key: str = "", *, hint: str = "", code: str = "yaml-form") -> None:
-        path = (self._path() + (f".{key}" if key else "")).lstrip(".")
+    def _report_error(
+        self, node: Node, message: str, key: str = "", *, hint: str = "", code: str = "yaml-form"
+    ) -> None:
+        path = (self._get_path() + (f".{key}" if key else "")).lstrip(".")
         self.problems.append(Problem(message, path, node.line, node.column, node.length, hint, code=code))
 
-    def _path(self) -> str:
+    def _get_path(self) -> str:
         """The path of the current value."""
         path = ""
         for (node, _), key in zip(self._open, self._keys, strict=True):
             path += f"[{len(node.items)}]" if node.kind == "list" else f".{key.text}" if key else ""
         return path
 
-    def _anchored(self, event: Any, node: Node) -> Node:
+    def _set_anchor(self, event: Any, node: Node) -> Node:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
 
-    def _scalar(self, event: Any) -> Node:
+    def _build_scalar(self, event: Any) -> Node:
         start, end = event.start_mark, event.end_mark
         length = end.column - start.column if end.line == start.line else 1
         value = event.value
         if self._paired:
-            value = put_together(value) if event.style == '"' else as_written(value)
+            value = join_pairs(value) if event.style == '"' else restore_pairs(value)
         node = Node("text", start.line + 1, start.column + 1, max(length, 1), value, value)
         node.style = "" if event.style in (None, ":") else event.style
         node.span = (start.index, end.index)
         if event.tag is not None and event.tag != "!":
-            read = scalars.tagged(event.tag, event.value)
+            read = scalars.parse_tagged(event.tag, event.value)
             if read is None:
-                self._error(node, f"the tag {event.tag.replace(scalars.STANDARD, '!!')} cannot be used here")
+                self._report_error(node, f"the tag {event.tag.replace(scalars.STANDARD, '!!')} cannot be used here")
             else:
                 node.kind, node.value = read
         elif event.implicit[0] and not node.style:
-            node.kind, node.value = scalars.plain(value)
+            node.kind, node.value = scalars.parse_plain(value)
         return node
 
     def _start(self, event: Any, kind: Any) -> None:
         node = Node(kind, event.start_mark.line + 1, event.start_mark.column + 1)
         if event.tag not in (None, "!", scalars.STANDARD + "map", scalars.STANDARD + "seq"):
-            self._error(node, f"the tag {event.tag.replace(scalars.STANDARD, '!!')} cannot be used here")
+            self._report_error(node, f"the tag {event.tag.replace(scalars.STANDARD, '!!')} cannot be used here")
         if len(self._open) >= MAX_NESTING:
             self._stop(event, f"nested deeper than {MAX_NESTING} levels")
         if event.anchor is not None:
@@ -203,7 +205,7 @@ class _Builder:
             node.length = next(iter(node.pairs.values()))[0].length
         self._add(node)
 
-    def _alias(self, event: Any) -> Node:
+    def _resolve_alias(self, event: Any) -> Node:
         if event.anchor not in self._anchors:
             self._stop(event, f"no anchor &{event.anchor} before this alias")
         node = self._anchors[event.anchor]
@@ -231,17 +233,17 @@ class _Builder:
             self._keys[-1] = node
         else:
             self._keys[-1] = None
-            self._pair(parent, key, node)
+            self._add_pair(parent, key, node)
 
-    def _pair(self, parent: Node, key: Node, value: Node) -> None:
+    def _add_pair(self, parent: Node, key: Node, value: Node) -> None:
         if key.kind in ("list", "map"):
-            self._error(key, "a key must be a word, not a list or a map")
+            self._report_error(key, "a key must be a word, not a list or a map")
         elif key.text == "<<" and not key.style:
             self._merge(parent, value)
         elif key.text in parent.pairs and parent.pairs[key.text][0].style != "<<":
             first = parent.pairs[key.text][0]
             message = f"written twice: first on line {first.line}"
-            self._error(key, message, key.text, hint="write it once, with all its entries", code="duplicate-key")
+            self._report_error(key, message, key.text, hint="write it once, with all its entries", code="duplicate-key")
         else:  # a key of the map itself overrides the merged one
             parent.pairs[key.text] = (key, value)
 
@@ -249,7 +251,7 @@ class _Builder:
         sources = value.items if value.kind == "list" else [value]
         for source in sources:
             if source.kind != "map":
-                self._error(value, "<< takes a map, or a list of maps")
+                self._report_error(value, "<< takes a map, or a list of maps")
                 return
             for name, (key, merged) in source.pairs.items():
                 inherited = Node("text", key.line, key.column, key.length, key.value, key.text, style="<<")

@@ -33,7 +33,7 @@ def describe(node: Node) -> str:
 
 def _describe_reference(node: Node) -> str:
     """The value of a reference. Longer text is not shown: it may be a secret for another place."""
-    where = _source(node)
+    where = _get_source(node)
     if node.kind != "text":
         return f"{node.text} in {where}"
     if len(node.text) >= _HIDDEN_FROM:
@@ -41,16 +41,16 @@ def _describe_reference(node: Node) -> str:
     return f"{node.text!r} in {where}" if node.text else f"nothing in {where}"
 
 
-def _source(node: Node) -> str:
+def _get_source(node: Node) -> str:
     """The variable that provided the value; the complete reference if that is not obvious."""
     only = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", node.reference)
     return f"the variable {only[1]}" if only and only[2] != node.text else node.reference
 
 
-def near(word: str, known: Iterable[str]) -> str | None:
+def find_near_name(word: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant: a misspelt one, or one with a word more or less."""
     names = {_fold(name): name for name in reversed(list(known))}
-    if meant := misspelt(word, names.values()):
+    if meant := find_misspelt(word, names.values()):
         return meant
     wanted = _fold(word)
     related = [name for name in names if _is_part(wanted, name) or _is_part(name, wanted)]
@@ -62,7 +62,7 @@ def _is_part(part: str, name: str) -> bool:
     return len(part) > 2 and (set(part.split("_")) < set(name.split("_")) or (len(part) > 3 and name.startswith(part)))
 
 
-def misspelt(word: str, known: Iterable[str]) -> str | None:
+def find_misspelt(word: str, known: Iterable[str]) -> str | None:
     """The known name that differs from the word by a few letters."""
     from rapidfuzz.distance import OSA  # only a file with a mistake needs it
 
@@ -77,7 +77,7 @@ def _fold(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def near_hint(word: str, known: Iterable[str], *, label: str = "known") -> str:
+def suggest_name(word: str, known: Iterable[str], *, label: str = "known") -> str:
     """A hint: the suggestion, otherwise the known names."""
     return suggest(word, known, label=label)[1]
 
@@ -85,18 +85,18 @@ def near_hint(word: str, known: Iterable[str], *, label: str = "known") -> str:
 def suggest(word: str, known: Iterable[str], *, label: str = "known") -> tuple[str, str]:
     """The suggestion, empty if there is none, and the hint: the suggestion, otherwise the known names."""
     options = list(known)
-    miss = near(word, options)
+    miss = find_near_name(word, options)
     if miss is not None and miss != word:
         return miss, f"did you mean {miss}?"
-    return "", f"{label}: {listed(options)}" if options else ""
+    return "", f"{label}: {list_names(options)}" if options else ""
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """The first names, and how many more there are."""
     options = list(names)
     more = f", and {len(options) - _SHOWN} more" if len(options) > _SHOWN else ""
     return ", ".join(options[:_SHOWN]) + more
 
 
-def plural(count: int, noun: str) -> str:
+def format_plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

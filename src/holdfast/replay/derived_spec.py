@@ -17,7 +17,7 @@ from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Recording, Task
 from holdfast.model.when import is_applicable
 from holdfast.plan.checks import get_traits
-from holdfast.reading.words import near
+from holdfast.reading.words import find_near_name
 from holdfast.replay.session_list import ListedSessions
 from holdfast.spec.rules.parts import REPLAY
 from holdfast.spec.rules.replays import read_contract
@@ -55,7 +55,7 @@ def _warn_unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iter
         for tool in dict.fromkeys(one.tool for one in session.responses):
             if tool in known or any(sign in tool for sign in "*?[/"):
                 continue
-            close = near(tool, known)
+            close = find_near_name(tool, known)
             meant = f": did you mean {close}?" if close else ""
             text = f"session {session.id} has results of {tool}, but no declared tool has that name{meant}"
             yield RunWarning("session-unknown-tool", text)
@@ -211,7 +211,7 @@ def _suggest(named: str, own: str, folder: Path) -> str:
         neighbours = [one.name for one in sorted(place.parent.iterdir()) if one.suffix in (".yaml", ".yml", ".json")][
             :1000
         ]
-    close = near(named, [own]) or near(place.name, neighbours)
+    close = find_near_name(named, [own]) or find_near_name(place.name, neighbours)
     if close:
         return f"did you mean {close if close == own else os.path.join(os.path.dirname(named), close)}?"
     return f"use the spec's own contract, {own!r}, or the path of a file with a contract, relative to the session file"

@@ -19,7 +19,7 @@ from holdfast.model.observation import MASK
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
 from holdfast.reading.node import Node
-from holdfast.reading.scalars import plain
+from holdfast.reading.scalars import parse_plain
 from holdfast.reading.tree import parse
 from holdfast.secrets.spelling import KEY_SHAPED
 from holdfast.spec.rules.fault_entry import written_faults
@@ -158,7 +158,7 @@ def _mask(value: Any) -> Any:
 def _represent_text(dumper: Any, text: str) -> Any:
     """Quotes text that would be read as another type, and keeps lines as lines."""
     style = None
-    if _CONTROL.search(text) or plain(text)[0] != "text":
+    if _CONTROL.search(text) or parse_plain(text)[0] != "text":
         style = '"'
     elif "\n" in text and not any(line != line.rstrip() or line[:1].isspace() for line in text.splitlines()):
         style = "|"
@@ -228,10 +228,10 @@ def _is_right(root: Node, made: str, file: str) -> bool:
     read, problems = parse(made.removeprefix("\ufeff"))
     if read is None or problems:
         return False
-    wanted: dict[str, Any] = root.plain()
+    wanted: dict[str, Any] = root.to_plain()
     replays = dict(wanted.get("replays") or {})
     replays["sessions"] = [*(replays.get("sessions") or []), {"file": file}]
-    return bool(read.plain() == {**wanted, "replays": replays})
+    return bool(read.to_plain() == {**wanted, "replays": replays})
 
 
 def _quote_yaml(file: str) -> str:

@@ -20,7 +20,7 @@ from holdfast.model.spec import PART_COMMANDS
 from holdfast.model.verdict import EXPLAINED
 from holdfast.report.safe import to_one_line
 from holdfast.report.terminal.paint import Paint
-from holdfast.spec.references import param_text
+from holdfast.spec.references import format_param
 from holdfast.store.run_names import name_here
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
@@ -150,7 +150,7 @@ def format_judged(score: Score) -> str:
 
 def format_params(values: Mapping[str, Any]) -> str:
     """`region=eu model=small`, or nothing."""
-    return " ".join(f"{name}={param_text(value)}" for name, value in values.items())
+    return " ".join(f"{name}={format_param(value)}" for name, value in values.items())
 
 
 def format_head(scenario: str, values: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from holdfast.runner.job import Job, Listen
 from holdfast.runner.kept import KeptWorlds, has_failed
 from holdfast.score import Tally
 from holdfast.secrets.masker import Masker
-from holdfast.spec import secret_values
+from holdfast.spec import read_secret_values
 from holdfast.store.record import RunRecord, StoredAnswer
 from holdfast.store.replay import StoredRun
 from holdfast.store.rundir import RunDir
@@ -41,7 +41,7 @@ class Intake:
 
     def __init__(self, job: Job, run: RunDir, listen: Listen, *, each_trial: bool = True) -> None:
         """`each_trial`: the listener also receives events of single trials, verdicts and cells."""
-        hidden = (*secret_values(job.spec, job.environ), *job.secrets.values())
+        hidden = (*read_secret_values(job.spec, job.environ), *job.secrets.values())
         self.masker = Masker(hidden)
         self._masks = bool(self.masker)
         self._masked: set[str] = set()

@@ -13,8 +13,8 @@ from holdfast.model.run_warning import RunWarning, mark_ignored
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import Plan, RunOptions, build_plan
-from holdfast.spec import shown_values
-from holdfast.spec.load import source_of
+from holdfast.spec import warn_unmasked_values
+from holdfast.spec.load import read_source
 
 Listen = Callable[[Event], None]
 
@@ -29,7 +29,7 @@ class Job:
         self.spec = spec
         self.options = options
         self.environ = environ
-        self.warnings = mark_ignored((*warnings, *shown_values(spec, environ)), spec.ignored_warnings)
+        self.warnings = mark_ignored((*warnings, *warn_unmasked_values(spec, environ)), spec.ignored_warnings)
         self.plan: Plan = build_plan(spec, options.select, sequential=options.auto)
         self.secrets = read_world_secrets(spec, options, environ)
         """Values of the world's secrets, by name."""
@@ -83,7 +83,7 @@ def refuse_unrunnable(spec: Spec) -> None:
         )
     if not spec.unbuilt:
         return
-    source = source_of(spec)
+    source = read_source(spec)
     problems = [
         Problem(u.why, u.section, line=u.position.line, column=u.position.column, hint=u.hint, code="not-built")
         for u in spec.unbuilt

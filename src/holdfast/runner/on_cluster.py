@@ -22,8 +22,8 @@ from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.agent_files import digest_agent_files
 from holdfast.runner.job import Job, is_trusted
-from holdfast.spec import secret_values
-from holdfast.spec.references import PROVIDER_KEYS, given_by
+from holdfast.spec import read_secret_values
+from holdfast.spec.references import PROVIDER_KEYS, find_variables
 from holdfast.store.run_names import list_stored_files
 from holdfast.version import __version__
 
@@ -160,7 +160,7 @@ def _read_needs(spec: Spec) -> WorkerNeeds:
 
 def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
     options, environ, salt = job.options, job.environ, secrets.token_hex(8)
-    hidden = (*secret_values(job.spec, environ), *job.secrets.values())
+    hidden = (*read_secret_values(job.spec, environ), *job.secrets.values())
     return WorkOrder(
         version=__version__,
         python=get_python_version(),
@@ -181,7 +181,7 @@ def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
 def _select_variables(job: Job) -> dict[str, str]:
     """The values of the variables that the spec refers to, and the keys of providers."""
     spec, environ = job.spec, job.environ
-    named = [*given_by(spec.secrets, environ), *given_by(spec.passed_on, environ), *PROVIDER_KEYS]
+    named = [*find_variables(spec.secrets, environ), *find_variables(spec.passed_on, environ), *PROVIDER_KEYS]
     if spec.world is not None:
         sources = (secret.source.partition(":") for secret in spec.world.secrets)
         named += [rest for kind, _, rest in sources if kind == "env" and rest]

@@ -20,7 +20,7 @@ from holdfast.reading.fields import convert
 from holdfast.runner.agent_files import describe_changes, digest_agent, digest_agent_files
 from holdfast.runner.job import Job, format_spec_warnings
 from holdfast.spec import LoadOptions, load
-from holdfast.spec.secrecy import masked_copy
+from holdfast.spec.secrecy import mask_source
 from holdfast.store.git_commit import find_commit, is_dirty
 from holdfast.store.part_file import keep_part, with_part
 from holdfast.store.run_names import name_here
@@ -91,7 +91,7 @@ def _keep_spec(spec: Spec, copy: Path) -> bool:
     """Copy the file, and return whether literal secrets were left out."""
     source = Path(spec.path).read_bytes() if spec.built is None else spec.built.text.encode()
     text = source.decode("utf-8")
-    masked = masked_copy(text)
+    masked = mask_source(text)
     copy.write_bytes(source if masked == text else masked.encode())
     return masked != text
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.model.overall import PartResult
 from holdfast.model.score import Score
 from holdfast.model.spec import Part, PartWeights
-from holdfast.reading.words import plural
+from holdfast.reading.words import format_plural
 from holdfast.score.ruling import (
     BROKEN,
     HELD,
@@ -129,7 +129,7 @@ def _decide_shard(score: Score, options: ScoreOptions) -> tuple[int, str]:
     failed = score.counts.get("fail", 0)
     if score.critical_failed or (failed and score.min_score is None and score.exit_code == VIOLATED):
         kind = "critical failure" if score.critical_failed else "failure"
-        return VIOLATED, f"{shard}: {plural(len(score.critical_failed) or failed, kind)}; {_MERGE}"
+        return VIOLATED, f"{shard}: {format_plural(len(score.critical_failed) or failed, kind)}; {_MERGE}"
     broken = score.counts.get("error", 0)
     if broken > options.max_errors:
         return BROKEN, f"{shard}: {broken} could not be judged: harness error"
@@ -137,7 +137,7 @@ def _decide_shard(score: Score, options: ScoreOptions) -> tuple[int, str]:
 
 
 def _format_stored(shard: str, trials: int) -> str:
-    return f"{_format_shard(shard)}: {plural(trials, 'trial')} stored; {_MERGE}"
+    return f"{_format_shard(shard)}: {format_plural(trials, 'trial')} stored; {_MERGE}"
 
 
 def _format_shard(shard: str) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast.model.score import Cell
 from holdfast.score.summary import Summary
-from holdfast.spec.references import param_text
+from holdfast.spec.references import format_param
 
 HELD, VIOLATED, INTERRUPTED, BROKEN, UNPROVEN = 0, 1, 2, 3, 5
 
@@ -176,4 +176,4 @@ def format_cell_name(cell: Cell) -> str:
 
 def _format_params(cell: Cell) -> str:
     """The params, if they distinguish two cells."""
-    return f" ({', '.join(f'{k}={param_text(v)}' for k, v in cell.params.items())})" if cell.params else ""
+    return f" ({', '.join(f'{k}={format_param(v)}' for k, v in cell.params.items())})" if cell.params else ""

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.spec.load import Checked, check, load
-from holdfast.spec.references import Names, interpolate, names, resolve, secret_values, shown_values
+from holdfast.spec.load import CheckResult, check, load
+from holdfast.spec.references import Names, find_names, interpolate, read_secret_values, resolve, warn_unmasked_values
 from holdfast.spec.rules.contract import LoadOptions
-from holdfast.spec.run_requirements import refusing_unset, requires_contract
+from holdfast.spec.run_requirements import find_contract_problems, reject_unset_variables
 
 __all__ = [
-    "Checked",
+    "CheckResult",
     "LoadOptions",
     "Names",
     "check",
+    "find_contract_problems",
+    "find_names",
     "interpolate",
     "json_schema",
     "load",
-    "names",
-    "refusing_unset",
-    "requires_contract",
+    "read_secret_values",
+    "reject_unset_variables",
     "resolve",
-    "secret_values",
-    "shown_values",
+    "warn_unmasked_values",
 ]
 
 

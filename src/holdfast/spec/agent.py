@@ -9,11 +9,11 @@ from typing import Literal
 
 from holdfast.model.spec import AgentIsolation, AgentSpec, TerminalStep, Unbuilt, UsageLimits
 from holdfast.reading.fields import convert
-from holdfast.reading.json_values import HINT, BadPath, query
+from holdfast.reading.json_values import HINT, BadPath, compile_path
 from holdfast.reading.reader import Reader
-from holdfast.spec.agent_started import places, started_problems
-from holdfast.spec.explain import misspelt, unused_default
-from holdfast.spec.references import names, url_fault
+from holdfast.spec.agent_started import report_bad_places, report_start_problems
+from holdfast.spec.explain import find_misspelt_keys, warn_unused_default
+from holdfast.spec.references import find_names, find_url_error
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.sections.forms import CODE
 from holdfast.spec.shell_places import report_unquotable
@@ -27,20 +27,20 @@ _SERVER = ("ready", "spares")
 _HOSTED = ("snapshot", "model")
 
 
-def misplaced(reader: Reader, agent: AgentSection) -> None:
+def report_misplaced_keys(reader: Reader, agent: AgentSection) -> None:
     """Report keys that have no meaning for this agent."""
-    for key, instead in _without_meaning(agent).items():
+    for key, instead in _find_meaningless_keys(agent).items():
         if not agent.at.has(key):
             continue
-        if key in _REQUEST and agent.at.get(key).plain() == _REQUEST_DEFAULTS.get(key):
-            unused_default(reader, agent.at.key(key))
+        if key in _REQUEST and agent.at.get(key).to_plain() == _REQUEST_DEFAULTS.get(key):
+            warn_unused_default(reader, agent.at.get_key(key))
         else:
-            message = f"has no meaning for {_described(agent)}"
+            message = f"has no meaning for {_describe_agent(agent)}"
             hint = f"remove it, or {instead}" if instead else "remove it"
-            reader.error(agent.at.key(key), message, hint=hint, code="unused-key")
+            reader.report(agent.at.get_key(key), message, hint=hint, code="unused-key")
 
 
-def _described(agent: AgentSection) -> str:
+def _describe_agent(agent: AgentSection) -> str:
     if agent.kind == "http":
         return "an HTTP agent that Holdfast starts" if agent.launched else "an HTTP agent that is already running"
     return {"command": "a command agent", "python": "a Python agent", "langchain": "a LangChain agent"}.get(
@@ -48,104 +48,109 @@ def _described(agent: AgentSection) -> str:
     )
 
 
-def _without_meaning(agent: AgentSection) -> dict[str, str]:
+def _find_meaningless_keys(agent: AgentSection) -> dict[str, str]:
     """Keys that mean nothing here, each with what would give it a meaning."""
     runnable = {} if agent.kind == "langchain" else {"input": "say type: langchain for an agent with invoke or ainvoke"}
-    return {**runnable, **_of_other_types(agent)}
+    return {**runnable, **_find_keys_of_others(agent)}
 
 
-def _of_other_types(agent: AgentSection) -> dict[str, str]:
+def _find_keys_of_others(agent: AgentSection) -> dict[str, str]:
     if agent.in_python:
         return {
-            **_all((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),
-            **_all(_PROGRAM, "say type: command for an agent that is a program"),
-            **_all((*_SERVER, *_HOSTED, "prompt", "answer_file", "dialogue")),
+            **_map_keys((*_REQUEST, "response_path"), "say type: http for an agent behind a URL"),
+            **_map_keys(_PROGRAM, "say type: command for an agent that is a program"),
+            **_map_keys((*_SERVER, *_HOSTED, "prompt", "answer_file", "dialogue")),
         }
     if agent.kind == "command":
         more = "say type: http for a program that serves"
-        return {**_all((*_REQUEST, *_SERVER, "endpoint"), more), **_all((*_PYTHON, *_HOSTED))}
+        return {**_map_keys((*_REQUEST, *_SERVER, "endpoint"), more), **_map_keys((*_PYTHON, *_HOSTED))}
     if agent.kind == "http":
-        only_command = _all(
+        only_command = _map_keys(
             ("prompt", "answer_file", "dialogue"), "say type: command for a program that answers and ends"
         )
-        return {**only_command, **_all(_PYTHON, "say type: python"), **_all(_HOSTED), **_not_started(agent)}
-    return _all((*_REQUEST, "response_path", *_PYTHON))
+        return {
+            **only_command,
+            **_map_keys(_PYTHON, "say type: python"),
+            **_map_keys(_HOSTED),
+            **_find_unstarted_keys(agent),
+        }
+    return _map_keys((*_REQUEST, "response_path", *_PYTHON))
 
 
-def _not_started(agent: AgentSection) -> dict[str, str]:
+def _find_unstarted_keys(agent: AgentSection) -> dict[str, str]:
     """Keys of an HTTP agent that have a meaning only if Holdfast starts it."""
     if agent.launched:
         return {}
     keys = ["dir", *_SERVER, *([] if agent.isolation == "inline" else ["isolation"])]  # inline is rejected by name
     if not agent.gateway:
         keys += ["limits", "mcp_config", *([] if agent.reset_function else ["env"])]
-    return _all(keys, "let Holdfast start the agent by agent.command")
+    return _map_keys(keys, "let Holdfast start the agent by agent.command")
 
 
-def _all(keys: Sequence[str], instead: str = "") -> dict[str, str]:
+def _map_keys(keys: Sequence[str], instead: str = "") -> dict[str, str]:
     return dict.fromkeys(keys, instead)
 
 
 _PLACE = r"\{([A-Za-z_]\w*)\}"
 
 
-def agent_spec(section: AgentSection) -> AgentSpec:
+def build_agent(section: AgentSection) -> AgentSpec:
     """The section as the rest of Holdfast reads it."""
     return convert(
         AgentSpec,
         section,
         type=section.kind,
         timeout_ms=section.timeout,
-        isolation=_isolation(section),
-        prompt=_prompt(section),
-        limits=_limits(section),
+        isolation=_get_isolation(section),
+        prompt=_get_prompt_channel(section),
+        limits=_build_limits(section),
         dialogue=tuple(TerminalStep(entry.expect, entry.type) for entry in section.dialogue),
         position=section.at.position,
     )
 
 
-def _limits(section: AgentSection) -> UsageLimits | None:
+def _build_limits(section: AgentSection) -> UsageLimits | None:
     limits = section.limits
     return None if limits is None else UsageLimits(limits.calls, limits.cost, limits.tokens)
 
 
-def _prompt(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
+def _get_prompt_channel(section: AgentSection) -> Literal["stdin", "arg", "env", "file", "messages"]:
     """How the prompt is passed: in the command's placeholder if it has one, unless the file says otherwise."""
     placed = any("{prompt}" in part for part in (section.command or "", *section.args))
     return "arg" if placed and not section.at.has("prompt") else section.prompt
 
 
-def _isolation(section: AgentSection) -> AgentIsolation:
+def _get_isolation(section: AgentSection) -> AgentIsolation:
     """The isolation: a started HTTP agent with a reset is reused between trials, unless the file says otherwise."""
     is_reused = section.kind == "http" and section.launched and (section.reset_endpoint or section.reset_function)
     return "worker" if is_reused and not section.at.has("isolation") else section.isolation
 
 
-def agent_problems(reader: Reader, agent: AgentSection) -> None:
+def report_agent_problems(reader: Reader, agent: AgentSection) -> None:
     """Report keys that do not fit together; nothing for an agent whose type is misspelt."""
     at = agent.at
     kind = at.get("type").path
-    if reader.failed(kind) or kind in misspelt(reader.problems):
+    if reader.has_error(kind) or kind in find_misspelt_keys(reader.problems):
         return
-    _endpoint(reader, agent)
+    _check_endpoint(reader, agent)
     if agent.kind == "command" and not at.has("command") and not at.has("binary"):
-        reader.missing(at, "command", hint="the command that starts the agent")
+        reader.report_missing(at, "command", hint="the command that starts the agent")
     if agent.kind == "snapshot" and agent.snapshot is None:
-        reader.missing(at, "snapshot", hint="the name of the stored agent")
-    misplaced(reader, agent)
-    _asks_something(reader, agent)
-    _asks_at_terminal(reader, agent)
-    started_problems(reader, agent)
-    places(reader, agent)
+        reader.report_missing(at, "snapshot", hint="the name of the stored agent")
+    report_misplaced_keys(reader, agent)
+    _check_template(reader, agent)
+    _check_terminal(reader, agent)
+    report_start_problems(reader, agent)
+    report_bad_places(reader, agent)
     report_unquotable(reader, at.get("command"), agent.command or "")
-    _answer_path(reader, agent)
-    for key, message, hint in _conflicts(agent):
-        reader.error(at.key(key), message, hint=hint, code="conflict")
-    if _limits(agent) == UsageLimits():
-        reader.error(at.get("limits"), "nothing is limited", hint="name calls, tokens or cost", code="missing-key")
+    _check_answer_path(reader, agent)
+    for key, message, hint in _iter_conflicts(agent):
+        reader.report(at.get_key(key), message, hint=hint, code="conflict")
+    if _build_limits(agent) == UsageLimits():
+        reader.report(at.get("limits"), "nothing is limited", hint="name calls, tokens or cost", code="missing-key")
 
 
-def _conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
+def _iter_conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
     """Each key that conflicts with others, why, and what to do."""
     running = agent.kind == "http" and not agent.launched
     if agent.isolation == "inline" and not agent.in_python:
@@ -170,7 +175,7 @@ def _conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
         yield "args", "args are for binary", "put them into command"
 
 
-def _endpoint(reader: Reader, agent: AgentSection) -> None:
+def _check_endpoint(reader: Reader, agent: AgentSection) -> None:
     at, text = agent.at, agent.endpoint
     where = at.get("endpoint")
     if agent.kind in ("command", "snapshot", "paragon"):
@@ -178,19 +183,19 @@ def _endpoint(reader: Reader, agent: AgentSection) -> None:
     if not text:
         words = "a URL" if agent.kind == "http" else "module:attribute, as in my_agent:answer"
         hint = f"{words}; a command is type: command" if agent.command else words
-        reader.missing(at, "endpoint", hint=hint)
+        reader.report_missing(at, "endpoint", hint=hint)
     elif agent.in_python and not re.fullmatch(CODE, text):
         hint = "a URL is type: http" if "://" in text else "as in my_agent:answer"
         message = f"expected module:attribute for a {agent.kind} agent, found {text[:60]!r}"
-        reader.error(where, message, hint=hint, code="bad-reference")
+        reader.report(where, message, hint=hint, code="bad-reference")
     elif agent.kind == "http" and re.fullmatch(CODE, text):
         message = f"{text[:60]!r} is a Python object, but the agent's type is http"
-        reader.error(where, message, hint="add type: python", code="wrong-agent-type")
-    elif agent.kind == "http" and (wrong := url_fault(text)):
-        reader.error(where, f"{wrong}, found {text[:60]!r}")
+        reader.report(where, message, hint="add type: python", code="wrong-agent-type")
+    elif agent.kind == "http" and (wrong := find_url_error(text)):
+        reader.report(where, f"{wrong}, found {text[:60]!r}")
 
 
-def _asks_something(reader: Reader, agent: AgentSection) -> None:
+def _check_template(reader: Reader, agent: AgentSection) -> None:
     """Report a template without a place for the prompt: it would ask the agent nothing, and prove nothing."""
     template = agent.request_template
     if agent.kind != "http" or template is None:
@@ -206,41 +211,41 @@ def _asks_something(reader: Reader, agent: AgentSection) -> None:
         return
     hint = f"did you mean {{prompt}} for {{{near[0]}}}?" if near else "put {prompt} where the question belongs"
     message = "the template has no {prompt}: the agent would never get the question"
-    reader.error(agent.at.get("request_template"), message, hint=hint, code="never-asked")
+    reader.report(agent.at.get("request_template"), message, hint=hint, code="never-asked")
 
 
-def _asks_at_terminal(reader: Reader, agent: AgentSection) -> None:
+def _check_terminal(reader: Reader, agent: AgentSection) -> None:
     """Report a missing place for the prompt: a program at a terminal has no other stdin."""
-    if not agent.dialogue or agent.kind != "command" or _prompt(agent) not in ("stdin", "messages"):
+    if not agent.dialogue or agent.kind != "command" or _get_prompt_channel(agent) not in ("stdin", "messages"):
         return
-    if any("{prompt}" in entry.type for entry in agent.dialogue) and _prompt(agent) == "stdin":
+    if any("{prompt}" in entry.type for entry in agent.dialogue) and _get_prompt_channel(agent) == "stdin":
         return
     message = "nothing types the prompt: a program at a terminal has no other input"
     hint = "put {prompt} into the type of an entry, or say agent.prompt: arg, env or file"
-    reader.error(agent.at.get("dialogue"), message, hint=hint, code="never-asked")
+    reader.report(agent.at.get("dialogue"), message, hint=hint, code="never-asked")
 
 
-def _answer_path(reader: Reader, agent: AgentSection) -> None:
+def _check_answer_path(reader: Reader, agent: AgentSection) -> None:
     path = agent.response_path
-    if path is None or names(path).any or agent.kind not in ("http", "command"):
+    if path is None or find_names(path).has_references or agent.kind not in ("http", "command"):
         return
     try:
-        query(path)
+        compile_path(path)
     except BadPath as wrong:
         message = f"expected JSONPath or dots, found {path[:60]!r}: {wrong}"
-        reader.error(agent.at.get("response_path"), message, hint=HINT, code="bad-path")
+        reader.report(agent.at.get("response_path"), message, hint=HINT, code="bad-path")
 
 
-def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
+def find_unbuilt_agent(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
     """What a run of this agent needs and this release does not have."""
-    why = _no_meaning(agent, agents, models)
+    why = _explain_unknown_agent(agent, agents, models)
     if agent.kind == "paragon":
         why = why or "Agents of type paragon are not in this release."
     if why:
-        yield Unbuilt("agent.type", why, agent.at.key("type").position)
+        yield Unbuilt("agent.type", why, agent.at.get_key("type").position)
 
 
-def _no_meaning(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> str:
+def _explain_unknown_agent(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> str:
     """Why an agent hosted elsewhere cannot run here; empty if the file says what replaces it."""
     if agent.kind == "snapshot" and agent.snapshot not in agents:
         return f"The stored agent {agent.snapshot} is not known here: name its folder in agents:."

@@ -12,12 +12,12 @@ from holdfast.model.spec import Problem
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import BREAK
-from holdfast.reading.words import plural
+from holdfast.reading.words import format_plural
 
 _UNUSED = "lint-unused-default"
 
 
-def unused_default(reader: Reader, node: Node) -> None:
+def warn_unused_default(reader: Reader, node: Node) -> None:
     """Note a key that has no effect and holds its default."""
     reader.warn(node, "", code=_UNUSED)
 
@@ -31,14 +31,14 @@ def report_inner(
         where = f"{file}:{problem.line}:{problem.column}" if problem.line else file
         more = f" (and {len(errors) - most} more)" if number == most < len(errors) else ""
         message = f"{where} {problem.path}".rstrip() + f": {problem.message}{more}"
-        reader.error(node, message, hint=problem.hint, code=code or problem.code)
+        reader.report(node, message, hint=problem.hint, code=code or problem.code)
 
 
-def joined(problems: Iterable[Problem]) -> list[Problem]:
+def combine_problems(problems: Iterable[Problem]) -> list[Problem]:
     """The problems without those that another one implies; all unused defaults become one warning."""
     # `endpont: …` is both an unknown key and a missing one. Only the first is reported, because it names the second.
     listed = list(problems)
-    meant = misspelt(listed)
+    meant = find_misspelt_keys(listed)
     remaining = [p for p in listed if p.code != _UNUSED and (p.code != "missing-key" or p.path not in meant)]
     unused: dict[str, list[str]] = {}
     for p in listed:
@@ -53,7 +53,7 @@ def joined(problems: Iterable[Problem]) -> list[Problem]:
     return remaining
 
 
-def misspelt(problems: Iterable[Problem]) -> set[str]:
+def find_misspelt_keys(problems: Iterable[Problem]) -> set[str]:
     """The paths of the keys that unknown ones were probably meant to be."""
     paths = set()
     for p in problems:
@@ -75,25 +75,25 @@ def explain(file: str, source: str, problems: Sequence[Problem], *, color: bool 
     lines = re.split(BREAK, source) if source else []
     _mask(lines, problems)
     ordered = sorted((p for p in problems if not p.ignored), key=lambda p: (p.line, p.column, p.severity, p.path))
-    return "".join(_one(file, lines, problem, color) for problem in ordered)
+    return "".join(_explain_problem(file, lines, problem, color) for problem in ordered)
 
 
-def tally(problems: Iterable[Problem]) -> str:
+def count_problems(problems: Iterable[Problem]) -> str:
     """`1 error, 1 warning, 2 ignored.`; empty if there are none."""
     listed = list(problems)
     ignored = sum(p.ignored for p in listed)
     errors = sum(p.severity == "error" for p in listed)
     counts = [(errors, "error"), (len(listed) - errors - ignored, "warning")]
-    parts = [plural(count, noun) for count, noun in counts if count] + [f"{ignored} ignored"] * bool(ignored)
+    parts = [format_plural(count, noun) for count, noun in counts if count] + [f"{ignored} ignored"] * bool(ignored)
     return ", ".join(parts) + "." if parts else ""
 
 
-def shown(text: str) -> str:
+def make_visible(text: str) -> str:
     """The text with control codes and invisible characters made visible."""
-    return text if _PLAIN.fullmatch(text) else "".join(_shown(char) for char in text)
+    return text if _PLAIN.fullmatch(text) else "".join(_make_character_visible(char) for char in text)
 
 
-def _shown(char: str) -> str:
+def _make_character_visible(char: str) -> str:
     code = ord(char)
     if code < 0x20:
         return " " if char == "\t" else chr(0x2400 + code)
@@ -112,26 +112,30 @@ def _mask(lines: list[str], problems: Iterable[Problem]) -> None:
             lines[p.line - 1] = line[:start] + "*" * p.length + line[start + p.length :]
 
 
-def _one(file: str, lines: list[str], problem: Problem, color: bool) -> str:
+def _explain_problem(file: str, lines: list[str], problem: Problem, color: bool) -> str:
     red, yellow, bold, dim, off = (_RED, _YELLOW, _BOLD, _DIM, _OFF) if color else ("",) * 5
     tint = red if problem.severity == "error" else yellow
     place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
     note = "  (warning)" if problem.severity == "warning" else ""
-    parts = [f"{bold}{shown(place)}{off}", shown(problem.path), f"{tint}{shown(problem.message)}{off}"]
+    parts = [
+        f"{bold}{make_visible(place)}{off}",
+        make_visible(problem.path),
+        f"{tint}{make_visible(problem.message)}{off}",
+    ]
     code = f"  {dim}[{problem.code}]{off}" if problem.code else ""
     head = "  ".join(part for part in parts if part) + note + code + "\n"
     if not 0 < problem.line <= len(lines):
-        return head + (f"      {shown(problem.hint)}\n" if problem.hint else "")
-    line, column = _window(lines[problem.line - 1], problem.column)
-    before = shown(line[: column - 1])
-    marked = shown(line[column - 1 : column - 1 + problem.length])
-    carets = " " * _width(before) + tint + "^" * max(_width(marked), 1) + off
-    hint = f" {shown(problem.hint)}" if problem.hint else ""
+        return head + (f"      {make_visible(problem.hint)}\n" if problem.hint else "")
+    line, column = _cut_window(lines[problem.line - 1], problem.column)
+    before = make_visible(line[: column - 1])
+    marked = make_visible(line[column - 1 : column - 1 + problem.length])
+    carets = " " * _measure_width(before) + tint + "^" * max(_measure_width(marked), 1) + off
+    hint = f" {make_visible(problem.hint)}" if problem.hint else ""
     number = f"{problem.line:>5}"
-    return f"{head}{dim}{number} │{off} {shown(line)}\n{dim}{' ' * len(number)} │{off} {carets}{hint}\n"
+    return f"{head}{dim}{number} │{off} {make_visible(line)}\n{dim}{' ' * len(number)} │{off} {carets}{hint}\n"
 
 
-def _window(line: str, column: int) -> tuple[str, int]:
+def _cut_window(line: str, column: int) -> tuple[str, int]:
     """The part of a long line around a column, and the column in it."""
     if len(line) <= _WINDOW:
         return line, column
@@ -140,7 +144,7 @@ def _window(line: str, column: int) -> tuple[str, int]:
     return (f"…{cut}", column - start + 1) if start else (cut, column)
 
 
-def _width(text: str) -> int:
+def _measure_width(text: str) -> int:
     """The width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)

@@ -7,12 +7,12 @@ import re
 from holdfast.model.scenario import Position
 from holdfast.model.spec import Spec
 from holdfast.reading.tree import parse
-from holdfast.spec.load import source_of
+from holdfast.spec.load import read_source
 
 
-def key_position(spec: Spec, key: str) -> Position | None:
+def find_key_position(spec: Spec, key: str) -> Position | None:
     """Where the file has a key such as `agent.tools[1]`; its agent's section if the key is not written there."""
-    node, _ = parse(source_of(spec))
+    node, _ = parse(read_source(spec))
     for part in re.findall(r"[^.\[\]]+", key):
         if node is None:
             break

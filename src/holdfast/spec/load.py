@@ -19,15 +19,15 @@ from holdfast.model.run_warning import WARNINGS, is_warning
 from holdfast.model.session import ReplaySpec
 from holdfast.model.spec import Part, Problem, Spec, Unbuilt
 from holdfast.reading.file import Source, read_file
-from holdfast.reading.node import put_at
+from holdfast.reading.node import set_line
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.reading.words import suggest
-from holdfast.spec.agent import agent_problems, agent_unbuilt
-from holdfast.spec.explain import joined
+from holdfast.spec.agent import find_unbuilt_agent, report_agent_problems
+from holdfast.spec.explain import combine_problems
 from holdfast.spec.lint.lint import lint
 from holdfast.spec.lint.named_files import file_problems, named_files
-from holdfast.spec.references import SettledValues, url_fault
+from holdfast.spec.references import SettledValues, find_url_error
 from holdfast.spec.rules import contract
 from holdfast.spec.rules.contract import CALM, ContractRules, LoadOptions, ScenarioSet
 from holdfast.spec.rules.mutations import mutation_spec
@@ -43,17 +43,17 @@ from holdfast.spec.rules.parts import (
     unused_scoring,
 )
 from holdfast.spec.rules.replays import replay_value, replays_problems
-from holdfast.spec.secrecy import references, short_secrets
+from holdfast.spec.secrecy import collect_references, report_short_secrets
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection, WarningsSection
-from holdfast.spec.stored_agent import stored_agent
-from holdfast.spec.task import task_problems, user_scripts, users_unbuilt
+from holdfast.spec.stored_agent import build_stored_agent
+from holdfast.spec.task import find_unbuilt_users, report_script_problems, report_task_problems
 from holdfast.spec.world.databases import database_problems
 from holdfast.spec.world.world import world_problems
 from holdfast.spec.world.world_value import world_spec
 
 
-class Checked(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """The result of reading a file: the Spec if it is usable, all problems, and the text to show them in."""
 
     spec: Spec | None
@@ -74,7 +74,7 @@ def load(
     return checked.spec, checked.problems
 
 
-def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEFAULTS) -> Checked:
+def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEFAULTS) -> CheckResult:
     """Reads the file and reports all its problems; its content never makes it raise."""
     built = options.built
     if built is None:
@@ -83,31 +83,31 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
         file = Source(built.text.encode(), built.text)
     source = file.text if built is None else ""
     if file.problem is not None:
-        return Checked(None, (file.problem,), source)
+        return CheckResult(None, (file.problem,), source)
     root, problems = parse(file.text)
     if built is not None:
         problems = [replace(one, line=built.line, column=1, length=1) for one in problems]
     if root is None:
-        return Checked(None, tuple(problems), source)
+        return CheckResult(None, tuple(problems), source)
     if built is not None:
-        put_at(root, built.line)
+        set_line(root, built.line)
     values = SettledValues(environ, options.settled)
     reader = Reader(values)
     reader.problems += problems
-    section = reader.section(File, root)
-    spec = None if isinstance(section, Bad) else _spec(reader, section, path, environ, options, values)
-    problems = sorted(joined(reader.problems), key=lambda p: (p.line, p.column))
+    section = reader.read_section(File, root)
+    spec = None if isinstance(section, Bad) else _build_spec(reader, section, path, environ, options, values)
+    problems = sorted(combine_problems(reader.problems), key=lambda p: (p.line, p.column))
     if not isinstance(section, Bad) and section.warnings is not None:
         codes = section.warnings.ignore
         problems = [replace(p, ignored=p.severity == "warning" and p.code in codes) for p in problems]
     if spec is None or any(p.severity == "error" for p in problems):
-        return Checked(None, tuple(problems), source)
+        return CheckResult(None, tuple(problems), source)
     if options.part == "verify" and any(one.code == "unreachable-fault" for one in problems):
         spec = replace(spec, scenarios=tuple(one for one in spec.scenarios if one.calm))
-    return Checked(replace(spec, digest=digest(file.data, 16), built=built), tuple(problems), source)
+    return CheckResult(replace(spec, digest=digest(file.data, 16), built=built), tuple(problems), source)
 
 
-def source_of(spec: Spec) -> str:
+def read_source(spec: Spec) -> str:
     """The text of a spec, for showing problems in it; empty if it cannot be read, or was built in Python."""
     if spec.built is not None:
         return ""
@@ -117,30 +117,30 @@ def source_of(spec: Spec) -> str:
         return ""
 
 
-def _spec(
+def _build_spec(
     reader: Reader, file: File, path: Path, environ: Mapping[str, str], options: LoadOptions, values: SettledValues
 ) -> Spec:
     """The Spec of a file, whose problems go to the reader; unusable if one of them is an error."""
     # The order matters in two places. The agent comes first, because faults are checked against what it can meet. Lint
     # comes last, because it skips sections that already have errors.
     folder = path.parent
-    agent_problems(reader, file.agent)
+    report_agent_problems(reader, file.agent)
     rules = contract.contract_rules(reader, file)
     matrix = contract.contract_weather(reader, file, options, folder)
     count = contract.replicas(reader, file, options.replicas)
     scoring = contract.scoring(reader, file, rules, matrix, count)
-    _shape(reader, file, folder if options.copied_from is None else None)
+    _check_sections(reader, file, folder if options.copied_from is None else None)
     parts = declared(file, rules, matrix)
-    part = _part(reader, file, path, parts, options)
+    part = _select_part(reader, file, path, parts, options)
     held = part_rules(file, part, rules)
     weather = part_weather(reader, file, part, options, folder, matrix)
     faults = matrix.placed if weather is matrix else (*matrix.placed, *weather.placed)
     world_problems(reader, file, (*rules.all, *file.run_rules), faults)
-    referred = references(reader, file, environ, options.copied_from or folder, values)
-    files = _files(reader, file, rules, folder, environ, options, masks=bool(referred.secrets))
+    referred = collect_references(reader, file, environ, options.copied_from or folder, values)
+    files = _check_files(reader, file, rules, folder, environ, options, masks=bool(referred.secrets))
     spec = Spec(
         path=str(path),
-        agent=stored_agent(reader, file, options.copied_from or folder),
+        agent=build_stored_agent(reader, file, options.copied_from or folder),
         replicas=count,
         seed=contract.seed(reader, file, options.seed),
         scoring=scoring,
@@ -151,15 +151,15 @@ def _spec(
         declares=parts,
         mutations=mutations if (mutations := mutation_spec(reader, file)) and part == "mutation" else None,
         **asdict(referred),
-        **_part_fields(file, part, held, weather),
-        **_plain_fields(file, path),
+        **_build_part_fields(file, part, held, weather),
+        **_build_plain_fields(file, path),
     )
     lint(reader, file, rules, matrix, folder, spec.agent)
     excuse_other_parts(reader, options.part, part)
     return spec
 
 
-def _part_fields(file: File, part: Part, rules: ContractRules, weather: ScenarioSet) -> dict[str, Any]:
+def _build_part_fields(file: File, part: Part, rules: ContractRules, weather: ScenarioSet) -> dict[str, Any]:
     """The fields of a Spec that depend on the selected part."""
     return {
         "part": part,
@@ -168,12 +168,12 @@ def _part_fields(file: File, part: Part, rules: ContractRules, weather: Scenario
         "cell_rules": () if part == "replay" else rules.cells,
         "scenarios": weather.scenarios,
         "tools_on_wire": weather.tools_on_wire,
-        "unbuilt": _unbuilt(file, rules),
+        "unbuilt": _find_unbuilt(file, rules),
         "beside": (CALM,) if part == "chaos" else (),
     }
 
 
-def _plain_fields(file: File, path: Path) -> dict[str, Any]:
+def _build_plain_fields(file: File, path: Path) -> dict[str, Any]:
     """The fields of a Spec that come from one section, whichever part is run."""
     own = file.contract
     return {
@@ -181,11 +181,11 @@ def _plain_fields(file: File, path: Path) -> dict[str, Any]:
         "description": (own.description if own else "") or file.description,
         "models": {name: model.spec for name, model in file.models.items()},
         "world": world_spec(file),
-        "params": _params(file),
+        "params": _build_params(file),
         "concurrency": file.advanced.concurrency if file.advanced else None,
         "retries": file.advanced.retries if file.advanced else 2,
-        "output": _output(file),
-        "replays": _replays(file),
+        "output": _build_output(file),
+        "replays": _build_replays(file),
         "hunt_trials": file.hunt.trials if file.hunt else 0,
         "has_golden": bool(file.golden_prompts),
         "weights": part_weights(file),
@@ -193,7 +193,7 @@ def _plain_fields(file: File, path: Path) -> dict[str, Any]:
     }
 
 
-def _part(reader: Reader, file: File, path: Path, parts: tuple[Part, ...], options: LoadOptions) -> Part:
+def _select_part(reader: Reader, file: File, path: Path, parts: tuple[Part, ...], options: LoadOptions) -> Part:
     """The selected part; reports what it needs and the file lacks."""
     part = settled_part(options.part, parts)
     if part == "scenario" and (parts or options.part != "ci"):  # ci itself reports an empty file
@@ -203,7 +203,7 @@ def _part(reader: Reader, file: File, path: Path, parts: tuple[Part, ...], optio
     return part
 
 
-def _files(
+def _check_files(
     reader: Reader,
     file: File,
     rules: ContractRules,
@@ -217,19 +217,19 @@ def _files(
     if options.copied_from is not None:
         return named_files(Reader(), file, rules, options.copied_from)  # checked when the copy was made
     if masks:
-        short_secrets(reader, file, environ)
+        report_short_secrets(reader, file, environ)
     files = named_files(reader, file, rules, folder)
-    user_scripts(reader, file, folder)
+    report_script_problems(reader, file, folder)
     file_problems(reader, file, folder, environ)
     database_problems(reader, file, (*rules.all, *file.run_rules), folder)
     return files
 
 
-def _unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
+def _find_unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
     return (
-        *agent_unbuilt(file.agent, file.agents, file.models),
-        *contract.rules_unbuilt(rules, file, _params(file)),
-        *users_unbuilt(file),
+        *find_unbuilt_agent(file.agent, file.agents, file.models),
+        *contract.rules_unbuilt(rules, file, _build_params(file)),
+        *find_unbuilt_users(file),
     )
 
 
@@ -240,17 +240,17 @@ def _has_matrix(part: Part, weather: ScenarioSet, rules: ContractRules, options:
     return part in ("contract", "chaos")
 
 
-def _params(file: File) -> tuple[dict[str, Any], ...]:
+def _build_params(file: File) -> tuple[dict[str, Any], ...]:
     """Every combination of the matrix, in the order of the file."""
     matrix = file.parallelism.matrix if file.parallelism else {}
     return tuple(dict(zip(matrix, values, strict=True)) for values in product(*matrix.values()))
 
 
-def _replays(file: File) -> ReplaySpec | None:
+def _build_replays(file: File) -> ReplaySpec | None:
     return None if file.replays is None else replay_value(file.replays)
 
 
-def _output(file: File) -> dict[str, str]:
+def _build_output(file: File) -> dict[str, str]:
     output = file.output
     if output is None:
         return {}
@@ -258,73 +258,73 @@ def _output(file: File) -> dict[str, str]:
     return {key: value for key, value in keys.items() if value}
 
 
-def _filename(reader: Reader, section: OutputSection) -> None:
+def _check_filename(reader: Reader, section: OutputSection) -> None:
     for name in re.findall(r"\{[^{}]*\}", section.filename_template or ""):
         if name not in FILENAME_PARTS:
             hint, message = f"known are {', '.join(FILENAME_PARTS)}", f"unknown placeholder {name[:60]!r}"
-            reader.error(section.at.get("filename_template"), message, hint=hint, code="unknown-value")
+            reader.report(section.at.get("filename_template"), message, hint=hint, code="unknown-value")
 
 
-def _shape(reader: Reader, file: File, folder: Path | None) -> None:
+def _check_sections(reader: Reader, file: File, folder: Path | None) -> None:
     """Reports keys that need another key."""
-    task_problems(reader, file)
-    if folder is not None and file.agent.dir is not None and _holds(folder / file.agent.dir, folder):
+    report_task_problems(reader, file)
+    if folder is not None and file.agent.dir is not None and _contains(folder / file.agent.dir, folder):
         hint = "put the agent's files into a folder of their own, next to the spec: dir: ./agent"
         message = f"{file.agent.dir[:60]!r} contains the spec: the agent would see its rules"
-        reader.error(file.agent.at.get("dir"), message, hint=hint, code="bad-setting")
-    _sandboxed(reader, file)
+        reader.report(file.agent.at.get("dir"), message, hint=hint, code="bad-setting")
+    _check_sandbox_keys(reader, file)
     if file.mapped and all(rule.invariant.weight == 0 for rule in file.mapped):
-        reader.error(file.at.key("invariants"), "every weight is 0", code="bad-weights")
+        reader.report(file.at.get_key("invariants"), "every weight is 0", code="bad-weights")
     for model in file.models.values():
-        _model(reader, model)
+        _check_model(reader, model)
     if file.output is not None:
-        _filename(reader, file.output)
+        _check_filename(reader, file.output)
     if file.warnings is not None:
-        _ignored(reader, file.warnings)
+        _check_ignored_warnings(reader, file.warnings)
     if file.replays is not None:
         replays_problems(reader, file.replays, folder)
 
 
-def _ignored(reader: Reader, section: WarningsSection) -> None:
+def _check_ignored_warnings(reader: Reader, section: WarningsSection) -> None:
     """Report codes that no warning has: they are probably misspelt, and only warnings can be ignored."""
     known = [code for code in (*WARNINGS, *PROBLEM_CODES) if is_warning(code)]
     for node in section.at.get("ignore").items:
         if node.text in PROBLEM_CODES and not is_warning(node.text):
-            reader.error(
+            reader.report(
                 node, f"{node.text} is the code of an error, and errors cannot be ignored", code="unknown-warning"
             )
         elif not is_warning(node.text) or node.text not in known:
             meant, hint = suggest(node.text, known)
             hint = hint if meant else "docs/codes.md lists the codes of warnings"
             message = f"no warning has the code {node.text[:60]!r}"
-            reader.error(node, message, hint=hint, code="unknown-warning", suggestion=meant)
+            reader.report(node, message, hint=hint, code="unknown-warning", suggestion=meant)
 
 
-def _sandboxed(reader: Reader, file: File) -> None:
+def _check_sandbox_keys(reader: Reader, file: File) -> None:
     """Report keys that have an effect only in a sandbox."""
     agent = file.agent
     keys = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
     for key in (key for key, wanted in keys.items() if wanted and world_spec(file) is None):
         message, hint = "is for a sandboxed agent", "add sandbox: true"
-        reader.error(agent.at.key(key), message, hint=hint, code="conflict")
+        reader.report(agent.at.get_key(key), message, hint=hint, code="conflict")
     for node in agent.at.get("programs").items:
         if not re.fullmatch(r"(~?/)?[^\s/]+|~?/\S+", node.text):
-            reader.expected(node, "a name such as pytest, or a path from / or ~/", code="bad-setting")
+            reader.report_type(node, "a name such as pytest, or a path from / or ~/", code="bad-setting")
 
 
-def _holds(place: Path, folder: Path) -> bool:
+def _contains(place: Path, folder: Path) -> bool:
     """Whether a folder is inside another, following links."""
     return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(place))
 
 
-def _model(reader: Reader, model: ModelEntry) -> None:
+def _check_model(reader: Reader, model: ModelEntry) -> None:
     at = model.at
     if model.script is None and not model.name and not model.base_url:
         hint = "the model's name at its provider, a base_url, or a script"
-        reader.error(at, "needs one of name, base_url, script", hint=hint, code="missing-key")
+        reader.report(at, "needs one of name, base_url, script", hint=hint, code="missing-key")
     url = model.base_url
-    if url is not None and (wrong := url_fault(url)):
-        reader.error(at.get("base_url"), f"{wrong}, found {url[:60]!r}")
+    if url is not None and (wrong := find_url_error(url)):
+        reader.report(at.get("base_url"), f"{wrong}, found {url[:60]!r}")
     for key in ("provider", "base_url", "api_key") if model.script is not None else ():
         if at.has(key):
-            reader.error(at.key(key), "a script has no provider", code="conflict")
+            reader.report(at.get_key(key), "a script has no provider", code="conflict")

@@ -36,11 +36,11 @@ class Names(Struct, frozen=True):
     params: tuple[str, ...] = ()
 
     @property
-    def any(self) -> bool:
+    def has_references(self) -> bool:
         return bool(self.variables or self.optional or self.secrets or self.params)
 
 
-def names(text: str) -> Names:
+def find_names(text: str) -> Names:
     """The names that a string refers to, by kind."""
     if "${" not in text and "{{" not in text:
         return Names()
@@ -64,15 +64,15 @@ def resolve(
     if "${" not in text and "{{" not in text:
         return text
 
-    def value(match: re.Match[str]) -> str:
+    def replace_reference(match: re.Match[str]) -> str:
         if match["variable"] is not None:
-            return _variable(match["variable"], match["default"], environ)
+            return _resolve_variable(match["variable"], match["default"], environ)
         source: Mapping[str, Any] = (secrets if match["space"] == "secrets" else params) or {}
         if match["name"] not in source:
             raise UserError(f"{{{{ {match['space']}.{match['name']} }}}} has no value", code="reference-unresolved")
-        return param_text(source[match["name"]])
+        return format_param(source[match["name"]])
 
-    return re.sub(REFERENCE, value, text)
+    return re.sub(REFERENCE, replace_reference, text)
 
 
 def interpolate(text: str, params: Mapping[str, Any]) -> str:
@@ -80,15 +80,15 @@ def interpolate(text: str, params: Mapping[str, Any]) -> str:
     if "{{" not in text:
         return text
 
-    def value(match: re.Match[str]) -> str:
+    def replace_reference(match: re.Match[str]) -> str:
         if match["space"] != "params" or match["name"] not in params:
             return match[0]
-        return param_text(params[match["name"]])
+        return format_param(params[match["name"]])
 
-    return re.sub(REFERENCE, value, text)
+    return re.sub(REFERENCE, replace_reference, text)
 
 
-def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
+def _resolve_variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
     value = environ.get(name)
     if value:
         return value
@@ -103,7 +103,7 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
     return value
 
 
-def param_text(value: Any) -> str:
+def format_param(value: Any) -> str:
     """A parameter as the agent gets it: JSON's form of what is not text."""
     if isinstance(value, str):
         return value
@@ -112,25 +112,25 @@ def param_text(value: Any) -> str:
     return encode(value).decode()
 
 
-def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
+def read_secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The values to mask, longest first. Raises UserError, naming the variable, for unset and short ones."""
-    values = {_secret(name, environ) for name in given_by(spec.secrets, environ)}
-    passed = {_variable(name, None, environ) for name in given_by(spec.passed_on, environ)}
+    values = {_read_secret(name, environ) for name in find_variables(spec.secrets, environ)}
+    passed = {_resolve_variable(name, None, environ) for name in find_variables(spec.passed_on, environ)}
     values |= {value for value in passed if len(value) >= SHORTEST_SECRET}
     values |= {environ[name] for name in PROVIDER_KEYS if len(environ.get(name, "")) >= SHORTEST_SECRET}
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
 
-def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWarning, ...]:
+def warn_unmasked_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWarning, ...]:
     """A warning for each variable whose value is passed on to the agent and too short to be masked."""
-    refused = given_by(spec.secrets, environ)
-    passed = [name for name in given_by(spec.passed_on, environ) if name in environ and name not in refused]
+    refused = find_variables(spec.secrets, environ)
+    passed = [name for name in find_variables(spec.passed_on, environ) if name in environ and name not in refused]
     short = [name for name in passed if _is_short(name, environ)]
     why = f"is shorter than {SHORTEST_SECRET} characters: it is passed on, but not masked in output and stored files"
     return tuple(RunWarning("secret-short", f"the value of {name} {why}") for name in short)
 
 
-def given_by(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
+def find_variables(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:
     """The variables that provide the values of these texts."""
     variables: dict[str, None] = {}
     for match in (match for text in texts for match in re.finditer(REFERENCE, text)):
@@ -144,17 +144,17 @@ def _is_short(name: str, environ: Mapping[str, str]) -> bool:
     return len(environ.get(name, "")) < SHORTEST_SECRET
 
 
-def _secret(name: str, environ: Mapping[str, str]) -> str:
-    value = _variable(name, None, environ)
+def _read_secret(name: str, environ: Mapping[str, str]) -> str:
+    replace_reference = _resolve_variable(name, None, environ)
     if _is_short(name, environ):
         raise UserError(f"the value of {name} {TOO_SHORT}", code="secret-unavailable", hint=TOO_SHORT_HINT)
-    return value
+    return replace_reference
 
 
 _PLACE = r"\{[A-Za-z_][\w-]*\}"
 
 
-def url_fault(text: str) -> str:
+def find_url_error(text: str) -> str:
     """What was expected instead; empty for an http or https URL, or if only a run can tell."""
     from urllib.parse import urlsplit
 
@@ -188,7 +188,7 @@ class SettledValues:
         if self._kept is not None and path in self._kept:
             self.found[path] = self._kept[path]
             return self._kept[path]
-        referred = names(text).variables
+        referred = find_names(text).variables
         self.variables |= dict.fromkeys(referred)
         try:
             self.found[path] = resolve(text, self._environ)

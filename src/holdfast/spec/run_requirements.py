@@ -12,29 +12,31 @@ from holdfast.model.spec import Problem, Spec
 _START = Position(1, 1)
 
 
-def requires_contract(spec: Spec) -> list[Problem]:
+def find_contract_problems(spec: Spec) -> list[Problem]:
     """What a contract run requires: rules, scenarios and something to ask."""
     rules = spec.invariants
     first = (rules[0].position if rules else spec.agent.position) or _START
     problems = []
     if not rules:
-        problems.append(_wanted("contract.invariants", "no rules", "add contract: with name and invariants", first))
+        problems.append(
+            _build_problem("contract.invariants", "no rules", "add contract: with name and invariants", first)
+        )
     if not spec.scenarios:
         hint = "add chaos_matrix: with - name: no-chaos, or use --profile"
-        problems.append(_wanted("chaos_matrix", "no scenarios", hint, first))
+        problems.append(_build_problem("chaos_matrix", "no scenarios", hint, first))
     silent = next((rule for rule in rules if not rule.probes), None)
     if not spec.tasks and (silent is not None or not rules):
         what = f"nothing to ask for the rule {silent.id}, which has no probes" if silent else "nothing to ask"
         hint = f"add golden_prompts: or task:, or probes to {silent.id if silent else 'every rule'}"
-        problems.append(_wanted("golden_prompts", what, hint, (silent and silent.position) or first))
+        problems.append(_build_problem("golden_prompts", what, hint, (silent and silent.position) or first))
     return problems
 
 
-def _wanted(path: str, message: str, hint: str, at: Position) -> Problem:
+def _build_problem(path: str, message: str, hint: str, at: Position) -> Problem:
     return Problem(f"a contract needs it: {message}", path, at.line, at.column, hint=hint, code="no-contract")
 
 
-def refusing_unset(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def reject_unset_variables(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """The problems as a run sees them: a variable without a value is an error."""
     return tuple(
         replace(p, severity="error", message=f"the variable {p.values[0]} is not set")
@@ -44,7 +46,7 @@ def refusing_unset(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     )
 
 
-def not_built(spec: Spec) -> list[Problem]:
+def report_unbuilt(spec: Spec) -> list[Problem]:
     """What this release reads and cannot run: a warning, or an error for an unknown name."""
     return [
         Problem(

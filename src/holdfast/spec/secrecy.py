@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.codec import digest
-from holdfast.reading.hints import UNCLOSED, unclosed
+from holdfast.reading.hints import UNCLOSED, suggest_closing
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
 from holdfast.secrets.spelling import KEY_NAME, KEY_SHAPED, SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
-from holdfast.spec.references import SettledValues, given_by, names
+from holdfast.spec.references import SettledValues, find_names, find_variables
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import SecretEntry
 
@@ -52,7 +52,7 @@ _LINES_NAMED = 5
 """Lines that one warning names."""
 
 
-class Referred(Struct, frozen=True):
+class FileReferences(Struct, frozen=True):
     """The names that a file refers to."""
 
     variables: tuple[str, ...]
@@ -60,15 +60,17 @@ class Referred(Struct, frozen=True):
     passed_on: tuple[str, ...]
 
 
-def scalars(node: Node) -> Iterator[Node]:
+def iter_scalars(node: Node) -> Iterator[Node]:
     """Every scalar of the tree: a number in a header is also a text."""
     for inner in (*node.items, *(value for _, value in node.pairs.values())):
-        yield from scalars(inner)
+        yield from iter_scalars(inner)
     if node.kind not in ("list", "map", "null"):
         yield node
 
 
-def references(reader: Reader, file: File, environ: Mapping[str, str], folder: Path, values: SettledValues) -> Referred:
+def collect_references(
+    reader: Reader, file: File, environ: Mapping[str, str], folder: Path, values: SettledValues
+) -> FileReferences:
     """Collect the file's references and report those that cannot resolve."""
     known_secrets = {secret.name for secret in file.secrets}
     known_params = set(file.parallelism.matrix) if file.parallelism else set()
@@ -76,53 +78,53 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
     masked: dict[str, None] = {}
     passed_on: dict[str, None] = {}
     unfilled = list[Node]()
-    for node in scalars(file.at):
+    for node in iter_scalars(file.at):
         path = node.path
-        _literal_secret(reader, node)
+        _report_literal_secret(reader, node)
         resolved = path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path)
         if resolved and "${" in node.text:
-            _unclosed(reader, node)
-        referred = names(node.text)
-        if not referred.any:
+            _report_unclosed(reader, node)
+        referred = find_names(node.text)
+        if not referred.has_references:
             continue
-        _unknown(reader, node, "params", referred.params, known_params)
+        _report_unknown(reader, node, "params", referred.params, known_params)
         if referred.params and path.startswith(_NOT_FILLED):
-            reader.error(node, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
-        _unknown(reader, node, "secrets", referred.secrets, known_secrets)
+            reader.report(node, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
+        _report_unknown(reader, node, "secrets", referred.secrets, known_secrets)
         if path in values.found or path in values.unset:
-            _unset(reader, node, list(values.unset.get(path, ())))
+            _warn_unset(reader, node, list(values.unset.get(path, ())))
         elif resolved:
             variables |= dict.fromkeys(referred.variables)
             if referred.variables or referred.optional:
                 masked |= {node.text: None} if re.fullmatch(HIDDEN, path) else {}
                 passed_on |= {node.text: None} if re.fullmatch(_PASSED_ON, path) else {}
-            _unset(reader, node, [name for name in referred.variables if name not in environ])
+            _warn_unset(reader, node, [name for name in referred.variables if name not in environ])
         elif not _OTHER_LANGUAGE.search(path):
             # In a pattern, an escaped dollar means a dollar; a bare `${VAR}` matches nothing.
-            plain = names(node.text.replace(r"\$", ""))
-            if (plain.variables or plain.optional) and not reader.failed(path):
+            plain = find_names(node.text.replace(r"\$", ""))
+            if (plain.variables or plain.optional) and not reader.has_error(path):
                 unfilled.append(node)
-    _unfilled(reader, unfilled)
+    _warn_unfilled(reader, unfilled)
     for secret in file.secrets:
-        name = variable_of(secret)
+        name = get_secret_variable(secret)
         if name:
             variables[name] = None
             masked[f"${{{name}}}"] = None
-            _unset(reader, secret.at, [name] if name not in environ else [])
-    masked |= dict.fromkeys(f"${{{name}:-}}" for name in _in_mcp_file(file.agent.mcp_config, folder, environ))
-    return Referred(tuple(variables), tuple(masked), tuple(passed_on))
+            _warn_unset(reader, secret.at, [name] if name not in environ else [])
+    masked |= dict.fromkeys(f"${{{name}:-}}" for name in _find_mcp_variables(file.agent.mcp_config, folder, environ))
+    return FileReferences(tuple(variables), tuple(masked), tuple(passed_on))
 
 
-def _unclosed(reader: Reader, node: Node) -> None:
-    if (way_out := unclosed(node.text)) and not reader.failed(node.path):
-        reader.error(node, UNCLOSED, hint=way_out, code="unclosed-reference")
+def _report_unclosed(reader: Reader, node: Node) -> None:
+    if (way_out := suggest_closing(node.text)) and not reader.has_error(node.path):
+        reader.report(node, UNCLOSED, hint=way_out, code="unclosed-reference")
 
 
-def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:
+def _find_mcp_variables(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:
     """The variables that an MCP client's own file gives to its servers: those that are set, and long enough to be
     masked.
     """
-    if not isinstance(config, str) or names(config).any or not os.path.isfile(folder / config):
+    if not isinstance(config, str) or find_names(config).has_references or not os.path.isfile(folder / config):
         return []
     from holdfast.planes.mcp.config import read, variables
 
@@ -133,7 +135,7 @@ def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[
     return [name for name in named if len(environ.get(name, "")) >= SHORTEST_SECRET]
 
 
-def variable_of(secret: SecretEntry) -> str:
+def get_secret_variable(secret: SecretEntry) -> str:
     """The variable that provides the secret's value; empty if something else does."""
     source = secret.source or ("env" if secret.from_ is None else "")
     if source == "env":
@@ -141,19 +143,19 @@ def variable_of(secret: SecretEntry) -> str:
     return source.removeprefix("env:") if source.startswith("env:") else ""
 
 
-def _unset(reader: Reader, node: Node, missing: list[str]) -> None:
+def _warn_unset(reader: Reader, node: Node, missing: list[str]) -> None:
     for name in missing:
         message = f"the variable {name} is not set; a run would be refused"
         hint = f"export {name}=…, or write ${{{name}:-default}}"
         reader.warn(node, message, hint=hint, code="unset-variable", values=(name,))
 
 
-def _unfilled(reader: Reader, nodes: list[Node]) -> None:
+def _warn_unfilled(reader: Reader, nodes: list[Node]) -> None:
     """One warning for all texts, such as prompts, that keep their `${VAR}`."""
     if not nodes:
         return
     first, *others = nodes
-    found = names(first.text.replace(r"\$", ""))
+    found = find_names(first.text.replace(r"\$", ""))
     name = (*found.variables, *found.optional)[0]
     lines = ", ".join(str(line) for line in dict.fromkeys(node.line for node in others[:_LINES_NAMED]))
     message = f"${{{name}}} is not replaced here; the text is used as it is" + (
@@ -167,20 +169,20 @@ def _unfilled(reader: Reader, nodes: list[Node]) -> None:
     reader.warn(first, message, hint=hint, code="lint-unfilled-variable", values=values)
 
 
-def _unknown(reader: Reader, node: Node, space: str, unknown: tuple[str, ...], known: set[str]) -> None:
+def _report_unknown(reader: Reader, node: Node, space: str, unknown: tuple[str, ...], known: set[str]) -> None:
     home = "parallelism.matrix" if space == "params" else "secrets"
     for name in unknown:
         if name not in known:
             message = f"{{{{ {space}.{name} }}}} is not in {home}"
-            reader.error(node, message, code="unknown-reference")
+            reader.report(node, message, code="unknown-reference")
 
 
-def _literal_secret(reader: Reader, node: Node) -> None:
+def _report_literal_secret(reader: Reader, node: Node) -> None:
     """Reject a literal api_key, and warn about values that look like one."""
-    literal, path = not names(node.text).any, node.path
+    literal, path = not find_names(node.text).has_references, node.path
     if path.startswith(("model.", "models.")) and path.endswith(".api_key") and literal:
         message = "a key must not be in the file"
-        reader.error(node, message, hint="write api_key: ${VAR} and set the variable", code="literal-secret")
+        reader.report(node, message, hint="write api_key: ${VAR} and set the variable", code="literal-secret")
         return
     shaped = KEY_SHAPED.search(node.text) is not None or (literal and re.fullmatch(KEY_HEADER, path))
     if shaped:
@@ -188,21 +190,21 @@ def _literal_secret(reader: Reader, node: Node) -> None:
         reader.warn(node, message, hint="write ${VAR} and set the variable", code="lint-literal-secret")
 
 
-def short_secrets(reader: Reader, file: File, environ: Mapping[str, str]) -> None:
+def report_short_secrets(reader: Reader, file: File, environ: Mapping[str, str]) -> None:
     """Report each secret that is too short to be masked; unset variables are reported elsewhere."""
-    for node, name in _named(file, environ):
+    for node, name in _iter_secret_variables(file, environ):
         if name in environ and len(environ[name]) < SHORTEST_SECRET:
-            reader.error(node, f"the value of {name} {TOO_SHORT}", hint=TOO_SHORT_HINT, code="short-secret")
+            reader.report(node, f"the value of {name} {TOO_SHORT}", hint=TOO_SHORT_HINT, code="short-secret")
 
 
-def _named(file: File, environ: Mapping[str, str]) -> Iterator[tuple[Node, str]]:
+def _iter_secret_variables(file: File, environ: Mapping[str, str]) -> Iterator[tuple[Node, str]]:
     """Every variable that provides a secret, with its position."""
-    for node in scalars(file.at):
+    for node in iter_scalars(file.at):
         if node.path.startswith(RESOLVED) and re.fullmatch(HIDDEN, node.path):
-            for name in given_by((node.text,), environ):
+            for name in find_variables((node.text,), environ):
                 yield node, name
     for secret in file.secrets:
-        if name := variable_of(secret):
+        if name := get_secret_variable(secret):
             yield secret.at, name
 
 
@@ -220,53 +222,55 @@ _HEADER_COMMENT = rf"(?i)(\b{KEY_NAME}['\"]?\s*:\s+)(?P<value>\S.*)"
 _PEM_COMMENT = r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^\n]*\n[ \t]*#)*?[^\n]*?-----END [A-Z ]*PRIVATE KEY-----"
 
 
-def masked_copy(source: str) -> str:
+def mask_source(source: str) -> str:
     """The text with literal secrets replaced by placeholders that still load; the same text if it has none."""
     if not _HINT.search(source) and not KEY_SHAPED.search(source):
         return source  # nothing in it can be one: most files are not parsed a second time
     if source.startswith(_BOM):
-        return _BOM + masked_copy(source.removeprefix(_BOM))  # the parser does not count it
+        return _BOM + mask_source(source.removeprefix(_BOM))  # the parser does not count it
     root, _ = parse(source)
     if root is None:
         return source
-    changed = {node.span: value for node in scalars(root) if (value := without_keys(node.text, node.path)) != node.text}
+    changed = {
+        node.span: value for node in iter_scalars(root) if (value := mask_keys(node.text, node.path)) != node.text
+    }
     parts, at = [], 0
-    for start, end in sorted(set(_spans(root))):
+    for start, end in sorted(set(_iter_spans(root))):
         body = re.sub(_PROPERTIES, "", source[start:end], count=1)
-        parts += [_between(source[at : end - len(body)]), _written(body, changed.get((start, end)))]
+        parts += [_mask_between(source[at : end - len(body)]), _replace_value(body, changed.get((start, end)))]
         at = end
-    return "".join([*parts, _between(source[at:])])
+    return "".join([*parts, _mask_between(source[at:])])
 
 
-def _spans(node: Node) -> Iterator[tuple[int, int]]:
+def _iter_spans(node: Node) -> Iterator[tuple[int, int]]:
     """The spans of scalars, keys included: the rest is syntax and comments."""
     for inner in node.items:
-        yield from _spans(inner)
+        yield from _iter_spans(inner)
     for key, value in node.pairs.values():
-        yield from (*_spans(key), *_spans(value))
+        yield from (*_iter_spans(key), *_iter_spans(value))
     if node.span[0] < node.span[1]:
         yield node.span
 
 
-def without_keys(part: Any, path: str) -> Any:
+def mask_keys(part: Any, path: str) -> Any:
     """A value of the file as it is in the copy, so trial ids do not depend on which of them is read."""
     if isinstance(part, dict):
-        return {key: without_keys(inner, f"{path}.{key}") for key, inner in part.items()}
+        return {key: mask_keys(inner, f"{path}.{key}") for key, inner in part.items()}
     if isinstance(part, list):
-        return [without_keys(inner, f"{path}[{index}]") for index, inner in enumerate(part)]
+        return [mask_keys(inner, f"{path}[{index}]") for index, inner in enumerate(part)]
     if part is None or isinstance(part, bool):
         return part
-    masked = _text(str(part), path)
+    masked = _mask_text(str(part), path)
     return masked if masked != str(part) else part
 
 
-def _text(text: str, path: str) -> str:
+def _mask_text(text: str, path: str) -> str:
     """Masked only in the sections in which lint looks for secrets."""
     if re.fullmatch(r"secrets\[\d+\]\.from", path) and text.startswith(_STATIC):
         return _STATIC + _mask(text.removeprefix(_STATIC))
     if re.split(r"[.\[]", path, maxsplit=1)[0] not in RESOLVED:
         return text
-    if "PRIVATE KEY-----" in text or (re.fullmatch(KEY_HEADER, path) and text and not names(text).any):
+    if "PRIVATE KEY-----" in text or (re.fullmatch(KEY_HEADER, path) and text and not find_names(text).has_references):
         return _mask(text)
     return KEY_SHAPED.sub(lambda match: _mask(match[0]), text)
 
@@ -275,26 +279,28 @@ def _mask(value: str) -> str:
     return value if re.fullmatch(_MASKED, value) else f"masked-{digest(value.encode(), 8)}"
 
 
-def _written(body: str, value: str | None) -> str:
+def _replace_value(body: str, value: str | None) -> str:
     """Replace a changed value in its written form; what follows stays on its line."""
     if value is None:
-        return re.sub(_BLOCK_HEAD, lambda match: _between(match[0]), body, count=1)
+        return re.sub(_BLOCK_HEAD, lambda match: _mask_between(match[0]), body, count=1)
     import yaml
 
     quoted: str = yaml.safe_dump(value, default_style='"', width=float("inf")).strip()
     return quoted + "\n" * body.count("\n")
 
 
-def _between(text: str) -> str:
+def _mask_between(text: str) -> str:
     """Mask the text between values: keys in comments, and anchors shaped like a key."""
     text = re.sub(_PEM_COMMENT, lambda match: _mask(match[0]) + "\n#" * match[0].count("\n"), text)
     text = KEY_SHAPED.sub(lambda match: _mask(match[0]), text)
-    return re.sub(_COMMENT, lambda match: _comment(match[0]), text)
+    return re.sub(_COMMENT, lambda match: _mask_comment(match[0]), text)
 
 
-def _comment(text: str) -> str:
+def _mask_comment(text: str) -> str:
     """Mask a commented-out line like a line of the file."""
     text = re.sub(_STATIC_COMMENT, lambda match: _STATIC + _mask(match[1]), text)
     return re.sub(
-        _HEADER_COMMENT, lambda match: match[0] if names(match[0]).any else match[1] + _mask(match["value"]), text
+        _HEADER_COMMENT,
+        lambda match: match[0] if find_names(match[0]).has_references else match[1] + _mask(match["value"]),
+        text,
     )

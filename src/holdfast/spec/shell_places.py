@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast.errors import UserError
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.references import NAMED, param_text
+from holdfast.spec.references import NAMED, format_param
 
 _WORD_ENDS = " \t\n;&|(<>"
 _UNSURE = re.compile(r"<<|\$'|\)#")
@@ -44,12 +44,12 @@ IN_SETUP_ENV = 'set a variable to it in setup.env and write "$NAME" there, or mo
 
 def report_unquotable(reader: Reader, node: Node, command: str, hint: str = "") -> None:
     """Report references to parameters that cannot be quoted at their position in the command."""
-    for place in shell_places(command) if "{{" in command else ():
+    for place in find_shell_places(command) if "{{" in command else ():
         if place.fault:
-            reader.error(node, place.message, hint=hint or place.hint, code="unquotable-param")
+            reader.report(node, place.message, hint=hint or place.hint, code="unquotable-param")
 
 
-def shell_places(command: str) -> Iterator[ShellPlace]:
+def find_shell_places(command: str) -> Iterator[ShellPlace]:
     """Every `{{ params.x }}` of the command, in order."""
     scan = _ShellScan()
     at = 0
@@ -58,7 +58,7 @@ def shell_places(command: str) -> Iterator[ShellPlace]:
             continue
         scan.read(command[at : match.start()])
         yield ShellPlace(match.start(), match.end(), match["name"], scan.quote, scan.fault)
-        scan.passed_value()
+        scan.skip_value()
         at = match.end()
 
 
@@ -88,7 +88,7 @@ class _ShellScan:
             return "inside a substitution"
         return "after a here-document, a case or quotes that cannot be read" if self._unsure else ""
 
-    def passed_value(self) -> None:
+    def skip_value(self) -> None:
         self._before = "x"
 
     def read(self, text: str) -> None:
@@ -97,18 +97,18 @@ class _ShellScan:
                 self._escaped = False
                 self._before = self._before if sign == "\n" else "x"  # a continued line
                 continue
-            self._unsure = self._unsure or self._leads_astray(text, at)
-            self._take(sign)
+            self._unsure = self._unsure or self._is_unreadable(text, at)
+            self._read_character(sign)
             self._before = self._before if self._escaped else sign
 
-    def _leads_astray(self, text: str, at: int) -> bool:
+    def _is_unreadable(self, text: str, at: int) -> bool:
         # From here on the scan may have lost count of quotes. A wrong guess would let a parameter run as a command, so
         # every later position is refused.
         if self.quote not in ("", "(", "{"):
             return False
         return bool(_UNSURE.match(text, at) or ("(" in self._open and _PATTERNS.match(text, at)))
 
-    def _take(self, sign: str) -> None:
+    def _read_character(self, sign: str) -> None:
         # The innermost opening decides what a character means. In single quotes and comments only their end counts. In
         # double quotes and backquotes a backslash and a substitution still count. Outside all of them quotes open.
         inner = self.quote
@@ -123,9 +123,9 @@ class _ShellScan:
         elif inner == '"':
             self._close(sign == '"')
         else:
-            self._take_bare(sign, inner)
+            self._read_unquoted(sign, inner)
 
-    def _take_bare(self, sign: str, inner: str) -> None:
+    def _read_unquoted(self, sign: str, inner: str) -> None:
         """Handle a character outside quotes."""
         if sign in "'\"":
             self._unsure = self._unsure or inner == "{"
@@ -146,20 +146,20 @@ class _ShellScan:
 _SPECIAL = re.compile(r'([\\"$`])')
 
 
-def in_command(command: str, params: Mapping[str, Any]) -> str:
+def fill_command(command: str, params: Mapping[str, Any]) -> str:
     """The command with each `{{ params.x }}` replaced, quoted as its position requires."""
     parts, at = [], 0
-    for place in shell_places(command) if "{{" in command else ():
+    for place in find_shell_places(command) if "{{" in command else ():
         if place.name not in params:
             continue
         if place.fault:
             raise UserError(place.message, code="param-unquotable", hint=place.hint)
-        parts += [command[at : place.start], _quoted(param_text(params[place.name]), place.quote)]
+        parts += [command[at : place.start], _quote_value(format_param(params[place.name]), place.quote)]
         at = place.end
     return "".join([*parts, command[at:]])
 
 
-def _quoted(value: str, quote: str) -> str:
+def _quote_value(value: str, quote: str) -> str:
     if quote == '"':
         return _SPECIAL.sub(r"\\\1", value)
     inside = value.replace("'", "'\\''")

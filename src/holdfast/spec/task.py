@@ -11,22 +11,22 @@ from msgspec import UNSET
 from holdfast.errors import SpecError
 from holdfast.model.spec import Unbuilt
 from holdfast.model.task import SimulatedUser, Task, UserScript
-from holdfast.reading.file import opens
+from holdfast.reading.file import is_openable
 from holdfast.reading.reader import Reader
-from holdfast.reading.words import near
+from holdfast.reading.words import find_near_name
 from holdfast.spec.explain import report_inner
-from holdfast.spec.references import names
+from holdfast.spec.references import find_names
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.task import TaskSection, UserSection, answer_pattern, read_script
 
 
-def task_of(section: TaskSection, kind: Literal["golden", "task"]) -> Task:
+def build_task(section: TaskSection, kind: Literal["golden", "task"]) -> Task:
     """The Task of a section; a task without a user keeps its old form."""
-    user = UNSET if section.user is None else _user(section.user)
+    user = UNSET if section.user is None else _build_user(section.user)
     return Task(section.asked, kind, user=user)
 
 
-def _user(section: UserSection) -> SimulatedUser:
+def _build_user(section: UserSection) -> SimulatedUser:
     lines = section.script if isinstance(section.script, UserScript) else None
     return SimulatedUser(
         section.script_file or "",
@@ -38,74 +38,74 @@ def _user(section: UserSection) -> SimulatedUser:
     )
 
 
-def _prompts(file: File) -> tuple[TaskSection, ...]:
+def _list_prompts(file: File) -> tuple[TaskSection, ...]:
     """All prompts of the file."""
     return (*file.golden_prompts, *((file.task,) if file.task is not None else ()))
 
 
-def users(file: File) -> Iterator[UserSection]:
+def iter_users(file: File) -> Iterator[UserSection]:
     """The simulated users of the file."""
-    return (task.user for task in _prompts(file) if task.user is not None)
+    return (task.user for task in _list_prompts(file) if task.user is not None)
 
 
-def task_problems(reader: Reader, file: File) -> None:
+def report_task_problems(reader: Reader, file: File) -> None:
     """Report sections without a prompt, and impossible users."""
-    for task in _prompts(file):
-        if not task.asked and not reader.failed(task.at.path):
-            reader.missing(task.at, "prompt", hint="what the agent is asked")
+    for task in _list_prompts(file):
+        if not task.asked and not reader.has_error(task.at.path):
+            reader.report_missing(task.at, "prompt", hint="what the agent is asked")
         if task.user is not None:
-            _user_problems(reader, task.user, len(task.asked))
+            _report_user_problems(reader, task.user, len(task.asked))
 
 
-def _user_problems(reader: Reader, user: UserSection, written: int) -> None:
+def _report_user_problems(reader: Reader, user: UserSection, written: int) -> None:
     at, path = user.at, user.at.path
     if user.script is not None and user.model is not None:
-        reader.error(at.key("model"), "script and model cannot be combined", hint="remove one", code="conflict")
-    elif user.script is None and user.model is None and not reader.failed(path):
+        reader.report(at.get_key("model"), "script and model cannot be combined", hint="remove one", code="conflict")
+    elif user.script is None and user.model is None and not reader.has_error(path):
         hint = "script: a file with what the user says, or model: who plays the user"
-        reader.error(at, "needs one of script, model", hint=hint, code="missing-key")
-    if user.model is not None and user.script is None and user.goal is None and not reader.failed(f"{path}.goal"):
-        reader.missing(at, "goal", hint="what the user wants from the agent")
+        reader.report(at, "needs one of script, model", hint=hint, code="missing-key")
+    if user.model is not None and user.script is None and user.goal is None and not reader.has_error(f"{path}.goal"):
+        reader.report_missing(at, "goal", hint="what the user wants from the agent")
     if user.model is None and user.script is not None and user.goal is not None:
-        reader.error(at.key("goal"), "a goal is for a model, not for a script", hint="remove it", code="conflict")
+        reader.report(at.get_key("goal"), "a goal is for a model, not for a script", hint="remove it", code="conflict")
     if user.max_turns <= written:
         message = f"{written} turns are written already, so the user would never speak"
         hint = f"at least {written + 1}: the written turns count"
-        reader.error(at.get("max_turns"), message, hint=hint, code="conflict")
+        reader.report(at.get("max_turns"), message, hint=hint, code="conflict")
     lines = user.script if isinstance(user.script, UserScript) else UserScript()
-    if user.script == UserScript() and not reader.failed(f"{path}.script"):
+    if user.script == UserScript() and not reader.has_error(f"{path}.script"):
         hint = "write a list of what the user says"
-        reader.error(at.get("script"), "the user says nothing", hint=hint, code="empty")
+        reader.report(at.get("script"), "the user says nothing", hint=hint, code="empty")
     texts = [("script", text) for text in (*lines.texts, *(rule.say for rule in lines.rules))]
     for key, text in (("script", user.script_file), ("model", user.model), ("stop", user.stop), *texts):
-        if text is not None and names(text).params:
+        if text is not None and find_names(text).params:
             message = "{{ params }} are not filled in here"
-            reader.error(at.get(key), message, hint="only the goal has them", code="unknown-reference")
+            reader.report(at.get(key), message, hint="only the goal has them", code="unknown-reference")
     if user.stop is not None and (wrong := answer_pattern(user.stop).fault()):
-        reader.error(at.get("stop"), wrong[0], hint=wrong[1], code="bad-regex")
+        reader.report(at.get("stop"), wrong[0], hint=wrong[1], code="bad-regex")
 
 
-def user_scripts(reader: Reader, file: File, folder: Path) -> None:
+def report_script_problems(reader: Reader, file: File, folder: Path) -> None:
     """Report problems in the scripts of users; missing files are reported elsewhere."""
-    for user in users(file):
+    for user in iter_users(file):
         name = user.script_file
-        if name is not None and not names(name).any and opens(folder / name):
+        if name is not None and not find_names(name).has_references and is_openable(folder / name):
             try:
                 read_script(folder / name, label=name)
             except SpecError as wrong:
                 report_inner(reader, user.at.get("script"), name, wrong.problems, code="bad-script")
 
 
-def users_unbuilt(file: File) -> Iterator[Unbuilt]:
+def find_unbuilt_users(file: File) -> Iterator[Unbuilt]:
     """Users whose model nothing here answers for."""
     models = {name: model.spec for name, model in file.models.items()}
-    for user in users(file):
+    for user in iter_users(file):
         if user.model is None:
             continue
         from holdfast.planes.llm.sources.provider_hosts import is_hosted, meaning, without_meaning
 
         if meaning(models, user.model) is None:
-            close = near(user.model, models)
+            close = find_near_name(user.model, models)
             hint = f"did you mean {close}?" if close else ""
             at = user.at.get("model")
             yield Unbuilt(at.path, without_meaning(user.model), at.position, hint, mistake=not is_hosted(user.model))

@@ -61,11 +61,11 @@ def read_recipe(name: str) -> Recipe:
     import msgspec
     import yaml
 
-    from holdfast.reading.words import near
+    from holdfast.reading.words import find_near_name
 
     known = list_names()
     if name not in known:
-        miss = near(name, known)
+        miss = find_near_name(name, known)
         meant = f"did you mean {miss}? " if miss else ""
         raise UsageError(
             f"there is no recipe {name!r}", code="recipe-unknown", hint=f"{meant}There are: {', '.join(known)}"

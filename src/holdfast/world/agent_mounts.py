@@ -14,7 +14,7 @@ from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.startable import make_install_hint
 from holdfast.protocols.sandbox import Sandbox
-from holdfast.reading.program_word import ProgramWord, program_calls, program_words, script_of
+from holdfast.reading.program_word import ProgramWord, find_program_calls, find_program_words, find_script
 from holdfast.world.program_search import ProgramSearch
 from holdfast.world.visible_programs import NO_PROGRAMS, ProgramFiles, VisiblePrograms
 
@@ -111,11 +111,11 @@ class AgentFiles:
 
     def map_command(self, command: str) -> str:
         """The command with its paths inside the sandbox."""
-        for call in program_calls(command):
+        for call in find_program_calls(command):
             self._show(call.program)
             if call.script is not None and os.path.isabs(self._expand_home(call.script)):
                 self._show(call.script)
-        program, script = program_words(command)
+        program, script = find_program_words(command)
         if script is not None:  # from the end, to keep the spans valid
             command = _splice(command, script, self._map_path(script.text))
             if program is not None:
@@ -128,7 +128,7 @@ class AgentFiles:
         Other arguments are unchanged.
         """
         self._show(binary)
-        script = script_of(binary, args)
+        script = find_script(binary, args)
         if script is None:
             return {"binary": self._map_path(binary)}
         if os.path.isabs(args[script]):

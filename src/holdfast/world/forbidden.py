@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.model.observation import ForbiddenResult
 from holdfast.model.world import AuditEvent, Forbidden
-from holdfast.reading.file import covers
+from holdfast.reading.file import is_covered
 from holdfast.secrets.spelling import list_spellings
 from holdfast.sqltext.tables import is_covered as covers_table
 
@@ -101,7 +101,7 @@ def _find_http_calls(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[
 def _find_file_writes(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) -> Iterable[str]:
     for event in audit:
         path = str(event.details.get("path", ""))
-        if event.type == "file_write" and not covers(rules.file_writes_outside or (), path):
+        if event.type == "file_write" and not is_covered(rules.file_writes_outside or (), path):
             yield f"{event.details.get('op', 'write')} {path}"
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from holdfast.model.spec import AgentSpec
-from holdfast.reading.program_word import program_calls
+from holdfast.reading.program_word import find_program_calls
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -197,7 +197,7 @@ class ProgramStamps:
     """The stamps of the programs that an agent's section names, taken now."""
 
     def __init__(self, agent: AgentSpec, search: ProgramSearch) -> None:
-        calls = [] if agent.command is None else program_calls(agent.command)
+        calls = [] if agent.command is None else find_program_calls(agent.command)
         words = [word for call in calls for word in (call.program, call.script or "")]
         paths = [_find_path(word, search) for word in (*words, agent.binary or "")]
         self._stamps = {path: stamp for path in paths if path and (stamp := _read_stamp(path)) is not None}

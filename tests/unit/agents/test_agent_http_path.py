@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.agents.answer_fields import ANSWER_KEYS, find_answer, to_text
 from holdfast.errors import AgentUnavailable
-from holdfast.reading.json_values import MISSING, find_at
+from holdfast.reading.json_values import MISSING, compile_answer_path
 
 DOC = {"a": {"b": [{"c": "x"}, {"c": "y"}], "0": "zero", "n": None}, "k-e y": 1, "choices": [{"message": "m"}]}
 
@@ -34,13 +34,13 @@ def test_response_path_as_jsonpath_or_dotted() -> None:
         ("$.nope[0]", MISSING),
         ("$..nope", MISSING),
     ]:
-        assert find_at(path)(DOC) == expected, (path, expected)
+        assert compile_answer_path(path)(DOC) == expected, (path, expected)
 
 
 @pytest.mark.parametrize("path", ["$.a[", "$..", "a[", "a..b", "a]"])
 def test_a_path_that_cannot_be_read_is_a_configuration_error(path: str) -> None:
     with pytest.raises(AgentUnavailable, match="response_path") as caught:
-        find_at(path)
+        compile_answer_path(path)
     assert caught.value.config
 
 

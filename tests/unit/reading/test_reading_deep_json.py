@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reading.json_values import _read, loads
+from holdfast.reading.json_values import _parse_iteratively, parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -20,7 +20,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from([None, 2]))
 def test_the_same_values(value: Any, indent: int | None) -> None:
-    assert _read(json.dumps(value, indent=indent), json.JSONDecoder()) == value
+    assert _parse_iteratively(json.dumps(value, indent=indent), json.JSONDecoder()) == value
 
 
 @given(VALUES, st.integers(0, 200), st.sampled_from('[]{},:"1 x'))
@@ -31,13 +31,13 @@ def test_the_same_texts_are_refused(value: Any, at: int, sign: str) -> None:
         expected = json.loads(broken)
     except ValueError:
         with pytest.raises(ValueError, match=r"."):
-            _read(broken, json.JSONDecoder())
+            _parse_iteratively(broken, json.JSONDecoder())
     else:
-        assert _read(broken, json.JSONDecoder()) == expected
+        assert _parse_iteratively(broken, json.JSONDecoder()) == expected
 
 
 def test_any_depth() -> None:
-    found = loads('{"a":[' * 50_000 + "]}" * 50_000)
+    found = parse_json('{"a":[' * 50_000 + "]}" * 50_000)
     depth = 0
     while found:
         found, depth = next(iter(found.values())) if isinstance(found, dict) else found[0], depth + 1

@@ -23,7 +23,7 @@ def plain(text: str) -> object:
     root, problems = parse(text)
     assert not problems
     assert root is not None
-    return root.plain()
+    return root.to_plain()
 
 
 def test_what_json_writes_is_read_as_it_was_meant() -> None:
@@ -37,7 +37,7 @@ def test_every_place_stays_what_it_is() -> None:
     text = '{"a": "\\ud83d\\ude00", "b": 1}'
     root, _ = parse(text)
     assert root is not None
-    assert (root.key("b").column, root.get("b").column) == (text.index('"b"') + 1, text.index("1}") + 1)
+    assert (root.get_key("b").column, root.get("b").column) == (text.index('"b"') + 1, text.index("1}") + 1)
     start, end = root.get("a").span
     assert text[start:end] == '"\\ud83d\\ude00"'
 

@@ -10,7 +10,7 @@ def read(text):
     node, problems = parse(text)
     assert node is not None, problems
     assert problems == []
-    return node.plain()
+    return node.to_plain()
 
 
 def problem(text):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.model.spec import Problem, Spec
-from holdfast.spec import Checked, LoadOptions, check
+from holdfast.spec import CheckResult, LoadOptions, check
 from holdfast.spec.explain import explain
 
 HTTP = """
@@ -36,7 +36,7 @@ class File:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
 
-    def check(self, text: str, environ: Mapping[str, str] | None = None, **overrides: object) -> Checked:
+    def check(self, text: str, environ: Mapping[str, str] | None = None, **overrides: object) -> CheckResult:
         path = self.folder / "spec.yaml"
         path.write_text(text, "utf-8")
         return check(path, environ=environ or {}, options=LoadOptions(**overrides))  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import pytest
 from spec_texts import HTTP, MATRIX, RULES
 
 from golden_words import Golden
-from holdfast.spec import requires_contract
+from holdfast.spec import find_contract_problems
 
 ALL = HTTP + RULES + MATRIX
 
@@ -103,14 +103,14 @@ def test_contract_needs_a_name_and_rules(file):
 
 def test_requires_contract_names_what_is_missing(file):
     spec = file.spec("agent: {endpoint: 'http://x'}\n")
-    assert [p.path for p in requires_contract(spec)] == ["contract.invariants", "chaos_matrix", "golden_prompts"]
-    assert all(p.line == 1 for p in requires_contract(spec))
-    assert requires_contract(file.spec(ALL)) == []
+    assert [p.path for p in find_contract_problems(spec)] == ["contract.invariants", "chaos_matrix", "golden_prompts"]
+    assert all(p.line == 1 for p in find_contract_problems(spec))
+    assert find_contract_problems(file.spec(ALL)) == []
 
 
 def test_run_list_is_not_a_contract(file):
     spec = file.spec(HTTP + MATRIX + "invariants:\n  - {type: completes}\n")
-    assert [p.path for p in requires_contract(spec)] == ["contract.invariants"]
+    assert [p.path for p in find_contract_problems(spec)] == ["contract.invariants"]
 
 
 def test_output_section_is_kept(file):

@@ -1,7 +1,7 @@
 """Problems as a person sees them."""
 
 from holdfast.model.spec import Problem
-from holdfast.spec.explain import explain, tally
+from holdfast.spec.explain import count_problems, explain
 
 SOURCE = "contract:\n  invariants:\n    - id: a\n      severty: critical\n      pattern: '\\\\d'\n"
 PROBLEMS = [
@@ -32,9 +32,9 @@ def test_layout_is_sorted_by_place_with_gutter_carets_and_hint():
 
 
 def test_tally():
-    assert tally(PROBLEMS) == "1 error, 1 warning."
-    assert tally(PROBLEMS[:1] * 2) == "2 warnings."
-    assert tally([]) == ""
+    assert count_problems(PROBLEMS) == "1 error, 1 warning."
+    assert count_problems(PROBLEMS[:1] * 2) == "2 warnings."
+    assert count_problems([]) == ""
 
 
 def test_problem_without_a_line_shows_no_source():

@@ -31,7 +31,7 @@ def read(text: str) -> tuple[MutationSpec, list[Problem]]:
     assert root is not None
     assert not problems
     reader = Reader()
-    file = reader.section(File, root)
+    file = reader.read_section(File, root)
     assert isinstance(file, File)
     return mutation_spec(reader, file), reader.problems
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.spec import Checked, check
+from holdfast.spec import CheckResult, check
 
 SCENARIO = """
 version: 1
@@ -27,7 +27,7 @@ contract:
 """
 
 
-def checked(folder: Path, text: str) -> Checked:
+def checked(folder: Path, text: str) -> CheckResult:
     path = folder / "spec.yaml"
     path.write_text(text)
     return check(path, environ={})

@@ -8,7 +8,7 @@ from spec_texts import HTTP
 from error_code import has_code
 from golden_words import Golden
 from holdfast.errors import UserError
-from holdfast.spec import interpolate, names, resolve, secret_values, shown_values
+from holdfast.spec import find_names, interpolate, read_secret_values, resolve, warn_unmasked_values
 
 SECRET = """
 agent:
@@ -22,7 +22,7 @@ SET = {"TOKEN": "tok-123456", "QUERY": "query-secret", "KEY": "key-abcdef"}
 
 
 def test_names_by_kind():
-    found = names("${A} ${B:-x} {{ secrets.C }} {{params.d}} ${A} {{ other }} $E {F}")
+    found = find_names("${A} ${B:-x} {{ secrets.C }} {{params.d}} ${A} {{ other }} $E {F}")
     assert (found.variables, found.optional, found.secrets, found.params) == (("A",), ("B",), ("C",), ("d",))
 
 
@@ -59,19 +59,19 @@ def test_dollar_in_a_prompt_is_text(file):
 
 def test_secret_values_are_what_the_variables_hold(file):
     spec = file.spec(SECRET, SET)
-    assert set(secret_values(spec, SET)) == set(SET.values())
-    assert "trace-value" in secret_values(spec, SET | {"TRACE": "trace-value"})
+    assert set(read_secret_values(spec, SET)) == set(SET.values())
+    assert "trace-value" in read_secret_values(spec, SET | {"TRACE": "trace-value"})
 
 
 def test_unset_secret_is_refused_by_name(file):
     with pytest.raises(UserError, match="TOKEN", check=has_code("variable-unset")):
-        secret_values(file.spec(SECRET, SET), {})
+        read_secret_values(file.spec(SECRET, SET), {})
 
 
 def test_short_secret_is_refused_without_its_value(file):
     spec = file.spec(SECRET, SET)
     with pytest.raises(UserError) as refused:
-        secret_values(spec, SET | {"TOKEN": "qzx7"})
+        read_secret_values(spec, SET | {"TOKEN": "qzx7"})
     assert "TOKEN" in str(refused.value)
     assert "qzx7" not in str(refused.value) + refused.value.hint
 
@@ -79,7 +79,7 @@ def test_short_secret_is_refused_without_its_value(file):
 def test_entries_of_secrets_are_masked(file):
     text = HTTP + "secrets: [A, {name: B, source: 'env:OTHER'}, {name: C, from: generated}]\n"
     spec = file.spec(text, {"A": "aaaaaa", "OTHER": "bbbbbb"})
-    assert set(secret_values(spec, {"A": "aaaaaa", "OTHER": "bbbbbb"})) == {"aaaaaa", "bbbbbb"}
+    assert set(read_secret_values(spec, {"A": "aaaaaa", "OTHER": "bbbbbb"})) == {"aaaaaa", "bbbbbb"}
 
 
 def test_validate_warns_on_unset_variables(file):
@@ -130,8 +130,8 @@ def test_variables_of_an_mcp_file_are_masked_where_they_are_set(file, tmp_path):
     environ = {"MCP_TOKEN": "tok-123456", "MCP_KEY": "key-123456", "DEBUG": "1", "HOME_OF_IT": "/home/somebody"}
     text = "agent: {type: command, command: ./run, mcp_config: mcp.json}\ngolden_prompts: [hi]\n"
     spec = file.spec(text, environ)
-    assert set(secret_values(spec, environ)) == {"tok-123456", "key-123456"}
-    assert secret_values(spec, {}) == ()
+    assert set(read_secret_values(spec, environ)) == {"tok-123456", "key-123456"}
+    assert read_secret_values(spec, {}) == ()
 
 
 # -- numbers, durations, booleans and options ---------------------------------------------------
@@ -264,10 +264,10 @@ setup: {env: {MODE: "${MODE:-on}"}}
 def test_a_short_environment_value_is_passed_on_and_noted(file):
     environ = {"PORT": "8080", "TOKEN": "tok-123456"}
     spec = file.spec(PORT, environ)
-    assert secret_values(spec, environ) == ("tok-123456",)
-    (short,) = shown_values(spec, environ)
+    assert read_secret_values(spec, environ) == ("tok-123456",)
+    (short,) = warn_unmasked_values(spec, environ)
     assert (short.code, "PORT" in short.text) == ("secret-short", True)
-    assert len(shown_values(spec, environ | {"MODE": "off"})) == 2
+    assert len(warn_unmasked_values(spec, environ | {"MODE": "off"})) == 2
 
 
 @pytest.mark.parametrize(
@@ -281,6 +281,6 @@ def test_a_short_header_is_refused_although_it_is_an_environment_value_too(file,
     assert (wrong.code, wrong.line, "PORT" in wrong.message) == ("short-secret", 5, True)
     spec = file.spec(text, {"PORT": "long enough"})
     with pytest.raises(UserError, match="PORT"):
-        secret_values(spec, {"PORT": "8080"})
-    assert shown_values(spec, {"PORT": "8080"}) == ()
-    assert shown_values(spec, {}) == ()
+        read_secret_values(spec, {"PORT": "8080"})
+    assert warn_unmasked_values(spec, {"PORT": "8080"}) == ()
+    assert warn_unmasked_values(spec, {}) == ()

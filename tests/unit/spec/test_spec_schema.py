@@ -10,7 +10,7 @@ from msgspec import Struct
 from spec_texts import HTTP, MATRIX, RULES
 
 from holdfast import plugins
-from holdfast.reading.fields import about, keys_of
+from holdfast.reading.fields import about, get_keys
 from holdfast.reading.tree import parse
 from holdfast.spec import json_schema
 from holdfast.spec.catalogue.reference import reference
@@ -37,7 +37,7 @@ def validator(schema):
 
 
 def valid(validator, text):
-    return validator.is_valid(parse(text)[0].plain())
+    return validator.is_valid(parse(text)[0].to_plain())
 
 
 def test_schema_is_2020_12_and_closed(schema):
@@ -86,7 +86,7 @@ def test_schema_refuses_what_does_not_load(validator, text):
 def test_schema_accepts_every_spec_of_the_repository(validator):
     assert len(WRITTEN) > 30
     wrong = {
-        str(path): [error.message for error in validator.iter_errors(parse(path.read_text())[0].plain())]
+        str(path): [error.message for error in validator.iter_errors(parse(path.read_text())[0].to_plain())]
         for path in WRITTEN
     }
     assert {path: errors for path, errors in wrong.items() if errors} == {}
@@ -143,5 +143,5 @@ def test_words_inside_of_an_optional_type_are_the_key_s_words():
         inner: Annotated[dict[str, int], about("What it counts.")] | None = None
         outer: Annotated[dict[str, int] | None, about("What it weighs.")] = None
 
-    assert [field.hint.description for field in keys_of(Odd)] == ["What it counts.", "What it weighs."]
+    assert [field.hint.description for field in get_keys(Odd)] == ["What it counts.", "What it weighs."]
     assert [one["description"] for one in properties(Odd).values()] == ["What it counts.", "What it weighs."]

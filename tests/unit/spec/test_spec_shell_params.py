@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import UserError
-from holdfast.spec.shell_places import in_command
+from holdfast.spec.shell_places import fill_command
 
 REF = "{{ params.x }}"
 VALUES = [
@@ -32,7 +32,7 @@ VALUES = [
 
 
 def printed(command: str, value: object) -> str:
-    filled = in_command(command, {"x": value})
+    filled = fill_command(command, {"x": value})
     return subprocess.run(["sh", "-c", filled], capture_output=True, text=True, check=True).stdout
 
 
@@ -44,10 +44,10 @@ def test_a_value_arrives_as_it_is(written: str) -> None:
 
 
 def test_plain_values_and_other_references_stay_as_they_were() -> None:
-    assert in_command(f"run --model {REF} $HOME ${{KEY}} {{{{ secrets.a }}}}", {"x": "gpt-4.1"}) == (
+    assert fill_command(f"run --model {REF} $HOME ${{KEY}} {{{{ secrets.a }}}}", {"x": "gpt-4.1"}) == (
         "run --model 'gpt-4.1' $HOME ${KEY} {{ secrets.a }}"
     )
-    assert in_command(f"run {REF}", {"x": 3}) == "run '3'"
+    assert fill_command(f"run {REF}", {"x": 3}) == "run '3'"
 
 
 @settings(max_examples=25, deadline=None)
@@ -80,9 +80,9 @@ def test_where_no_value_can_be_quoted_it_is_refused() -> None:
         (f"echo $(true)#' \n' {REF}", "quotes that cannot be read"),
     ]:
         with pytest.raises(UserError, match=where) as refused:
-            in_command(command, {"x": "a"})
+            fill_command(command, {"x": "a"})
         assert '"$PARAM_X"' in refused.value.hint, (command, where)
-        assert in_command(command, {"y": "a"}) == command, (command, where)
+        assert fill_command(command, {"y": "a"}) == command, (command, where)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_stands_before_it_does_not_change_it(before: str) -> None:
     for value in VALUES:
         if "# it\n" in before:
             with pytest.raises(UserError):
-                in_command(before + REF, {"x": value})
+                fill_command(before + REF, {"x": value})
             continue
         assert printed(f"{before}printf '%s|' {REF} \"{REF}\" '{REF}'", value) == f"{value}|" * 3, value
         assert printed(f"{before}printf '%s|' a{REF}>&1", value) == f"a{value}|", value

@@ -9,7 +9,7 @@ import yaml
 
 from holdfast.model.spec import AgentSpec
 from holdfast.plan.ids import encode_agent
-from holdfast.spec.secrecy import masked_copy
+from holdfast.spec.secrecy import mask_source
 
 KEY = "sk-abcdefghij0123456789"
 PEM = "-----BEGIN PRIVATE KEY-----\\nMIIabc123\\n-----END PRIVATE KEY-----"
@@ -28,11 +28,11 @@ def test_no_value_of_it_can_be_read() -> None:
         (f'setup: {{env: {{P: "{PEM}"}}}}', "MIIabc123"),
         (f"services: [{{name: a, env: {{K: {KEY}}}}}]", KEY),
     ]:
-        kept = masked_copy(text)
+        kept = mask_source(text)
         assert secret not in kept, (text, secret)
         assert secret not in str(yaml.safe_load(kept)), (text, secret)
         assert "masked-" in kept, (text, secret)
-        assert masked_copy(kept) == kept, (text, secret)
+        assert mask_source(kept) == kept, (text, secret)
         shape = yaml.safe_load(text).keys()
         assert yaml.safe_load(kept).keys() == shape, (text, secret)
 
@@ -48,7 +48,7 @@ def test_no_value_of_it_can_be_read() -> None:
     ],
 )
 def test_what_holds_no_secret_is_kept_as_it_is(text: str) -> None:
-    assert masked_copy(text) == text
+    assert mask_source(text) == text
 
 
 def test_only_the_value_itself_is_replaced() -> None:
@@ -59,7 +59,7 @@ def test_only_the_value_itself_is_replaced() -> None:
     contract: {{invariants: [{{id: ends, type: completes}}, {{id: r, type: regex, pattern: letmein77}}]}}
     chaos_matrix: [{{name: calm}}]
     """
-        before, after = yaml.safe_load(text), yaml.safe_load(masked_copy(text))
+        before, after = yaml.safe_load(text), yaml.safe_load(mask_source(text))
         kept = [entry.pop("from") for entry in after["secrets"]]
         assert [re.fullmatch(r"static://masked-[0-9a-f]{16}", value) is not None for value in kept] == [True, True], (
             secret
@@ -92,7 +92,7 @@ def test_it_is_found_where_it_stands_however_it_is_written() -> None:
             "--- \n",
         ]:
             text = f"{head}secrets:\n  - name: A\n    from: {written}\n    after: [1, b]\nlast: hunter2x\n"
-            before, after = yaml.safe_load(text), yaml.safe_load(masked_copy(text))
+            before, after = yaml.safe_load(text), yaml.safe_load(mask_source(text))
             assert before["secrets"][0].pop("from") == "static://hunter2x", head
             assert re.fullmatch(r"static://masked-[0-9a-f]{16}", after["secrets"][0].pop("from")), head
             assert after == before, head
@@ -100,14 +100,14 @@ def test_it_is_found_where_it_stands_however_it_is_written() -> None:
 
 def test_what_follows_it_stays_on_its_line() -> None:
     text = "secrets:\n  - name: A\n    from: >-\n      static://two\n      words\n\nlast: {a: 1}\n"
-    kept = masked_copy(text).splitlines()
+    kept = mask_source(text).splitlines()
     assert kept.index("last: {a: 1}") == text.splitlines().index("last: {a: 1}")
 
 
 def test_an_alias_of_it_is_masked_with_it() -> None:
     text = "agent:\n  headers: {X-Api-Key: &k plainword}\n  mcp_config: {mcpServers: {s: {headers: {Cookie: *k}}}}\n"
-    assert "plainword" not in masked_copy(text)
-    after = yaml.safe_load(masked_copy(text))["agent"]
+    assert "plainword" not in mask_source(text)
+    after = yaml.safe_load(mask_source(text))["agent"]
     assert after["headers"]["X-Api-Key"] == after["mcp_config"]["mcpServers"]["s"]["headers"]["Cookie"]
 
 
@@ -132,7 +132,7 @@ def test_a_literal_key_of_the_agent_is_masked_and_ids_stay(text: str) -> None:
         headers = {name: str(value) for name, value in plain.pop("headers", {}).items()}
         return AgentSpec(**plain, headers=headers)
 
-    kept = masked_copy(text)
+    kept = mask_source(text)
     assert not re.search("dXNlcjpwYXNz|plainword|12345678|a=b|MIIabc123|sk-", kept)
     assert encode_agent(agent(kept)) == encode_agent(agent(text))
 
@@ -169,10 +169,10 @@ def test_a_secret_in_a_comment_is_masked() -> None:
             (f"a: &{KEY} 1\nb: *{KEY}", KEY),
         ]:
             text = f"version: 1\n{comment}{after}"
-            kept = masked_copy(text)
+            kept = mask_source(text)
             assert secret not in kept, (after, comment, secret)
             assert yaml.safe_load(kept) == yaml.safe_load(text), (after, comment, secret)
-            assert masked_copy(kept) == kept, (after, comment, secret)
+            assert mask_source(kept) == kept, (after, comment, secret)
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,4 @@ def test_a_secret_in_a_comment_is_masked() -> None:
     ],
 )
 def test_other_comments_prompts_and_patterns_stay(text: str) -> None:
-    assert masked_copy(text) == text
+    assert mask_source(text) == text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from spec_texts import HTTP, MATRIX, RULES, File
 
-from holdfast.spec.explain import explain, tally
+from holdfast.spec.explain import count_problems, explain
 
 NO_CALM = "chaos_matrix:\n  - name: bad\n    llm_faults: [{mode: server_error}]\n"
 ATTACKED = """
@@ -31,7 +31,7 @@ def test_an_ignored_warning_is_kept_marked_and_counted(file: File) -> None:
     assert checked.spec.ignored_warnings == ("lint-no-calm", "stateful")
     assert [(p.code, p.ignored) for p in checked.problems] == [("lint-no-calm", True)]
     assert explain("spec.yaml", checked.source, checked.problems) == ""
-    assert tally(checked.problems) == "1 ignored."
+    assert count_problems(checked.problems) == "1 ignored."
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ from holdfast.processes.terminal import Terminal
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import AnswerFile, Place, World
-from holdfast.reading.json_values import find_at
-from holdfast.reading.program_word import module_of, readable_calls
+from holdfast.reading.json_values import compile_answer_path
+from holdfast.reading.program_word import find_readable_calls, get_module
 
 if TYPE_CHECKING:
     from holdfast.agents.http.reset import Reset
@@ -95,7 +95,7 @@ class CommandTurns:
         self._agent = agent
         self._channel = PromptChannel(agent)
         path = agent.response_path
-        self._reader = AnswerReader(find_at(path), path) if path else AnswerReader()
+        self._reader = AnswerReader(compile_answer_path(path), path) if path else AnswerReader()
         self.ran = False
         """Whether the command has run before: after that, a failure to run is the agent's doing."""
 
@@ -202,10 +202,10 @@ class CommandTurns:
 
         An agent may also be an existing shell script whose last command is missing.
         """
-        calls = readable_calls(agent.command or shlex.join([agent.binary or "", *agent.args]))
+        calls = find_readable_calls(agent.command or shlex.join([agent.binary or "", *agent.args]))
         if not calls:
             return status in NOT_RUN
-        words = [word for call in calls for word in (call.program, call.script or "", module_of(call))]
+        words = [word for call in calls for word in (call.program, call.script or "", get_module(call))]
         nothing = os.open(os.devnull, os.O_RDWR)
         try:
             program = await place.start([SHELL, "-c", _HAS_PROGRAM, "sh", *words], env, (nothing,) * 3)

@@ -16,7 +16,7 @@ from holdfast.model.shorten import shorten
 from holdfast.processes.pipes import Sink
 from holdfast.processes.program import describe_end
 from holdfast.protocols.world import AnswerContent
-from holdfast.reading.json_values import MISSING, Find, loads
+from holdfast.reading.json_values import MISSING, Find, parse_json
 
 _KEPT = 2_000
 """Bytes of the end of the output that are searched for a question."""
@@ -176,7 +176,7 @@ class AnswerReader:
         if cut:
             return whole._replace(ending="unreadable", detail=f"over {JSON_READ // 1_000_000} MB, so it is not read")
         try:
-            value: Any = find(loads(text))
+            value: Any = find(parse_json(text))
         except ValueError:
             detail = f"it is not JSON, so nothing is at {self.path}: {_shorten_start(text)}"
             return whole._replace(ending="unreadable", detail=detail)

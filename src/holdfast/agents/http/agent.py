@@ -24,7 +24,7 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import RequestChange, Task
-from holdfast.reading.json_values import find_at
+from holdfast.reading.json_values import compile_answer_path
 
 if TYPE_CHECKING:
     from holdfast.agents.dialogue import Dialogue
@@ -69,7 +69,7 @@ class HttpAgent:
         """
         form = build_request_form(agent)
         path = agent.response_path
-        reader = ReplyReader(find_at(path), path) if path else ReplyReader()
+        reader = ReplyReader(compile_answer_path(path), path) if path else ReplyReader()
         reset = None
         if agent.has_reset:
             reset = open_reset(agent, form.url, root, limit)

@@ -14,7 +14,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.observation import EndingCause, EndingKind
 from holdfast.model.shorten import get_beginning
 from holdfast.planes.sse import data_of
-from holdfast.reading.json_values import MISSING, Find, loads
+from holdfast.reading.json_values import MISSING, Find, parse_json
 
 TEXT_LIMIT = 1_000_000
 
@@ -138,7 +138,7 @@ def _parse_json(text: str, content_type: str) -> Any:
     if not declared and not text.lstrip().startswith(("{", "[")):
         return MISSING
     try:
-        return loads(text)
+        return parse_json(text)
     except ValueError:
         return MISSING
 

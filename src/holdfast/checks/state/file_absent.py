@@ -16,7 +16,7 @@ from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
-from holdfast.reading.file import outside
+from holdfast.reading.file import find_path_problem
 
 
 @dataclass(frozen=True)
@@ -40,4 +40,4 @@ class FileAbsent:
         return Finding(False, f"{shorten(self.path)} exists: a {place.kind}", "file-there", (place.kind,))
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        return outside(self.path)
+        return find_path_problem(self.path)

@@ -17,7 +17,7 @@ from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
-from holdfast.reading.file import outside
+from holdfast.reading.file import find_path_problem
 
 _FOLDER = "is a folder, which has no content"
 
@@ -91,7 +91,7 @@ class FileContent:
             yield "lint-never-matches", "pattern", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        yield from outside(self.path)
+        yield from find_path_problem(self.path)
         if self.pattern is not None and (fault := find_pattern_error(self.pattern)):
             yield "pattern", fault
         if self.contains is None and self.not_contains is None and self.pattern is None:

@@ -16,7 +16,7 @@ from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
-from holdfast.reading.file import outside
+from holdfast.reading.file import find_path_problem
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,4 @@ class FileExists:
         return Finding(there, what + (", a folder" if place.kind == "folder" else ""), code)
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        return outside(self.path)
+        return find_path_problem(self.path)

@@ -20,7 +20,7 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
-from holdfast.reading.file import covers, outside
+from holdfast.reading.file import find_path_problem, is_covered
 
 CHANGES_KEPT = 20_000
 _LINE = 100
@@ -62,7 +62,7 @@ class FilesChangedOnly:
         recorded_changes = read_evidence(exhibit, ["changes"], Changes)
         wrong, ignored = list[str](), list[str]()
         for one in recorded_changes.changes:
-            if not covers(self.paths, one.path):
+            if not is_covered(self.paths, one.path):
                 (ignored if self._is_ignored(one.path) else wrong).append(f"{one.op} {one.path}")
         details = {name: some[:SHOWN] for name, some in (("changes", wrong), ("ignored", ignored)) if some}
         aside = f"; ignored: {_format_changes(ignored)}" if ignored else ""
@@ -83,12 +83,12 @@ class FilesChangedOnly:
 
     def _is_ignored(self, path: str) -> bool:
         parts = PurePosixPath(path).parts
-        return any(covers(self.ignore, "/".join(parts[n:])) for n in range(len(parts)))
+        return any(is_covered(self.ignore, "/".join(parts[n:])) for n in range(len(parts)))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         for name, paths in (("paths", self.paths), ("ignore", self.ignore)):
             for n, path in enumerate(paths):
-                for _, message in outside(path):
+                for _, message in find_path_problem(path):
                     yield f"{name}[{n}]", message
 
 

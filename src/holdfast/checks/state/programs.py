@@ -16,7 +16,7 @@ from holdfast.errors import OutsideError
 from holdfast.processes.startable import IS_THERE, NOT_RUN_CODES, SHELL
 from holdfast.protocols.world import World
 from holdfast.reading.bash_syntax import BASH_FEATURES, find_bash_features
-from holdfast.reading.program_word import ProgramCall, path_changes, readable_calls
+from holdfast.reading.program_word import ProgramCall, find_path_changes, find_readable_calls
 
 _MODULE, _PACKAGE, _AFTER = " -m ", "npx ", " (after "
 _READ_CHARS = 100_000
@@ -105,9 +105,9 @@ def list_programs(command: str) -> tuple[str, ...]:
 
     If the command changes where programs are found, each says so: `pytest (after . env/bin/activate)`.
     """
-    calls = readable_calls(command)
+    calls = find_readable_calls(command)
     names = dict.fromkeys(name for call in calls for name in (call.program, _get_started_program(call)) if name)
-    if changes := "; ".join(path_changes(command)):
+    if changes := "; ".join(find_path_changes(command)):
         names = dict.fromkeys(f"{name}{_AFTER}{changes})" for name in names if name not in _SHELLS_OWN)
     return (*names, *find_bash_features(command))
 

@@ -18,7 +18,7 @@ from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange, FileHazard, Ran, WatchingSandbox
 from holdfast.protocols.world import World
 from holdfast.protocols.world_fault import HIT_TEST, RAN, TOUCHED, Touched
-from holdfast.reading.file import outside
+from holdfast.reading.file import find_path_problem
 
 _ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}
 _PATHS_AT_ONCE = 200
@@ -29,7 +29,7 @@ _LOOKS = 5
 
 def part_problems(path: str) -> Iterable[tuple[str, str]]:
     """Why a path cannot be used: it leaves the workspace, or is all of it."""
-    yield from outside(path)
+    yield from find_path_problem(path)
     if path in (".", "./"):
         yield "path", "nothing can run without its workspace: name a file or a folder in it"
 

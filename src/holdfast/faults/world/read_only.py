@@ -11,7 +11,7 @@ from msgspec import Meta
 from holdfast.faults.world.files import below, mode_of, remove_permissions, restore_permissions, watch, why_not_hit
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
-from holdfast.reading.file import outside
+from holdfast.reading.file import find_path_problem
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ReadOnly:
     )
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        return outside(self.path)
+        return find_path_problem(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         paths = below(world, self.path)

@@ -16,7 +16,7 @@ from holdfast.planes.mcp.results import PLAIN, ResultShape, form
 from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
-from holdfast.reading.json_values import validator
+from holdfast.reading.json_values import build_validator
 
 _NAMES_KEPT = 10_000
 """Maximum number of tools remembered per trial: it bounds memory if a server lists endlessly."""
@@ -129,7 +129,7 @@ class DeclaredSchema:
     @cached_property
     def _validator(self) -> Any:
         try:
-            return validator(self._schema)
+            return build_validator(self._schema)
         except ValueError:
             return None
 

@@ -12,7 +12,7 @@ from holdfast.model.run import Run
 from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, mutations, overall, wording
 from holdfast.report.safe import make_encodable
-from holdfast.spec.references import param_text
+from holdfast.spec.references import format_param
 
 CASES = 5_000
 """Cases on the page; those that did not pass come first."""
@@ -174,7 +174,7 @@ def build_columns(run: Run) -> Iterator[dict[str, str]]:
             yield {
                 "name": wording.format_head(scenario.name, params),
                 "scenario": scenario.name,
-                "params": " ".join(f"{name}={param_text(value)}" for name, value in params.items()),
+                "params": " ".join(f"{name}={format_param(value)}" for name, value in params.items()),
                 "faults": ", ".join(faults),
             }
 

@@ -23,9 +23,9 @@ from holdfast.plan import RunOptions
 from holdfast.reading.tree import parse
 from holdfast.runner.agent_files import LARGE, ImportedFiles, digest_agent, digest_agent_files, digest_file
 from holdfast.runner.job import Job
-from holdfast.spec.load import source_of
-from holdfast.spec.references import given_by
-from holdfast.spec.secrecy import scalars
+from holdfast.spec.load import read_source
+from holdfast.spec.references import find_variables
+from holdfast.spec.secrecy import iter_scalars
 from holdfast.store.run_names import list_parts, list_stored_runs
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
@@ -106,10 +106,10 @@ def list_variables(job: Job) -> tuple[str, ...]:
     """Values that the spec refers to but does not contain, and that no run stores: set variables, and secrets."""
     world = job.spec.world
     secrets = [one for one in (world.secrets if world is not None else ()) if not one.source.startswith(_FIXED)]
-    root, _ = parse(source_of(job.spec))  # only values: names in comments do not count
-    written = [node.text for node in scalars(root)] if root is not None else []
+    root, _ = parse(read_source(job.spec))  # only values: names in comments do not count
+    written = [node.text for node in iter_scalars(root)] if root is not None else []
     texts = (*written, *job.spec.secrets, *job.spec.passed_on)
-    return (*given_by(texts, job.environ), *(one.name for one in secrets))
+    return (*find_variables(texts, job.environ), *(one.name for one in secrets))
 
 
 def digest_files(job: Job, but_for: Collection[Path] = ()) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from holdfast import plugins, service_kinds
 from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.model.world import CONTAINER
-from holdfast.reading.fields import Schema, keys_of, peel
+from holdfast.reading.fields import Schema, get_keys, parse_hint
 from holdfast.spec.catalogue.schema import closed, first_line, properties, required, selected, shared, variant
 from holdfast.spec.rules.fault_entry import FAMILIES, FaultEntry
 from holdfast.spec.rules.matrix import fault_definitions, fault_schema
@@ -117,17 +117,17 @@ def sections(kind: type) -> dict[type, str]:
     waiting = [kind]
     while waiting:
         current = waiting.pop(0)
-        for field in keys_of(current):
+        for field in get_keys(current):
             for inner in _structs(field.hint.base):
                 if inner not in places:
-                    many = "[]" if get_origin(peel(field.hint.base).base) in (tuple, list) else ""
+                    many = "[]" if get_origin(parse_hint(field.hint.base).base) in (tuple, list) else ""
                     places[inner] = f"{places[current]}.{field.key}{many}".lstrip(".")
                     waiting.append(inner)
     return places
 
 
 def _structs(hint: Any) -> list[type]:
-    base = peel(hint).base
+    base = parse_hint(hint).base
     if base in (RuleEntry, FaultEntry, ServiceEntry, ToolRef, Aggregation):  # they have formats of their own
         return []
     if isinstance(base, type) and issubclass(base, msgspec.Struct):

@@ -11,7 +11,7 @@ from holdfast import plugins
 from holdfast.model.standards import StandardEntry, find_entries
 from holdfast.protocols.check import Check, ConsultingCheck
 from holdfast.protocols.fault import read_traits
-from holdfast.reading.fields import Field, keys_of
+from holdfast.reading.fields import Field, get_keys
 from holdfast.spec.catalogue.schema import default_words, first_line, type_words
 from holdfast.spec.rules.fault_entry import FAMILIES, NOT_OF_INPUT, Family, is_on_input
 from holdfast.spec.rules.rules import RuleKeys
@@ -42,7 +42,7 @@ def check_example(name: str, plugin: type[Check]) -> str:
 
 def _example_settings(plugin: type) -> dict[str, Any]:
     """The settings that are required or have an example; if there are none, those with a default worth showing."""
-    fields = keys_of(plugin)
+    fields = get_keys(plugin)
     values = {f.key: _first_example(f) for f in fields if f.required or _examples(f)}
     return values or {f.key: f.default for f in fields if _is_telling(f)}
 
@@ -236,7 +236,7 @@ def _family(section: str) -> Family:
 
 
 def _settings(keys: type, *but: str) -> tuple[PluginSetting, ...]:
-    return tuple(_setting(field) for field in keys_of(keys) if field.key not in but)
+    return tuple(_setting(field) for field in get_keys(keys) if field.key not in but)
 
 
 def _setting(field: Field) -> PluginSetting:

@@ -12,7 +12,7 @@ from holdfast.model.reason_codes import REASON_CODES
 from holdfast.model.run_warning import NOTES, WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
-from holdfast.reading.fields import Field, keys_of
+from holdfast.reading.fields import Field, get_keys
 from holdfast.spec.catalogue.editors import checks, sections, service_types
 from holdfast.spec.catalogue.schema import default_words, type_words
 from holdfast.spec.rules.fault_entry import FAMILIES
@@ -67,7 +67,7 @@ def _section(title: str, kind: type) -> Iterator[str]:
     yield f"### {title}\n"
     words = (kind.__doc__ or "").strip().splitlines()
     yield (words[0] if words else "") + "\n"
-    rows = [_row(field) for field in keys_of(kind)]
+    rows = [_row(field) for field in get_keys(kind)]
     if rows:
         yield "| key | type | default | meaning |\n|---|---|---|---|"
         yield from rows
@@ -79,7 +79,7 @@ def _plugins(selector: str, page: str, kinds: Iterable[tuple[str, type]]) -> Ite
     yield f"### Settings by {selector}\n\n{page} explains each.\n"
     yield f"| {selector} | settings |\n|---|---|"
     for name, kind in kinds:
-        settings = "; ".join(f"`{field.key}`: {type_words(field)}" for field in keys_of(kind)).replace("|", "\\|")
+        settings = "; ".join(f"`{field.key}`: {type_words(field)}" for field in get_keys(kind)).replace("|", "\\|")
         yield f"| `{name}` | {settings} |"
     yield ""
 

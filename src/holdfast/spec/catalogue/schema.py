@@ -11,27 +11,27 @@ import msgspec
 from msgspec import UNSET
 
 from holdfast.model.spec import Aggregation
-from holdfast.reading.fields import Field, Hint, Schema, keys_of, peel
-from holdfast.reading.hints import AS_WRITTEN, by_reference, hint_name, range_of
+from holdfast.reading.fields import Field, Hint, Schema, get_keys, parse_hint
+from holdfast.reading.hints import AS_WRITTEN, describe_hint, describe_range, is_reference_only
 
 _SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
 def schema_of(hint: Any) -> Schema:
     """The schema of a type hint."""
-    return hint_schema(peel(hint))
+    return hint_schema(parse_hint(hint))
 
 
 def _or_reference(schema: Schema, hint: Hint) -> Schema:
     """The value, or a `${VAR}` that resolves to it."""
-    if not by_reference(hint):
+    if not is_reference_only(hint):
         return schema
     words: Schema = {key: schema.pop(key) for key in ("description", "default", "examples") if key in schema}
     return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}], **words}
 
 
 def _element(hint: Any) -> Schema:
-    return _or_reference(schema_of(hint), peel(hint))
+    return _or_reference(schema_of(hint), parse_hint(hint))
 
 
 def hint_schema(hint: Hint) -> Schema:
@@ -110,7 +110,7 @@ def _map_schema(args: tuple[Any, ...]) -> Schema:
 
 def properties(kind: type) -> dict[str, Schema]:
     """The schemas of a type's keys, with their defaults."""
-    return {field.key: _property(field) for field in keys_of(kind)}
+    return {field.key: _property(field) for field in get_keys(kind)}
 
 
 def _property(field: Field) -> Schema:
@@ -124,7 +124,7 @@ def _property(field: Field) -> Schema:
 
 def shared(kind: type, name: str) -> dict[str, Schema]:
     """The same keys as a reference to the definition `name`, which is written once."""
-    return {field.key: {"$ref": f"#/$defs/{name}/properties/{field.key}"} for field in keys_of(kind)}
+    return {field.key: {"$ref": f"#/$defs/{name}/properties/{field.key}"} for field in get_keys(kind)}
 
 
 def selected(name: str, kind: type) -> Schema:
@@ -137,7 +137,7 @@ def first_line(kind: type) -> str:
 
 
 def required(kind: type) -> list[str]:
-    return [field.key for field in keys_of(kind) if field.required]
+    return [field.key for field in get_keys(kind) if field.required]
 
 
 def closed(kind: type) -> Schema:
@@ -156,8 +156,8 @@ def variant(props: Mapping[str, Schema], notes: list[str], description: str) -> 
 
 def type_words(field: Field) -> str:
     """Its type with its limits: `a whole number, at least 0`."""
-    limits = [range_of(limit) for limit in field.hint.limits if range_of(limit)]
-    return ", ".join([hint_name(field.hint), *limits])
+    limits = [describe_range(limit) for limit in field.hint.limits if describe_range(limit)]
+    return ", ".join([describe_hint(field.hint), *limits])
 
 
 def default_words(value: Any) -> str:

@@ -14,7 +14,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.when import is_applicable
 from holdfast.protocols.check import AdvisingCheck
 from holdfast.protocols.fault import DelayingFault, read_traits
-from holdfast.reading.backslashes import undoubled
+from holdfast.reading.backslashes import undouble_backslashes
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.rules.contract import ContractRules, ScenarioSet
@@ -56,7 +56,7 @@ def _repeated(reader: Reader, prompts: Node) -> None:
     """Warns about repeated prompts, which are sent once."""
     first: dict[str, Node] = {}
     for node in prompts.items:
-        text = node.text if node.kind != "map" else repr(node.plain())
+        text = node.text if node.kind != "map" else repr(node.to_plain())
         if first.setdefault(text, node) is not node:
             message = f"the same as on line {first[text].line}; it runs once"
             hint = "to run it more often, set replicas"
@@ -84,7 +84,7 @@ def _rule(reader: Reader, rule: RuleEntry) -> None:
 
 def _escaped(reader: Reader, node: Node, id: str) -> bool:
     """Warns about a doubled backslash outside double quotes, which the regex sees doubled; returns whether it did."""
-    fixed = undoubled(node.text) if node.kind == "text" and node.style != '"' else ""
+    fixed = undouble_backslashes(node.text) if node.kind == "text" and node.style != '"' else ""
     if not fixed or fixed == node.text:
         return False
     quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
@@ -114,7 +114,7 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
 def _tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
     """Warns about unknown tools in rules: a rule on a misspelled tool may pass whatever the agent does."""
     naming = [(rule, tools) for rule in (*rules.all, *file.run_rules) if (tools := rule.traits.tools)]
-    if not naming or reader.failed("agent"):
+    if not naming or reader.has_error("agent"):
         return
     reach = Reach(file.agent, folder)
     # An attack may name a tool that does not exist, and a rule then forbids exactly that tool.
@@ -128,7 +128,7 @@ def _tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSe
             # A glob, or a name unlike every tool, may forbid a tool that the agent is to get later.
             guard = rule.traits.forbids_calls and (set(glob) & set("*?[") or not reach.near_tool(glob))
             if reach.tools_closed and not guard:
-                reader.error(rule.settings_at.find(field), message, hint=hint, code="unknown-tool")
+                reader.report(rule.settings_at.find(field), message, hint=hint, code="unknown-tool")
             else:
                 reader.warn(rule.settings_at.find(field), message, hint=hint, code="lint-unknown-tool")
 
@@ -136,12 +136,12 @@ def _tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSe
 # -- the contract -------------------------------------------------------------------------------
 def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
     silent = [rule for rule in rules.all if rule.negative or rule.traits.reads == "latency"]
-    whole = not reader.failed("contract.invariants", "invariants")
+    whole = not reader.has_error("contract.invariants", "invariants")
     if whole and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
         message = "every rule is negative: no rule asks for anything to be in the answer"
         hint = "add output_not_empty or completes"
         reader.warn(rules.all[0].at, message, hint=hint, code="lint-only-negative")
-    if not weather.scenarios or reader.failed("chaos_matrix", "contract.chaos_matrix"):
+    if not weather.scenarios or reader.has_error("chaos_matrix", "contract.chaos_matrix"):
         return
     if weather.at is not None and not any(s.calm for s in weather.scenarios):
         message = "no calm scenario: failures under chaos cannot be compared with failures in calm"
@@ -272,12 +272,12 @@ def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
         if model.at.has("temperature"):
             message = "is used only by rules that ask a model, and this file has none"
             hint = "remove it; the agent sends its own temperature"
-            reader.warn(model.at.key("temperature"), message, hint=hint, code="lint-temperature")
+            reader.warn(model.at.get_key("temperature"), message, hint=hint, code="lint-temperature")
 
 
 def _descriptions(reader: Reader, file: File) -> None:
     """Warns about rules of a map without a description."""
     for rule in file.mapped:
         if not rule.invariant.description:
-            key = file.at.get("invariants").key(rule.invariant.id)
+            key = file.at.get("invariants").get_key(rule.invariant.id)
             reader.warn(key, "has no description", code="lint-no-description")

@@ -8,17 +8,17 @@ from pathlib import Path
 from shutil import which
 
 from holdfast.errors import SpecError, UserError
-from holdfast.reading.file import opens
+from holdfast.reading.file import is_openable
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.explain import report_inner
-from holdfast.spec.references import names
+from holdfast.spec.references import find_names
 from holdfast.spec.rules.contract import ContractRules
 from holdfast.spec.rules.tools import find_module
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ModelEntry
-from holdfast.spec.task import users
+from holdfast.spec.task import iter_users
 from holdfast.spec.world.world import WORLD_KEYS
 
 
@@ -26,12 +26,12 @@ def named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) 
     """The named files; a missing one is an error, but a module may also be installed."""
     files: dict[str, None] = {}
     for name, node in _named(file, rules):
-        if names(name).any:
+        if find_names(name).has_references:
             continue
         if not os.path.exists(folder / name):  # unlike Path.exists, this accepts names that are too long
-            reader.error(node, f"there is no {name[:80]!r} next to the spec", code="missing-file")
-        elif not opens(folder / name):
-            reader.error(node, f"{name[:80]!r} is not a regular file", code="unreadable-file")
+            reader.report(node, f"there is no {name[:80]!r} next to the spec", code="missing-file")
+        elif not is_openable(folder / name):
+            reader.report(node, f"{name[:80]!r} is not a regular file", code="unreadable-file")
         files[name] = None
     for ref in file.agent.code:
         module = find_module(ref.path.partition(":")[0], folder)
@@ -53,7 +53,7 @@ def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node]]:
     named = [
         (file.agent.dir, file.agent.at.get("dir")),
         *((model.script, model.at.get("script")) for model in file.models.values()),
-        *((user.script_file, user.at.get("script")) for user in users(file)),
+        *((user.script_file, user.at.get("script")) for user in iter_users(file)),
         *((fixture.file, fixture.at.get("file")) for fixture in file.fixtures),
         *((fixture.source, fixture.at.get("source")) for fixture in file.fixtures),
         *((entry.source, entry.at.get("source")) for entry in placed),
@@ -65,7 +65,11 @@ def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node]]:
 def file_problems(reader: Reader, file: File, folder: Path, environ: Mapping[str, str]) -> None:
     """Read each such file; missing files are reported elsewhere."""
     for model in file.models.values():
-        if model.script is not None and not names(model.script).any and opens(folder / model.script):
+        if (
+            model.script is not None
+            and not find_names(model.script).has_references
+            and is_openable(folder / model.script)
+        ):
             _script(reader, model, folder / model.script)
     if file.agent.mcp_config is not None:
         _mcp_config(reader, file.agent, folder)
@@ -82,34 +86,34 @@ def _script(reader: Reader, model: ModelEntry, path: Path) -> None:
     except SpecError as wrong:
         report_inner(reader, node, path.name, wrong.problems, code="bad-script")
     except UserError as wrong:
-        reader.error(node, str(wrong), hint=wrong.hint, code="bad-script")
+        reader.report(node, str(wrong), hint=wrong.hint, code="bad-script")
 
 
 def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
     from holdfast.planes.mcp.config import read, rewrite
 
     config = agent.mcp_config
-    if isinstance(config, str) and (names(config).any or not opens(folder / config)):
+    if isinstance(config, str) and (find_names(config).has_references or not is_openable(folder / config)):
         return
     try:
         parsed = read(folder / config) if isinstance(config, str) else config
         rewrite(parsed or {}, relay=("relay",), environ={}, base_url="http://127.0.0.1")
     except UserError as wrong:
-        reader.error(agent.at.get("mcp_config"), str(wrong), hint=wrong.hint, code="bad-mcp-config")
+        reader.report(agent.at.get("mcp_config"), str(wrong), hint=wrong.hint, code="bad-mcp-config")
 
 
 def _binary(reader: Reader, agent: AgentSection, binary: str, folder: Path, environ: Mapping[str, str]) -> None:
     """A program given as a path must exist; one found by PATH may be on the machine of the run."""
-    if names(binary).any or "{port}" in binary or not binary.strip():
+    if find_names(binary).has_references or "{port}" in binary or not binary.strip():
         return
     node = agent.at.get("binary")
     if os.path.isfile(folder / binary):
         if not os.access(folder / binary, os.X_OK):
             hint = f"chmod +x {binary[:60]}"
-            reader.error(node, f"{binary[:60]!r} is not executable", hint=hint, code="missing-file")
+            reader.report(node, f"{binary[:60]!r} is not executable", hint=hint, code="missing-file")
     elif os.sep in binary:
         hint = "a path is relative to the spec's folder; a shell command is agent.command"
-        reader.error(node, f"there is no {binary[:80]!r} next to the spec", hint=hint, code="missing-file")
+        reader.report(node, f"there is no {binary[:80]!r} next to the spec", hint=hint, code="missing-file")
     elif which(binary, path=agent.env.get("PATH", environ.get("PATH", os.defpath))) is None:
         message = f"{binary[:60]!r} is neither on PATH here nor next to the spec"
         reader.warn(node, message, code="lint-missing-program")

@@ -16,7 +16,7 @@ from holdfast.model.task import Task
 from holdfast.reading.fields import convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.reading.words import near, near_hint
+from holdfast.reading.words import find_near_name, suggest_name
 from holdfast.spec.references import interpolate
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.matrix import MatrixEntry
@@ -24,7 +24,7 @@ from holdfast.spec.rules.reach import Reach, scenarios
 from holdfast.spec.rules.rules import RuleEntry, aggregation_problem, duplicates
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ScoringSection
-from holdfast.spec.task import task_of
+from holdfast.spec.task import build_task
 from holdfast.spec.world.world_value import world_spec
 
 CALM = "calm"
@@ -90,9 +90,9 @@ def _contract_keys(reader: Reader, file: File, mapped: bool) -> None:
         return
     at = file.contract.at
     if not at.has("name") and (at.has("invariants") or not mapped):
-        reader.missing(at, "name", hint="the contract's name")
+        reader.report_missing(at, "name", hint="the contract's name")
     if not at.has("invariants") and not mapped:
-        reader.missing(at, "invariants", hint="its rules")
+        reader.report_missing(at, "invariants", hint="its rules")
 
 
 # -- scenarios ----------------------------------------------------------------------------------
@@ -101,21 +101,21 @@ def contract_weather(reader: Reader, file: File, options: LoadOptions, root: Pat
     inner = file.contract is not None and file.contract.at.has("chaos_matrix")
     if inner and file.at.has("chaos_matrix"):
         message = "a second chaos_matrix: the contract has one already"
-        reader.error(file.at.key("chaos_matrix"), message, code="conflict")
+        reader.report(file.at.get_key("chaos_matrix"), message, code="conflict")
     owner = file.contract.at if inner and file.contract else file.at
     entries = file.contract.chaos_matrix if inner and file.contract else file.chaos_matrix
-    reader.twice(((entry.name, entry.at.get("name")) for entry in entries), "name")
+    reader.report_duplicates(((entry.name, entry.at.get("name")) for entry in entries), "name")
     added = _profile_entry(reader, file, entries, options.profile) or _calm_entry(file, entries, options.part)
-    reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
+    reach = None if reader.has_error("agent") else Reach(file.agent, root, world_spec(file))
     made: list[tuple[Scenario, tuple[FaultEntry, ...]]] = []
     names = {entry.name for entry in entries}
     for entry in (*entries, *added):
         new = scenarios(reader, reach, entry)
         for name in (scenario.name for scenario, _ in new if scenario.name != entry.name and scenario.name in names):
             message = f"profile {entry.profile} has a scenario of the name {name!r} too"
-            reader.error(entry.at.get("name"), message, code="duplicate-id")
+            reader.report(entry.at.get("name"), message, code="duplicate-id")
         made += new
-    at = owner.key("chaos_matrix") if owner.has("chaos_matrix") else None
+    at = owner.get_key("chaos_matrix") if owner.has("chaos_matrix") else None
     return ScenarioSet(
         tuple(s for s, _ in made), tuple(f for _, f in made), at, reach is not None and reach.tools_on_wire
     )
@@ -133,7 +133,7 @@ def _profile_entry(
     if same is not None:
         if same.profile != profile:
             message = f"--profile {profile}: the matrix has another scenario of this name"
-            reader.error(same.at.get("name"), message, code="duplicate-id")
+            reader.report(same.at.get("name"), message, code="duplicate-id")
         return ()
     added = added_entry(file, profile, "--profile", profile)
     return (added,) if entries else (added_entry(file, "no-chaos"), added)
@@ -143,8 +143,8 @@ def is_profile(reader: Reader, name: str, option: str) -> bool:
     """Whether the profile that an option names exists; otherwise reports it."""
     if name in profiles.names():
         return True
-    hint = near_hint(name, profiles.names(), label="profiles")
-    reader.error(Node("null", 0, 0, path=option), f"unknown profile {name[:60]!r}", hint=hint, code="unknown-value")
+    hint = suggest_name(name, profiles.names(), label="profiles")
+    reader.report(Node("null", 0, 0, path=option), f"unknown profile {name[:60]!r}", hint=hint, code="unknown-value")
     return False
 
 
@@ -174,7 +174,7 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
         for model in dict.fromkeys(interpolate(written, values) for values in params):
             if meaning(models, model) is None:
                 at = rule.settings_at.get("model")
-                close = near(model, models)
+                close = find_near_name(model, models)
                 hint = f"did you mean {close}?" if close else ""
                 yield Unbuilt(at.path, without_meaning(model), at.position, hint, mistake=not is_hosted(model))
 
@@ -185,8 +185,8 @@ def tasks(file: File, part: Part) -> tuple[Task, ...]:
     if part == "replay":
         return ()
     if file.golden_prompts and part != "scenario":
-        return tuple(task_of(prompt, "golden") for prompt in file.golden_prompts if prompt.asked)
-    return (task_of(file.task, "task"),) if file.task is not None and file.task.asked else ()
+        return tuple(build_task(prompt, "golden") for prompt in file.golden_prompts if prompt.asked)
+    return (build_task(file.task, "task"),) if file.task is not None and file.task.asked else ()
 
 
 def replicas(reader: Reader, file: File, override: int | None) -> int:
@@ -194,7 +194,7 @@ def replicas(reader: Reader, file: File, override: int | None) -> int:
     own = file.parallelism.replicas if file.parallelism else None
     if own is not None and file.at.has("replicas"):
         message = "written twice: replicas and parallelism.replicas are the same"
-        reader.error(file.at.key("replicas"), message, code="conflict")
+        reader.report(file.at.get_key("replicas"), message, code="conflict")
     return override or own or file.replicas
 
 
@@ -204,7 +204,7 @@ def seed(reader: Reader, file: File, override: int | None) -> int:
     second = file.advanced.seed if file.advanced else None
     if first is not None and second is not None and first != second and file.advanced:
         message = f"another seed than determinism.seed, which is {first}"
-        reader.error(file.advanced.at.get("seed"), message, code="conflict")
+        reader.report(file.advanced.at.get("seed"), message, code="conflict")
     return next((s for s in (override, first, second) if s is not None), 0)
 
 
@@ -218,7 +218,7 @@ def scoring(reader: Reader, file: File, rules: ContractRules, weather: ScenarioS
     for at, how in ways:
         if how is not None and (message := aggregation_problem(how, count, contract=contract)):
             hint = "all, any, majority, at_least or rate"
-            reader.error(at.get("replica_aggregation"), message, hint=hint, code="conflict")
+            reader.report(at.get("replica_aggregation"), message, hint=hint, code="conflict")
     if section is None:
         return Scoring()
     _weights(reader, section)
@@ -229,12 +229,14 @@ def _weights(reader: Reader, section: ScoringSection) -> None:
     flat = [key for key in ("mutation", "chaos", "contract", "replay") if section.at.has(key)]
     if flat and section.weights is not None:
         message = "written twice: the weights are already under weights"
-        reader.error(section.at.key(flat[0]), message, code="conflict")
+        reader.report(section.at.get_key(flat[0]), message, code="conflict")
         return
     weights = section.weights or section
     total = weights.mutation + weights.chaos + weights.contract + weights.replay
-    if abs(total - 1.0) > 0.001 + 1e-9 and not reader.failed("scoring"):
-        node = section.at.key("weights") if section.weights else replace(section.at.key(flat[0]), path="scoring")
+    if abs(total - 1.0) > 0.001 + 1e-9 and not reader.has_error("scoring"):
+        node = (
+            section.at.get_key("weights") if section.weights else replace(section.at.get_key(flat[0]), path="scoring")
+        )
         hint = "missing ones keep their defaults: mutation 0.20, chaos 0.35, contract 0.35, replay 0.10"
         message = f"the weights sum to {total:.3f}, not to 1.0"
-        reader.error(node, message, hint=hint, code="bad-weights")
+        reader.report(node, message, hint=hint, code="bad-weights")

@@ -14,7 +14,7 @@ from holdfast import plugins
 from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import INPUT, Injection, Plane, Schedule
 from holdfast.protocols.fault import TaskFault, WireFault
-from holdfast.reading.fields import key_names
+from holdfast.reading.fields import list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
 from holdfast.spec.rules.variants import Choice, Chosen, Menu, choose, misspelt_selector, settings
@@ -40,11 +40,11 @@ def glob_problems(reader: Reader, node: Node) -> None:
     if _is_open(_host(url)):
         message = "the [ in its host is never closed, so no URL is meant"
         hint = "close it: an IPv6 address is written [::1], a class of characters [ab]"
-        reader.error(node.get("match_url"), message, hint=hint, code="bad-value")
+        reader.report(node.get("match_url"), message, hint=hint, code="bad-value")
     elif not url and _is_open(tool):
         message = "the [ is never closed, so no tool is meant"
         hint = "close it, as in [ab]*; a [ itself is written [[]"
-        reader.error(node.get("tool"), message, hint=hint, code="bad-value")
+        reader.report(node.get("tool"), message, hint=hint, code="bad-value")
 
 
 def _text(node: Node, key: str) -> str:
@@ -155,7 +155,7 @@ def read_faults(reader: Reader, name: FamilyName, node: Node) -> tuple[FaultEntr
     else:
         expected = "a list or a map" if name == "context_attacks" else "a list"
         hint = "write [] for none" if node.kind == "null" else ""
-        return reader.expected(node, expected, hint=hint)
+        return reader.report_type(node, expected, hint=hint)
     placed = [_fault(reader, FAMILIES[name], entry) for entry in entries]
     return tuple(p for p in placed if not isinstance(p, Bad))
 
@@ -170,14 +170,14 @@ def _named(key: str, key_node: Node, value: Node) -> Node:
 
 def _fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
     if node.kind != "map":
-        return reader.expected(node, "a map")
-    common = reader.keys(family.keys, node)
+        return reader.report_type(node, "a map")
+    common = reader.read_keys(family.keys, node)
     if not node.has(family.selector):
-        misspelt_selector(reader, family.selector, node, key_names(family.keys))
+        misspelt_selector(reader, family.selector, node, list_key_names(family.keys))
     choice = choose(reader, menu(family.name), node) if node.has(family.selector) else BAD
     if isinstance(choice, Bad):
         return BAD
-    chosen = settings(reader, choice, node, key_names(family.keys))
+    chosen = settings(reader, choice, node, list_key_names(family.keys))
     _schedule_problems(reader, node)
     _match_problems(reader, family, node)
     glob_problems(reader, node)
@@ -189,11 +189,11 @@ def _fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
 def _schedule_problems(reader: Reader, node: Node) -> None:
     for key, other, why in _EXCLUSIVE:
         if node.has(key) and node.has(other):
-            reader.error(node.key(key), f"{other} and {key} cannot be combined: {why}", code="conflict")
+            reader.report(node.get_key(key), f"{other} and {key} cannot be combined: {why}", code="conflict")
     event = node.get("after_event")
     number = event.get("write") if event.kind == "map" and [*event.pairs] == ["write"] else event
     if node.has("after_event") and not (number.kind == "int" and isinstance(number.value, int) and number.value >= 1):
-        reader.error(event, "expected {write: N}, N from 1", code="bad-value")
+        reader.report(event, "expected {write: N}, N from 1", code="bad-value")
     for key in ("probability", "trigger_probability"):
         if node.has(key) and node.get(key).kind in ("int", "float") and node.get(key).value == 0:
             message = "with probability 0 this fault never fires"
@@ -204,10 +204,10 @@ def _match_problems(reader: Reader, family: Family, node: Node) -> None:
     """Report a key of the fault itself inside `match`, which is for arguments: no call would ever match."""
     match = node.get("match")
     for key in match.pairs if match.kind == "map" else ():
-        if key in _PLACES and key in key_names(family.keys) and not node.has(key):
+        if key in _PLACES and key in list_key_names(family.keys) and not node.has(key):
             message = f"match is for the arguments of a call, and {key} is a key of the fault itself"
             hint = f"write {key}: next to match; for an argument called {key} write both"
-            reader.error(match.key(key), message, hint=hint, code="conflict")
+            reader.report(match.get_key(key), message, hint=hint, code="conflict")
 
 
 NOT_OF_INPUT = {"match": "arguments", "match_url": "URL", "tool": "tool"}
@@ -225,14 +225,14 @@ def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node:
         for key, what in NOT_OF_INPUT.items():
             if key in common:
                 message = f"this attack is on the input, which has no {what}"
-                return reader.error(node.key(key), message)
+                return reader.report(node.get_key(key), message)
         return INPUT
     if "tool" in common and "match_url" in common:
         message = "tool and match_url cannot be combined: an attack is on a tool's results, or on the replies of a URL"
-        return reader.error(node.key("tool"), message, code="conflict")
+        return reader.report(node.get_key("tool"), message, code="conflict")
     if common.get("tool") == INPUT:
         hint = f"write [{INPUT[0]}]{INPUT[1:]}"
-        return reader.error(node.get("tool"), f"{INPUT} is the agent's input", hint=hint)
+        return reader.report(node.get("tool"), f"{INPUT} is the agent's input", hint=hint)
     return str(common.get("tool", "*"))
 
 

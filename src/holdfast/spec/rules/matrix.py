@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.reading.fields import Schema, ValueForm, about
-from holdfast.reading.node import Node, from_plain, join
+from holdfast.reading.node import Node, build_node, join_path
 from holdfast.reading.reader import Bad, Reader
-from holdfast.reading.words import near_hint
+from holdfast.reading.words import suggest_name
 from holdfast.spec.catalogue.schema import closed, first_line, required, selected, shared, variant
 from holdfast.spec.rules.fault_entry import FAMILIES, FamilyName, FaultEntry, read_faults
 
@@ -28,10 +28,10 @@ def _read_profile(reader: Reader, node: Node) -> Any:
     from holdfast.faults import profiles
 
     if node.kind != "text":
-        return reader.expected(node, "a profile's name")
+        return reader.report_type(node, "a profile's name")
     if node.text not in profiles.names():
-        hint = near_hint(node.text, profiles.names(), label="profiles")
-        return reader.error(node, f"unknown profile {node.text[:60]!r}", hint=hint, code="unknown-value")
+        hint = suggest_name(node.text, profiles.names(), label="profiles")
+        return reader.report(node, f"unknown profile {node.text[:60]!r}", hint=hint, code="unknown-value")
     return node.text
 
 
@@ -108,7 +108,7 @@ def _placed(reader: Reader, written: Mapping[str, Any], at: Node) -> tuple[Fault
     placed: list[FaultEntry] = []
     for family in FAMILIES:
         if family in written:
-            read = read_faults(reader, family, from_plain(written[family], at, join(at.path, family)))
+            read = read_faults(reader, family, build_node(written[family], at, join_path(at.path, family)))
             placed += () if isinstance(read, Bad) else read
     return tuple(placed)
 

@@ -17,8 +17,8 @@ from holdfast.model.mutation import (
 from holdfast.reading.fields import convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.explain import unused_default
-from holdfast.spec.references import url_fault
+from holdfast.spec.explain import warn_unused_default
+from holdfast.spec.references import find_url_error
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import DEFAULT_MODEL, MutationsSection
 
@@ -59,7 +59,7 @@ def _attacks_only(reader: Reader, file: File) -> None:
         first = file.run_rules[0]
         message = "every rule has it, so no rule judges mutations that keep the intent"
         hint = "remove it from the rules that hold for every prompt"
-        reader.warn(first.at.key("dangerous_prompts"), message, hint=hint, code="lint-attacks-only")
+        reader.warn(first.at.get_key("dangerous_prompts"), message, hint=hint, code="lint-attacks-only")
 
 
 def _model(reader: Reader, file: File) -> ModelSpec | None:
@@ -68,12 +68,12 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
     if section is None:
         return None
     at = section.at
-    name = section.name or ("" if section.provider != "ollama" or reader.failed("model") else DEFAULT_MODEL)
+    name = section.name or ("" if section.provider != "ollama" or reader.has_error("model") else DEFAULT_MODEL)
     if not name:
         _nameless(reader, file, at)
         return None
-    if section.base_url is not None and (wrong := url_fault(section.base_url)):
-        reader.error(at.get("base_url"), f"{wrong}, found {section.base_url[:60]!r}")
+    if section.base_url is not None and (wrong := find_url_error(section.base_url)):
+        reader.report(at.get("base_url"), f"{wrong}, found {section.base_url[:60]!r}")
     models = {name: entry.spec for name, entry in file.models.items()}
     from holdfast.planes.llm.sources.provider_hosts import entry_for
 
@@ -87,12 +87,12 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
 
 def _nameless(reader: Reader, file: File, at: Node) -> None:
     """Report a model without a name: an error if the file lists types that the model must write."""
-    if reader.failed("model"):
+    if reader.has_error("model"):
         return
     hint = "the model's name at its provider, or a name of models:"
     listed = file.mutations is not None and file.mutations.at.has("types")
     if listed and file.mutations is not None and not MODEL_MUTATIONS.isdisjoint(file.mutations.types):
-        reader.missing(at, "name", hint=hint)
+        reader.report_missing(at, "name", hint=hint)
     elif file.run_rules and not listed:
         reader.warn(at, "has no name, so it writes no mutations", hint=hint, code="lint-nameless-model")
 
@@ -106,26 +106,26 @@ def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
             reader.warn(item, f"{name} is listed twice", code="lint-repeated-type")
         listed.add(name)
         if name in MODEL_MUTATIONS and not file.at.has("model"):
-            reader.error(item, f"a model writes {name}, and the file has none", hint=_NO_MODEL, code="no-model")
-        if name in REQUEST_MUTATIONS and file.agent.type != "http" and not reader.failed("agent"):
+            reader.report(item, f"a model writes {name}, and the file has none", hint=_NO_MODEL, code="no-model")
+        if name in REQUEST_MUTATIONS and file.agent.type != "http" and not reader.has_error("agent"):
             message = f"{name} needs an HTTP agent, and this one is {file.agent.type}"
-            reader.error(item, message, hint=_NO_HTTP, code="conflict")
-        if name == "custom" and not made.custom_templates and not reader.failed("mutations.custom_templates"):
+            reader.report(item, message, hint=_NO_HTTP, code="conflict")
+        if name == "custom" and not made.custom_templates and not reader.has_error("mutations.custom_templates"):
             hint = 'custom_templates: {polite: "Please help: {prompt}"}'
-            reader.error(item, "custom needs custom_templates", hint=hint, code="missing-key")
+            reader.report(item, "custom needs custom_templates", hint=hint, code="missing-key")
 
 
 def _weights(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
     at = section.at.get("weights")
     for name in section.weights:
         if name not in made.types and section.weights[name] == MUTATION_WEIGHTS[name]:
-            unused_default(reader, at.key(name))
+            warn_unused_default(reader, at.get_key(name))
         elif name not in made.types:
             message = f"{name} is not one of the types, so its weight has no effect"
-            reader.warn(at.key(name), message, code="lint-unused-weight")
+            reader.warn(at.get_key(name), message, code="lint-unused-weight")
     if made.types and not any(made.weights[name] for name in made.types):
         hint = "give one type a weight above 0"
-        reader.error(at, "every weight is 0", hint=hint, code="bad-weights")
+        reader.report(at, "every weight is 0", hint=hint, code="bad-weights")
 
 
 def _templates(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
@@ -133,10 +133,10 @@ def _templates(reader: Reader, section: MutationsSection, made: MutationSpec) ->
     for name, text in section.custom_templates.items():
         if "{prompt}" not in text:
             hint = "{prompt} is where the golden prompt goes"
-            reader.error(at.get(name), f"has no {{prompt}}, found {text[:60]!r}", hint=hint)
+            reader.report(at.get(name), f"has no {{prompt}}, found {text[:60]!r}", hint=hint)
         elif text.strip() == "{prompt}":
-            reader.error(at.get(name), "does not change the prompt")
+            reader.report(at.get(name), "does not change the prompt")
     custom: MutationType = "custom"
     if section.custom_templates and custom not in made.types:
         hint = "add custom to mutations.types"
-        reader.warn(section.at.key("custom_templates"), "are not used", hint=hint, code="lint-unused-templates")
+        reader.warn(section.at.get_key("custom_templates"), "are not used", hint=hint, code="lint-unused-templates")

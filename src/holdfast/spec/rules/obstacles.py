@@ -10,7 +10,7 @@ from holdfast.model.scenario import Injection
 from holdfast.model.world import WorldSpec
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
-from holdfast.reading.words import near_hint
+from holdfast.reading.words import suggest_name
 from holdfast.service_kinds import get_spoken_traits
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.sections.agent import AgentSection
@@ -90,7 +90,7 @@ def wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, functio
     if fault.injection.raises is not None and not functions:
         message = "names a Python exception, but this fault does not act on a Python function of the agent"
         hint = "remove it: the agent's own libraries choose the exception"
-        reader.error(fault.at.key("raises"), message, hint=hint, code="conflict")
+        reader.report(fault.at.get_key("raises"), message, hint=hint, code="conflict")
 
 
 def _match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bool) -> None:
@@ -100,16 +100,16 @@ def _match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bo
     node, calls = fault.at.get("match"), _calls(agent, fault, functions)
     if calls.names == ():
         hint = "remove match: the fault then meets every such call"
-        reader.error(fault.at.key("match"), f"{calls.what}, so this can never match", hint=hint, code="conflict")
+        reader.report(fault.at.get_key("match"), f"{calls.what}, so this can never match", hint=hint, code="conflict")
         return
     for key in match:
         if calls.names is not None and key not in calls.names:
-            hint = near_hint(key, calls.names, label="there are")
+            hint = suggest_name(key, calls.names, label="there are")
             message = f"{calls.what} no {key[:60]!r}, so this can never match"
-            reader.error(node.key(key), message, hint=hint, code="unknown-key")
+            reader.report(node.get_key(key), message, hint=hint, code="unknown-key")
     if calls.names is None and "headers" in match and _on_web(fault):
         message = "looks at a field of the query or body; the request's headers cannot be matched"
-        reader.warn(node.key("headers"), message, code="lint-match-headers")
+        reader.warn(node.get_key("headers"), message, code="lint-match-headers")
 
 
 def _calls(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArguments:

@@ -34,16 +34,16 @@ def scenario_problems(reader: Reader, file: File, path: Path) -> None:
         key = "contract" if file.contract is not None else "golden_prompts"
         hint = f"type: holdfast contract run {quote(str(path))}"
         message = "this file is a contract and has no task: holdfast run needs one"
-        reader.error(file.at.key(key), message, hint=hint, code="missing-key")
+        reader.report(file.at.get_key(key), message, hint=hint, code="missing-key")
         return
     if file.run_rules:
         message = "a list holds the rules of golden prompts: those of a task are a map"
         hint = f"write {_NEEDED['invariants']}, or add golden_prompts"
-        reader.error(file.at.key("invariants"), message, hint=hint, code="wrong-type")
+        reader.report(file.at.get_key("invariants"), message, hint=hint, code="wrong-type")
         return
     for key, hint in _NEEDED.items():
         if not file.at.has(key):
-            reader.missing(file.at, key, "missing: holdfast run needs it", hint=hint)
+            reader.report_missing(file.at, key, "missing: holdfast run needs it", hint=hint)
 
 
 CHAOS = "chaos"
@@ -143,7 +143,7 @@ def chaos_weather(reader: Reader, file: File, root: Path, profile: str | None = 
     entry = _chaos_entry(reader, file, profile)
     if entry is None:
         return ScenarioSet()
-    reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
+    reach = None if reader.has_error("agent") else Reach(file.agent, root, world_spec(file))
     made = scenarios(reader, reach, entry)
     on_wire = reach is not None and reach.tools_on_wire
     return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), entry.at, on_wire)
@@ -156,11 +156,11 @@ def _chaos_entry(reader: Reader, file: File, profile: str | None) -> MatrixEntry
     block = file.chaos
     if block is None:
         hint = "add chaos: with tool_faults, llm_faults or context_attacks, or name one: --chaos-profile NAME"
-        reader.missing(file.at, "chaos", "missing: --chaos needs it", hint=hint)
+        reader.report_missing(file.at, "chaos", "missing: --chaos needs it", hint=hint)
         return None
     if not (block.tool_faults or block.llm_faults or block.context_attacks):
-        if not reader.failed("chaos"):
-            reader.error(block.at, "no fault: it would be calm", hint="add one", code="empty")
+        if not reader.has_error("chaos"):
+            reader.report(block.at, "no fault: it would be calm", hint="add one", code="empty")
         return None
     return convert(MatrixEntry, block, name=CHAOS)
 
@@ -176,23 +176,23 @@ def part_problems(reader: Reader, file: File, part: Part, options: LoadOptions) 
     if file.task is not None and file.golden_prompts and file.run_rules:
         hint = "move the task, with a map of invariants, into a file of its own"
         message = "is not used: the rules of a task are a map of invariants, and this file has a list"
-        reader.error(file.at.key("task"), message, hint=hint, code="conflict")
+        reader.report(file.at.get_key("task"), message, hint=hint, code="conflict")
     if part == "scenario" and (options.chaos or options.chaos_profile is not None):
         option = "--chaos-profile" if options.chaos_profile is not None else "--chaos"
         hint = "add a chaos_matrix: the task is then run in each of its scenarios"
         message = f"{option} is for golden prompts with a list of invariants, and this file has a task"
-        reader.error(Node("null", 0, 0, path=option), message, hint=hint, code="conflict")
+        reader.report(Node("null", 0, 0, path=option), message, hint=hint, code="conflict")
     if part not in ("mutation", "chaos"):
         for key in ("mutations", "chaos"):
             if file.at.has(key) and not (file.run_rules and file.golden_prompts):
                 hint = "it needs golden_prompts and a top-level list of invariants, the rules of run"
-                reader.warn(file.at.key(key), "is not used", hint=hint, code="lint-unused-section")
+                reader.warn(file.at.get_key(key), "is not used", hint=hint, code="lint-unused-section")
         return
     if not file.golden_prompts:
-        reader.missing(file.at, "golden_prompts", "missing: nothing to ask", hint="what the agent is asked")
-    if not file.run_rules and not reader.failed("invariants"):
+        reader.report_missing(file.at, "golden_prompts", "missing: nothing to ask", hint="what the agent is asked")
+    if not file.run_rules and not reader.has_error("invariants"):
         hint = "a top-level list of invariants has the rules of run"
-        reader.error(file.at.key("invariants"), "no rules for run", hint=hint, code="missing-key")
+        reader.report(file.at.get_key("invariants"), "no rules for run", hint=hint, code="missing-key")
 
 
 def unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
@@ -203,4 +203,4 @@ def unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
         if file.scoring.at.has(key):
             hint = "it is for a task with a map of invariants; for cells there are severity and min_score"
             message = "is not used: a contract has cells and no composite"
-            reader.warn(file.scoring.at.key(key), message, hint=hint, code="lint-unused-scoring")
+            reader.warn(file.scoring.at.get_key(key), message, hint=hint, code="lint-unused-scoring")

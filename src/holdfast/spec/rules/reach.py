@@ -9,7 +9,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.world import WorldSpec
 from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
-from holdfast.reading.words import listed, near
+from holdfast.reading.words import find_near_name, list_names
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.matrix import FaultSet, MatrixEntry, profile_sets
 from holdfast.spec.rules.obstacles import Obstacle, wire_keys, world_obstacle
@@ -149,11 +149,11 @@ class Reach:
         if any(fnmatchcase(name, glob) for name in known):
             return None
         miss = self.near_tool(glob)
-        return f"did you mean {miss}?" if miss else f"tools: {listed(sorted(known))}"
+        return f"did you mean {miss}?" if miss else f"tools: {list_names(sorted(known))}"
 
     def near_tool(self, name: str) -> str | None:
         """The declared tool that a misspelt name probably means."""
-        return near(name, sorted(self._tools.names))
+        return find_near_name(name, sorted(self._tools.names))
 
 
 def _of_a_provider(url: str) -> bool:
@@ -206,7 +206,7 @@ def _reachable_sets(
         obstacle = reach.obstacle(beyond[0].faults[0])
         message = f"the agent can meet none of the faults of profile {entry.profile}"
         hint = obstacle.hint if obstacle else ""
-        reader.error(entry.at.get("profile"), message, hint=hint, code="unreachable-fault")
+        reader.report(entry.at.get("profile"), message, hint=hint, code="unreachable-fault")
         return sets
     for one in beyond:
         obstacle = reach.obstacle(one.faults[0])
@@ -224,10 +224,10 @@ def _own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
         if obstacle is _NO_MCP and reach.takes_relays:
             reader.warn(fault.at, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")
         elif obstacle is not None:
-            reader.error(fault.at, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
+            reader.report(fault.at, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
             continue
         wire_keys(reader, reach.agent, fault, functions=reach.functions(fault))
         hint = reach.stranger(fault)
         if hint is not None:
             message = f"no tool is called {fault.injection.target[:60]!r}"
-            reader.error(fault.at.get("tool"), message, hint=hint, code="unknown-tool")
+            reader.report(fault.at.get("tool"), message, hint=hint, code="unknown-tool")

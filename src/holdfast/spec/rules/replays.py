@@ -54,7 +54,7 @@ def replays_problems(reader: Reader, section: ReplaysSection, folder: Path | Non
     for source in section.sources:
         required = "project" if source.type == "langsmith" else "run_id"
         if not source.at.has(required):
-            reader.missing(source.at, required)
+            reader.report_missing(source.at, required)
 
 
 def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
@@ -65,7 +65,7 @@ def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
     for entry in entries:
         _check_keys(reader, entry, nested=True)
     _same_ids(reader, entries)
-    if reader.failed(""):
+    if reader.has_error(""):
         raise SpecError(label, sorted(reader.problems, key=lambda one: (one.line, one.column)), source=source)
     return tuple(_session(entry, label) for entry in entries)
 
@@ -75,7 +75,7 @@ def read_contract(path: Path, name: str = "") -> NamedContract:
     label = name or str(path)
     reader, root, source = _open(path, label)
     section = _contract(reader, root) if root is not None else None
-    if section is None or reader.failed(""):
+    if section is None or reader.has_error(""):
         raise SpecError(label, reader.problems, source=source)
     return NamedContract(section.name or path.stem, tuple(rule.invariant for rule in section.invariants))
 
@@ -96,16 +96,16 @@ def _entries(reader: Reader, root: Node) -> Iterator[ReplaySession]:
     """The readable sessions of the file."""
     node = root
     if root.kind == "map" and root.has("sessions"):
-        reader.unknown_keys(root, ("sessions",))
+        reader.report_unknown(root, ("sessions",))
         node = root.get("sessions")
     listed = node.kind == "list"
     if not listed and (node is not root or node.kind != "map"):
-        reader.error(node, "expected a session or a list of sessions", hint=_SHAPE, code="wrong-type")
+        reader.report(node, "expected a session or a list of sessions", hint=_SHAPE, code="wrong-type")
         return
     if listed and not node.items:
-        reader.error(node, "there is no session in it", hint=_SHAPE, code="empty")
+        reader.report(node, "there is no session in it", hint=_SHAPE, code="empty")
     for item in node.items if listed else [node]:
-        session = reader.section(ReplaySession, item)
+        session = reader.read_section(ReplaySession, item)
         if not isinstance(session, Bad):
             yield session
 
@@ -113,26 +113,26 @@ def _entries(reader: Reader, root: Node) -> Iterator[ReplaySession]:
 def _check_keys(reader: Reader, session: ReplaySession, *, nested: bool = False) -> None:
     if session.file is not None and nested:
         message = "unknown key: this is the session's own file"
-        reader.error(session.at.key("file"), message, hint=_SHAPE, code="unknown-key")
+        reader.report(session.at.get_key("file"), message, hint=_SHAPE, code="unknown-key")
         return
     if session.file is not None:
         for key in session.at.pairs:
             if key != "file":
-                reader.error(session.at.key(key), "belongs in the session's own file", code="conflict")
+                reader.report(session.at.get_key(key), "belongs in the session's own file", code="conflict")
         return
     missing = [key for key in ("id", "input") if not session.at.has(key)]
     if missing and not nested:
-        reader.error(session.at, "needs a file, or an id and an input", code="missing-key")
+        reader.report(session.at, "needs a file, or an id and an input", code="missing-key")
         return
     for key in missing:
-        reader.missing(session.at, key, hint=_SHAPE)
+        reader.report_missing(session.at, key, hint=_SHAPE)
     if session.scenario is not None and session.scenario.profile is not None:
-        where, message = session.scenario.at.key("profile"), "a session lists its faults one by one"
-        reader.error(where, message, code="unknown-key")
+        where, message = session.scenario.at.get_key("profile"), "a session lists its faults one by one"
+        reader.report(where, message, code="unknown-key")
 
 
 def _same_ids(reader: Reader, sessions: Iterable[ReplaySession]) -> None:
-    reader.twice(((one.id, one.at.get("id")) for one in sessions if one.id), "id")
+    reader.report_duplicates(((one.id, one.at.get("id")) for one in sessions if one.id), "id")
 
 
 def _file_problem(reader: Reader, session: ReplaySession, folder: Path) -> None:
@@ -197,14 +197,14 @@ def _source(entry: ReplaySource) -> SessionSource:
 def _contract(reader: Reader, root: Node) -> ContractSection | None:
     if root.kind != "map" or not root.has("contract"):
         hint = "a session's contract is the `contract:` section of a file"
-        reader.missing(root, "contract", "there is no contract in it", hint=hint)
+        reader.report_missing(root, "contract", "there is no contract in it", hint=hint)
         return None
     node = root.get("contract")
     rules = replace(node, pairs={key: pair for key, pair in node.pairs.items() if key != "chaos_matrix"})
-    section: ContractSection | Bad = reader.section(ContractSection, rules)
+    section: ContractSection | Bad = reader.read_section(ContractSection, rules)
     if isinstance(section, Bad):
         return None
-    if not section.invariants and not reader.failed("contract.invariants"):
-        reader.missing(rules, "invariants", hint="its rules")
+    if not section.invariants and not reader.has_error("contract.invariants"):
+        reader.report_missing(rules, "invariants", hint="its rules")
     duplicates(reader, section.invariants)
     return section

@@ -11,10 +11,10 @@ from holdfast import plugins
 from holdfast.model.spec import Aggregation, Invariant, Severity, When
 from holdfast.model.traits import CheckTraits
 from holdfast.protocols.check import Check, check_traits
-from holdfast.reading.fields import about, key_names
+from holdfast.reading.fields import about, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
-from holdfast.spec.explain import unused_default
+from holdfast.spec.explain import warn_unused_default
 from holdfast.spec.rules.variants import Choice, Chosen, Menu, choose, settings
 from holdfast.spec.sections.forms import Aggregate
 
@@ -106,13 +106,13 @@ def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry
         rules = [_entry(reader, item, _list_id(item, i, contract), run=run) for i, item in enumerate(node.items)]
     elif node.kind == "map" and node.has("type") and node.get("type").kind == "text":
         hint = "start each rule with a dash: - id: …"
-        return reader.error(node, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
+        return reader.report(node, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
     elif node.kind == "map":
         rules = [_entry(reader, value, key, named=True) for key, (_, value) in node.pairs.items()]
     else:
-        return reader.expected(node, "a list or a map")
+        return reader.report_type(node, "a list or a map")
     if not rules:
-        return reader.error(node, "expected at least one rule, found none", code="empty")
+        return reader.report(node, "expected at least one rule, found none", code="empty")
     return tuple(r for r in rules if not isinstance(r, Bad))
 
 
@@ -125,16 +125,16 @@ def _list_id(node: Node, index: int, contract: bool) -> str | None:
 
 def _entry(reader: Reader, node: Node, name: str | None, *, named: bool = False, run: bool = False) -> RuleEntry | Bad:
     if node.kind != "map":
-        return reader.expected(node, "a map", hint="write {id: …, type: …}")
+        return reader.report_type(node, "a map", hint="write {id: …, type: …}")
     if name is None:
-        reader.missing(node, "id", hint="a unique name for this rule")
+        reader.report_missing(node, "id", hint="a unique name for this rule")
     if named and node.has("id"):
         message = "unknown key: in a map the rule's name is its id"
-        reader.error(node.key("id"), message, code="unknown-key")
+        reader.report(node.get_key("id"), message, code="unknown-key")
     if not run and node.has("dangerous_prompts"):
         message = "unknown key: it is for the rules of run, a top-level list"
-        reader.error(node.key("dangerous_prompts"), message, code="unknown-key")
-    common = reader.keys(RuleKeys, node)
+        reader.report(node.get_key("dangerous_prompts"), message, code="unknown-key")
+    common = reader.read_keys(RuleKeys, node)
     chosen = _check(reader, node)
     if isinstance(common, Bad) or isinstance(chosen, Bad) or name is None:
         return BAD
@@ -143,7 +143,7 @@ def _entry(reader: Reader, node: Node, name: str | None, *, named: bool = False,
 
 def _check(reader: Reader, node: Node) -> Chosen | Bad:
     """The check: nested under `check:`, or flat among the common keys."""
-    common = key_names(RuleKeys)
+    common = list_key_names(RuleKeys)
     if not node.has("check"):
         choice = choose(reader, MENU, node)
         if isinstance(choice, Bad):
@@ -151,20 +151,20 @@ def _check(reader: Reader, node: Node) -> Chosen | Bad:
         idle = _idle_defaults(reader, choice, node)
         return settings(reader, choice, node, [*common, "type", *idle], _KEY_SYNONYMS)
     message = "type is written next to check: write it inside" if node.has("type") else "unknown key next to check"
-    reader.unknown_keys(node, [*common, "check"], message=message)
+    reader.report_unknown(node, [*common, "check"], message=message)
     inner = node.get("check")
     if inner.kind != "map":
-        return reader.expected(inner, "a map")
+        return reader.report_type(inner, "a map")
     choice = choose(reader, MENU, inner)
     return BAD if isinstance(choice, Bad) else settings(reader, choice, inner, ["type"])
 
 
 def _idle_defaults(reader: Reader, choice: Choice, node: Node) -> list[str]:
     """Keys of other types with their default values: `flakestorm init` writes every default into a file."""
-    own = key_names(choice.type)
+    own = list_key_names(choice.type)
     idle = [key for key in _DEFAULTS if key not in own and node.has(key) and node.get(key).value == _DEFAULTS[key]]
     for key in idle:
-        unused_default(reader, node.key(key))
+        warn_unused_default(reader, node.get_key(key))
     return idle
 
 
@@ -173,11 +173,11 @@ def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, 
     choice = chosen.choice
     if chosen.made.traits.requires_probes and not keys.get("probes"):
         message = f"missing: {choice.name} needs prompts to probe with"
-        return reader.missing(node, "probes", message)
+        return reader.report_missing(node, "probes", message)
     if keys.get("over") and (read := chosen.made.traits.reads) in ("trace", "state"):
         what = "calls of a trial" if read == "trace" else "state the agent left"
         message = f"has no meaning here: {choice.name} judges the {what}, not its turns"
-        return reader.error(node.key("over"), message, hint="leave it out", code="bad-setting")
+        return reader.report(node.get_key("over"), message, hint="leave it out", code="bad-setting")
     attacks_only = bool(common.get("dangerous_prompts")) and not keys.get("probes")
     invariant = Invariant(name, choice.name, chosen.settings, position=node.position, attacks_only=attacks_only, **keys)
     return RuleEntry(invariant, chosen.made, node, node.get("check") if node.has("check") else node)
@@ -185,7 +185,9 @@ def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, 
 
 def duplicates(reader: Reader, rules: Iterable[RuleEntry]) -> None:
     """Report every id that an earlier rule already has."""
-    reader.twice(((rule.invariant.id, rule.at.get("id") if rule.at.has("id") else rule.at) for rule in rules), "id")
+    reader.report_duplicates(
+        ((rule.invariant.id, rule.at.get("id") if rule.at.has("id") else rule.at) for rule in rules), "id"
+    )
 
 
 def aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:

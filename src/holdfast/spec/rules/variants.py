@@ -11,10 +11,10 @@ from msgspec import Struct
 from holdfast.errors import PluginError
 from holdfast.model.codec import to_builtins
 from holdfast.protocols.check import FastidiousPlugin
-from holdfast.reading.fields import key_names, keys_of
+from holdfast.reading.fields import get_keys, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
-from holdfast.reading.words import listed, near_hint
+from holdfast.reading.words import list_names, suggest_name
 
 
 class Choice(Struct, frozen=True):
@@ -46,17 +46,17 @@ def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
     """The kind that the map's selector names."""
     if not node.has(menu.selector):
         misspelt_selector(reader, menu.selector, node, ())
-        return reader.missing(node, menu.selector, hint=f"one of {listed(menu.names())}")
+        return reader.report_missing(node, menu.selector, hint=f"one of {list_names(menu.names())}")
     value = node.get(menu.selector)
     if value.kind != "text":
-        return reader.expected(value, "a name")
+        return reader.report_type(value, "a name")
     try:
         choice = menu.find(value.text)
     except PluginError as broken:
-        return reader.error(value, str(broken), code="broken-plugin")
+        return reader.report(value, str(broken), code="broken-plugin")
     if choice is None:
-        hint = menu.elsewhere.get(value.text) or near_hint(value.text, menu.names())
-        return reader.error(value, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value")
+        hint = menu.elsewhere.get(value.text) or suggest_name(value.text, menu.names())
+        return reader.report(value, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value")
     return choice
 
 
@@ -64,16 +64,18 @@ def misspelt_selector(reader: Reader, selector: str, node: Node, known: Iterable
     """Report the key that was probably meant to be the selector."""
     for key in get_close_matches(selector, [key for key in node.pairs if key not in known], 1, 0.75):
         hint = f"did you mean {selector}?"
-        reader.error(node.key(key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
+        reader.report(node.get_key(key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
 
 
 def settings(
     reader: Reader, choice: Choice, node: Node, common: Iterable[str], synonyms: Mapping[str, str] | None = None
 ) -> Chosen | Bad:
     """The kind's own keys; `common` are other keys that the map may have."""
-    reader.unknown_keys(node, [*key_names(choice.type), *common], label=f"{choice.name} takes", synonyms=synonyms)
+    reader.report_unknown(
+        node, [*list_key_names(choice.type), *common], label=f"{choice.name} takes", synonyms=synonyms
+    )
     before = len(reader.problems)
-    values = reader.keys(choice.type, node)
+    values = reader.read_keys(choice.type, node)
     if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):
         return BAD
     made = _make(reader, choice, values, node)
@@ -84,11 +86,11 @@ def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) ->
     try:
         made = choice.type(**values)
     except (TypeError, ValueError) as refused:
-        return reader.error(node, str(refused))
+        return reader.report(node, str(refused))
     if isinstance(made, FastidiousPlugin):
         wrong = list(made.problems())
         for field, message in wrong:
-            reader.error(node.find(field), message, code="bad-setting")
+            reader.report(node.find(field), message, code="bad-setting")
         if wrong:
             return BAD
     return made
@@ -96,7 +98,7 @@ def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) ->
 
 def _written(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:
     """The settings as plain values, by their keys in the file."""
-    keys = {f.name: f.key for f in keys_of(choice.type)}
+    keys = {f.name: f.key for f in get_keys(choice.type)}
     return {keys[name]: _listed(to_builtins(value)) for name, value in values.items()}
 
 

@@ -44,16 +44,16 @@ VERSIONS = ("1", "1.0", "2.0")
 
 def _version(reader: Reader, node: Node) -> Any:
     if node.kind not in ("int", "float", "text"):
-        return reader.expected(node, "a version such as 1 or 2.0")
+        return reader.report_type(node, "a version such as 1 or 2.0")
     if node.text not in VERSIONS:
         message = f"unknown version {node.text!r}; expected {' or '.join(VERSIONS)}"
-        return reader.error(node, message, code="unknown-value")
+        return reader.report(node, message, code="unknown-value")
     return node.text
 
 
 def _secret(reader: Reader, node: Node) -> Any:
     if node.kind == "map":
-        return reader.section(SecretEntry, node)
+        return reader.read_section(SecretEntry, node)
     name = reader.read(Annotated[str, about("", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], node)
     return BAD if name is BAD else SecretEntry(at=node, name=name, source="env")
 

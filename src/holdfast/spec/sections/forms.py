@@ -12,7 +12,7 @@ from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.reading.fields import Schema, ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
-from holdfast.reading.words import describe, near_hint, suggest
+from holdfast.reading.words import describe, suggest, suggest_name
 
 _SOURCE = r"env|env:[A-Za-z_][A-Za-z0-9_]*|file:.+|command:.+"
 _FROM = r"static://.*|generated"
@@ -42,7 +42,7 @@ def _read_from(reader: Reader, node: Node) -> Any:
 
 
 def _refused(reader: Reader, node: Node, takes: str, hint: str) -> Any:
-    bad = reader.error(node, f"{takes}, found {describe(node)}", hint=hint, code="bad-value")
+    bad = reader.report(node, f"{takes}, found {describe(node)}", hint=hint, code="bad-value")
     return node.text if node.kind == "text" else bad  # otherwise it would be a secret without a source
 
 
@@ -73,7 +73,7 @@ def _read_size(reader: Reader, node: Node) -> Any:
         value = float(size["number"]) * _UNITS[(size["unit"] or "").lower()]
         if value < _TOO_MUCH:
             return int(value)
-    return reader.expected(node, "a size such as 512Mi or 2Gi")
+    return reader.report_type(node, "a size such as 512Mi or 2Gi")
 
 
 Size: TypeAlias = Annotated[
@@ -90,9 +90,9 @@ def formats() -> list[str]:
 def _read_format(reader: Reader, node: Node) -> Any:
     if node.kind == "text" and node.text in formats():
         return node.text
-    hint = near_hint(node.text, formats()) if node.kind == "text" else ""
+    hint = suggest_name(node.text, formats()) if node.kind == "text" else ""
     expected = f"one of {', '.join(formats())}"
-    return reader.expected(node, f"{expected}", hint=hint, code="unknown-value")
+    return reader.report_type(node, f"{expected}", hint=hint, code="unknown-value")
 
 
 _OURS = " | ".join((*plugins.BUILT_IN["reporters"], "terminal"))
@@ -106,7 +106,7 @@ def _read_code(reader: Reader, node: Node) -> Any:
     if node.kind == "text" and re.fullmatch(CODE, node.text):
         return node.text
     hint = "module:function, as in my_agent:search"
-    return reader.expected(node, "module:attribute", hint=hint, code="bad-reference")
+    return reader.report_type(node, "module:attribute", hint=hint, code="bad-reference")
 
 
 _CODE_SCHEMA: Schema = {"type": "string", "pattern": f"^{CODE}$"}
@@ -117,9 +117,9 @@ def _read_tool(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
         read = _read_code(reader, node)
         return BAD if read is BAD else ToolRef(read)
-    reader.unknown_keys(node, ("name", "callable"))
+    reader.report_unknown(node, ("name", "callable"))
     if not node.has("callable"):
-        return reader.missing(node, "callable", hint="module:function")
+        return reader.report_missing(node, "callable", hint="module:function")
     name = reader.read(str, node.get("name")) if node.has("name") else None
     code = _read_code(reader, node.get("callable"))
     return BAD if code is BAD or name is BAD else ToolRef(code, name)
@@ -169,10 +169,10 @@ def _read_aggregation(reader: Reader, node: Node) -> Any:
         if name == "rate":
             return _counted(reader, Annotated[float, Meta(ge=0, le=1)], "rate", value)
         meant, hint = suggest(name, ("at_least", "rate"))
-        return reader.error(key, "unknown key", hint=hint, code="unknown-key", suggestion=meant)
+        return reader.report(key, "unknown key", hint=hint, code="unknown-key", suggestion=meant)
     message = f"expected all, any, majority, mean, {{at_least: k}} or {{rate: 0.8}}, found {describe(node)}"
-    hint = near_hint(node.text, _WORDS) if node.kind == "text" else ""
-    return reader.error(node, message, hint=hint, code="unknown-value")
+    hint = suggest_name(node.text, _WORDS) if node.kind == "text" else ""
+    return reader.report(node, message, hint=hint, code="unknown-value")
 
 
 def _counted(reader: Reader, hint: Any, kind: Any, node: Node) -> Any:

@@ -43,7 +43,7 @@ def _messages(reader: Reader, node: Node) -> Any:
     """Plain texts are messages of the user."""
     if node.kind != "list":
         hint = "a list of {role, content}, or of texts that the user wrote"
-        return reader.expected(node, "a list", hint=hint)
+        return reader.report_type(node, "a list", hint=hint)
     read = [_message(reader, item) for index, item in enumerate(node.items)]
     return BAD if any(one is BAD for one in read) else tuple(read)
 
@@ -52,7 +52,7 @@ def _message(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
         text = reader.read(_TEXT, node)
         return BAD if text is BAD else DialogueMessage("user", text)
-    message = reader.section(MessageKeys, node)
+    message = reader.read_section(MessageKeys, node)
     return BAD if message is BAD else DialogueMessage(message.role, message.content)
 
 
@@ -65,7 +65,7 @@ def _input(reader: Reader, node: Node) -> Any:
         return BAD
     if not messages or messages[-1].role != "user":
         hint = "the last message must be the user's question; put earlier answers into context"
-        return reader.error(node, "ends without a message of the user", hint=hint, code="bad-value")
+        return reader.report(node, "ends without a message of the user", hint=hint, code="bad-value")
     return messages
 
 
@@ -76,7 +76,7 @@ def _date_range(reader: Reader, node: Node) -> Any:
     try:
         range_seconds(text)
     except ValueError as wrong:
-        return reader.error(node, str(wrong), code="bad-value")
+        return reader.report(node, str(wrong), code="bad-value")
     return text
 
 

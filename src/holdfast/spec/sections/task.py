@@ -59,7 +59,7 @@ def _listed(reader: Reader, source: Source) -> UserScript:
         return UserScript()
     if root.kind != "list":
         hint = "what the user says, one entry a turn; or {when: ..., say: ...}"
-        reader.expected(root, "a list", hint=hint)
+        reader.report_type(root, "a list", hint=hint)
         return UserScript()
     return read_lines(reader, root)
 
@@ -77,11 +77,11 @@ def read_lines(reader: Reader, root: Node) -> UserScript:
 
 
 def _rule(reader: Reader, node: Node) -> list[SayRule]:
-    rule = reader.section(SayRuleKeys, node)
+    rule = reader.read_section(SayRuleKeys, node)
     if rule is BAD:
         return []
     if wrong := answer_pattern(rule.when).fault():
-        reader.error(node.get("when"), wrong[0], hint=wrong[1], code="bad-regex")
+        reader.report(node.get("when"), wrong[0], hint=wrong[1], code="bad-regex")
     return [SayRule(rule.when, rule.say)]
 
 
@@ -141,10 +141,10 @@ class TaskSection(Struct, frozen=True, kw_only=True):
 
 def _read(reader: Reader, node: Node) -> Any:
     if node.kind == "map":
-        return reader.section(TaskSection, node)
+        return reader.read_section(TaskSection, node)
     if node.kind == "list":
         hint = "several turns of one conversation are {turns: [...]}"
-        return reader.expected(node, "text or a map", hint=hint)
+        return reader.report_type(node, "text or a map", hint=hint)
     text = reader.read(_TEXT, node)
     return BAD if text is BAD else TaskSection(at=node, prompt=text)
 

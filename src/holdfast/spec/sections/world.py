@@ -10,10 +10,10 @@ from holdfast import service_kinds
 from holdfast.errors import PluginError
 from holdfast.model.world import CONTAINER, ServiceSpec
 from holdfast.reading.durations import Duration, Written
-from holdfast.reading.fields import about, key_names
+from holdfast.reading.fields import about, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
-from holdfast.reading.words import describe, near_hint
+from holdfast.reading.words import describe, suggest_name
 from holdfast.spec.rules.variants import Choice, Chosen, settings
 from holdfast.spec.sections.forms import SecretFrom, SecretSource, Size
 from holdfast.spec.sections.run import SEED
@@ -202,8 +202,8 @@ class ServiceEntry(Struct, frozen=True):
 def read_service(reader: Reader, node: Node) -> ServiceEntry | Bad:
     """One entry of `services`."""
     if node.kind != "map":
-        return reader.expected(node, "a map")
-    common = reader.keys(ServiceKeys, node)
+        return reader.report_type(node, "a map")
+    common = reader.read_keys(ServiceKeys, node)
     if isinstance(common, Bad) or (node.has("type") and "type" not in common):
         return BAD
     kind = common.pop("type", CONTAINER)
@@ -219,8 +219,8 @@ def read_service(reader: Reader, node: Node) -> ServiceEntry | Bad:
 
 def _image(reader: Reader, node: Node) -> dict[str, Any] | Bad:
     if not node.has("image"):
-        return reader.missing(node, "image", hint="or is it type: http_mock?")
-    keys: dict[str, Any] | Bad = reader.keys(ImageKeys, node)
+        return reader.report_missing(node, "image", hint="or is it type: http_mock?")
+    keys: dict[str, Any] | Bad = reader.read_keys(ImageKeys, node)
     return keys
 
 
@@ -231,31 +231,31 @@ def _choice(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Cho
         name = service_kinds.find_by_image(image["image"]) if image else kind
         plugin = service_kinds.find(name)
     except PluginError as broken:
-        return reader.error(place, str(broken), code="broken-plugin")
+        return reader.report(place, str(broken), code="broken-plugin")
     if plugin is None or (plugin.traits.images and not image):
         known = service_kinds.list_types()
         message = f"expected one of {', '.join(known)}, found {describe(place)}"
-        hint = near_hint(kind, known) if plugin is None else f"write image: {plugin.traits.images[0]} instead"
-        return reader.error(place, message, hint=hint, code="unknown-value")
+        hint = suggest_name(kind, known) if plugin is None else f"write image: {plugin.traits.images[0]} instead"
+        return reader.report(place, message, hint=hint, code="unknown-value")
     return Choice(name, plugin)
 
 
 def _own(reader: Reader, kind: str, choice: Choice, node: Node) -> Chosen | Bad:
     """The keys of its kind; the message about a key of another kind names that kind."""
-    common = [*key_names(ServiceKeys), *(key_names(ImageKeys) if kind == CONTAINER else ())]
-    mine = {*common, *key_names(choice.type)}
+    common = [*list_key_names(ServiceKeys), *(list_key_names(ImageKeys) if kind == CONTAINER else ())]
+    mine = {*common, *list_key_names(choice.type)}
     foreign = {key: home for key in node.pairs if key not in mine and (home := _home(key))}
     for key, home in foreign.items():
-        reader.error(node.key(key), f"is for type: {home}", code="conflict")
+        reader.report(node.get_key(key), f"is for type: {home}", code="conflict")
     return settings(reader, choice, node, [*common, *foreign])
 
 
 def _home(key: str) -> str:
     """The type whose services have that key; empty if none has."""
-    if key in key_names(ImageKeys):
+    if key in list_key_names(ImageKeys):
         return CONTAINER
     try:
         kinds = [(name, service_kinds.find(name)) for name in service_kinds.list_types()]
     except PluginError:  # the plug-in cannot be loaded: then the key is simply unknown
         return ""
-    return next((name for name, plugin in kinds if plugin is not None and key in key_names(plugin)), "")
+    return next((name for name, plugin in kinds if plugin is not None and key in list_key_names(plugin)), "")

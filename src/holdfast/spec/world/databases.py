@@ -12,7 +12,7 @@ from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.service_kinds import get_spoken_traits, get_url
-from holdfast.spec.references import names
+from holdfast.spec.references import find_names
 from holdfast.spec.rules.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ServiceEntry
@@ -25,14 +25,14 @@ _NAMED = ("MYSQL_DATABASE", "MARIADB_DATABASE")
 def database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], folder: Path) -> None:
     """Report tables without a database name if the service has no default database."""
     bare = {service.name: (n, service) for n, service in enumerate(file.services) if _has_none(service)}
-    if not bare or reader.failed("services", "fixtures"):
+    if not bare or reader.has_error("services", "fixtures"):
         return
     for place, name, table in (*_fixtures(file, bare, folder), *_rules(rules, bare)):
         index, service = bare[name]
         what = "MYSQL_DATABASE: app in its env" if service.type == CONTAINER else "its name at the end of the url"
         message = f"the table {table[:60]!r} is in no database: {name} has none unless it is named"
         hint = f"give services[{index}] (line {service.at.line}) {what}, or write app.{table[:60]}"
-        reader.error(place, message, hint=hint, code="no-database")
+        reader.report(place, message, hint=hint, code="no-database")
 
 
 def _has_none(service: ServiceEntry) -> bool:
@@ -40,7 +40,7 @@ def _has_none(service: ServiceEntry) -> bool:
     if spec.kind != EXTERNAL:
         return get_spoken_traits(spec).wire == "mysql" and not any(spec.env.get(name) for name in _NAMED)
     url = get_url(spec)
-    if get_spoken_traits(spec).wire != "mysql" or names(url).any:
+    if get_spoken_traits(spec).wire != "mysql" or find_names(url).has_references:
         return False
     try:
         return not urlsplit(url).path.strip("/")
@@ -70,7 +70,7 @@ def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Tables:
 
 
 def _statements(sql: str | None, file: str | None, folder: Path) -> str:
-    if sql is not None or file is None or names(file).any:
+    if sql is not None or file is None or find_names(file).has_references:
         return sql or ""
     text = read_file(folder / file).text  # an unreadable file is reported elsewhere
     return text if len(text) <= READ else text[:READ].rpartition(";")[0]

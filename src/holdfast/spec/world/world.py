@@ -11,12 +11,12 @@ from msgspec.structs import asdict
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.world import CONTAINER, EXTERNAL
 from holdfast.plugins import BUILT_IN
-from holdfast.reading.file import can_be_workdir, in_workspace, outside
+from holdfast.reading.file import can_be_workdir, find_path_problem, to_workspace_path
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.reading.words import near_hint
+from holdfast.reading.words import suggest_name
 from holdfast.service_kinds import find_by_url, format_recorders, get_spoken_traits, get_traits, get_url
-from holdfast.spec.references import REFERENCE, names
+from holdfast.spec.references import REFERENCE, find_names
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.rules import RuleEntry
 from holdfast.spec.sections.file import File
@@ -50,7 +50,7 @@ _AUDITED = {
 
 def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], faults: Iterable[FaultEntry]) -> None:
     """Reports unknown names, and keys that need another key."""
-    reader.twice(((service.name, service.at.get("name")) for service in file.services), "name")
+    reader.report_duplicates(((service.name, service.at.get("name")) for service in file.services), "name")
     for fixture in file.fixtures:
         _fixture(reader, file, fixture)
     _shell_params(reader, file)
@@ -59,7 +59,7 @@ def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fault
     _forbidden(reader, file)
     _secrets(reader, file)
     _clock(reader, file)
-    if reader.failed("services"):
+    if reader.has_error("services"):
         return
     if file.network is not None:
         for host, name in file.network.dns_overrides.items():
@@ -85,12 +85,12 @@ def _shell_params(reader: Reader, file: File) -> None:
 
 def _secrets(reader: Reader, file: File) -> None:
     named = ((secret.name, secret.at.get("name") if secret.at.has("name") else secret.at) for secret in file.secrets)
-    reader.twice(named, "name")
+    reader.report_duplicates(named, "name")
     for secret in file.secrets:
         if secret.scope.file is not None:
             _inside(reader, secret.scope.file, secret.at.find("scope.file"))
         if secret.source is not None and secret.from_ is not None:
-            reader.error(secret.at.key("from"), "source and from cannot be combined", code="conflict")
+            reader.report(secret.at.get_key("from"), "source and from cannot be combined", code="conflict")
 
 
 def _clock(reader: Reader, file: File) -> None:
@@ -101,30 +101,30 @@ def _clock(reader: Reader, file: File) -> None:
         datetime.fromisoformat(text)
     except ValueError:
         message = f"expected a moment such as 2026-01-01T00:00:00Z, found {text[:60]!r}"
-        reader.error(file.determinism.at.get("clock"), message, code="bad-setting")
+        reader.report(file.determinism.at.get("clock"), message, code="bad-setting")
 
 
 def _fixture(reader: Reader, file: File, fixture: FixtureEntry) -> None:
     at = fixture.at
     for key in _NEEDS[fixture.type]:
         if not at.has(key):
-            reader.missing(at, key, f"missing: {fixture.type} needs it")
+            reader.report_missing(at, key, f"missing: {fixture.type} needs it")
     for key in at.pairs:
         if key != "type" and key not in _TAKES[fixture.type]:
             hint = f"{fixture.type} takes {', '.join(_TAKES[fixture.type])}"
-            reader.error(at.key(key), f"is not a key of {fixture.type}", hint=hint, code="unknown-key")
+            reader.report(at.get_key(key), f"is not a key of {fixture.type}", hint=hint, code="unknown-key")
     if fixture.type == "sql" and (fixture.sql is None) == (fixture.file is None):
-        reader.error(at, "needs one of sql, file", code="missing-key")
+        reader.report(at, "needs one of sql, file", code="missing-key")
     if fixture.path is not None:
         _inside(reader, fixture.path, at.get("path"))
-    if fixture.service is not None and not reader.failed("services"):
+    if fixture.service is not None and not reader.has_error("services"):
         _known(reader, file, fixture.service, at.get("service"))
 
 
 def _inside(reader: Reader, written: str, node: Node, folder: str = "the workspace") -> None:
     """Reports a path that leaves the workspace, or the home."""
-    for _, message in outside(written if folder == "the home" else in_workspace(written), folder):
-        reader.error(node, message, code="bad-setting")
+    for _, message in find_path_problem(written if folder == "the home" else to_workspace_path(written), folder):
+        reader.report(node, message, code="bad-setting")
 
 
 def _placed_files(reader: Reader, file: File) -> None:
@@ -134,7 +134,7 @@ def _placed_files(reader: Reader, file: File) -> None:
         folder = "the home" if any(entry is one for one in of_home) else "the workspace"
         _inside(reader, entry.path, entry.at.get("path"), folder)
         if (entry.content is None) == (entry.source is None):
-            reader.error(entry.at, "needs one of content, source", code="missing-key")
+            reader.report(entry.at, "needs one of content, source", code="missing-key")
 
 
 def _workdir(reader: Reader, file: File) -> None:
@@ -143,7 +143,7 @@ def _workdir(reader: Reader, file: File) -> None:
     if file.setup is None or path is None or can_be_workdir(path):
         return
     message = f"expected an absolute path that is free in a sandbox, such as /app, found {path[:60]!r}"
-    reader.error(file.setup.at.get("workdir"), message, code="bad-setting")
+    reader.report(file.setup.at.get("workdir"), message, code="bad-setting")
 
 
 def may_be_database(service: ServiceEntry) -> bool:
@@ -151,7 +151,7 @@ def may_be_database(service: ServiceEntry) -> bool:
     spec = service.spec
     if spec.kind == EXTERNAL:
         return (
-            bool(names(get_url(spec)).any)
+            bool(find_names(get_url(spec)).has_references)
             or get_spoken_traits(spec).wire in _SQL
             or find_by_url(get_url(spec)) not in _OURS
         )
@@ -162,11 +162,11 @@ def _unaudited(reader: Reader, file: File) -> None:
     """Reports a rule on table writes if Holdfast can see the writes of no service."""
     rule = "db_writes_outside"
     holding = [service for service in file.services if not get_traits(service.spec).records]
-    if file.forbidden is None or not file.forbidden.at.has(rule) or reader.failed("services"):
+    if file.forbidden is None or not file.forbidden.at.has(rule) or reader.has_error("services"):
         return
     if holding and not any(map(may_be_database, holding)):
         message = f"cannot be checked: Holdfast sees writes of PostgreSQL and MySQL, and {holding[0].name} is neither"
-        reader.error(file.forbidden.at.key(rule), message, code="conflict")
+        reader.report(file.forbidden.at.get_key(rule), message, code="conflict")
 
 
 def _forbidden(reader: Reader, file: File) -> None:
@@ -176,15 +176,17 @@ def _forbidden(reader: Reader, file: File) -> None:
     switched = asdict(file.audit)
     for rule, audit in _AUDITED.items():
         if file.forbidden.at.has(rule) and not switched[audit]:
-            reader.error(file.forbidden.at.key(rule), f"cannot be checked: audit.{audit} is false", code="conflict")
+            reader.report(
+                file.forbidden.at.get_key(rule), f"cannot be checked: audit.{audit} is false", code="conflict"
+            )
 
 
 def _known(reader: Reader, file: File, name: str, node: Node) -> ServiceEntry | None:
     for service in file.services:
         if service.name == name:
             return service
-    hint = near_hint(name, [s.name for s in file.services], label="services") or "the file has no services"
-    reader.error(node, f"no service is called {name[:60]!r}", hint=hint, code="unknown-service")
+    hint = suggest_name(name, [s.name for s in file.services], label="services") or "the file has no services"
+    reader.report(node, f"no service is called {name[:60]!r}", hint=hint, code="unknown-service")
     return None
 
 
@@ -195,7 +197,7 @@ def _rule_service(reader: Reader, file: File, rule: RuleEntry) -> None:
         service = _known(reader, file, read.name, node)
         message = _unfit(service, rule.invariant.check, read) if service is not None else ""
         if message:
-            reader.error(node, message, code="conflict")
+            reader.report(node, message, code="conflict")
     _unaudited_deeds(reader, file, rule, traits)
 
 
@@ -220,4 +222,4 @@ def _unaudited_deeds(reader: Reader, file: File, rule: RuleEntry, traits: CheckT
     for setting, name in traits.audits:
         if not audit[name]:
             node = rule.settings_at.find(setting)
-            reader.error(node, f"cannot be checked: audit.{name} is false", code="conflict")
+            reader.report(node, f"cannot be checked: audit.{name} is false", code="conflict")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.model import world
 from holdfast.reading.fields import convert
-from holdfast.reading.file import in_workspace
+from holdfast.reading.file import to_workspace_path
 from holdfast.spec.sections import world as written
 from holdfast.spec.sections.file import File
 from holdfast.spec.world.world import WORLD_KEYS
@@ -36,7 +36,7 @@ def world_spec(file: File) -> world.WorldSpec | None:
 
 def _placed(entry: written.FileEntry) -> world.PlacedFile:
     mode = int(entry.mode, 8) if entry.mode else None
-    return convert(world.PlacedFile, entry, path=in_workspace(entry.path), mode=mode)
+    return convert(world.PlacedFile, entry, path=to_workspace_path(entry.path), mode=mode)
 
 
 def _setup(section: written.SetupSection) -> world.Setup:
@@ -49,7 +49,7 @@ def _resources(section: written.ResourcesSection) -> world.Resources:
 
 
 def _secret(entry: written.SecretEntry) -> world.Secret:
-    file = None if entry.scope.file is None else in_workspace(entry.scope.file)
+    file = None if entry.scope.file is None else to_workspace_path(entry.scope.file)
     return world.Secret(entry.name, entry.from_ or entry.source or "env", entry.scope.env, file)
 
 
@@ -58,7 +58,7 @@ def _fixture(entry: written.FixtureEntry) -> world.Fixture:
     return convert(
         world.Fixture,
         entry,
-        path=in_workspace(entry.path or "."),
+        path=to_workspace_path(entry.path or "."),
         files=tuple(map(_placed, entry.files)),
         rate=world.DRIFT_RATE if entry.rate is None else entry.rate,
         kinds=kinds or world.DRIFT_KINDS,

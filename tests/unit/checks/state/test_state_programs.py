@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checks.state.programs import NotRun, has_another_way, interpret_exit, list_programs
-from holdfast.reading.program_word import program_calls
+from holdfast.reading.program_word import find_program_calls
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_programs_of_a_command(command: str, programs: tuple[str, ...]) -> N
 def test_what_follows_a_substitution_goes_on_with_the_command_around_it(
     command: str, programs: tuple[str, ...]
 ) -> None:
-    assert tuple(call.program for call in program_calls(command)) == programs
+    assert tuple(call.program for call in find_program_calls(command)) == programs
 
 
 @pytest.mark.parametrize(

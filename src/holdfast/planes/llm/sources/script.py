@@ -34,7 +34,7 @@ from holdfast.planes.llm.sources.source import (
     WrittenReply,
 )
 from holdfast.protocols.fault import Failed
-from holdfast.reading.json_values import validator
+from holdfast.reading.json_values import build_validator
 
 _MS = Meta(ge=0, lt=1_000_000_000)
 """Far longer than any trial, and short enough for every clock."""
@@ -255,7 +255,7 @@ def _misfit(schema: dict[str, Any], text: str) -> str:
     if value is _NOT_JSON:
         return "the request demands JSON with a schema, but the rule's text is not JSON"
     try:
-        wrong = next(iter(validator(schema).iter_errors(value)), None)
+        wrong = next(iter(build_validator(schema).iter_errors(value)), None)
     except ValueError:  # a schema that Holdfast cannot read is left to the provider
         return ""
     return f"the rule's text does not follow the request's schema: {shorten(wrong.message)}" if wrong else ""

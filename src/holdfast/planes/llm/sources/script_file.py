@@ -39,12 +39,12 @@ def _unusable(label: str, source: Source, problems: list[Problem]) -> SpecError:
 
 def _rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
     if root.kind != "map":
-        reader.expected(root, "a map")
+        reader.report_type(root, "a map")
         return ()
-    reader.unknown_keys(root, ("replies",))
+    reader.report_unknown(root, ("replies",))
     listed = root.get("replies")
     if not root.has("replies"):
-        reader.missing(root, "replies", hint="replies: a list of rules")
+        reader.report_missing(root, "replies", hint="replies: a list of rules")
         return ()
     rules = reader.read(tuple[ScriptRule, ...], listed)
     for node in listed.items:
@@ -52,7 +52,7 @@ def _rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
     if isinstance(rules, Bad):
         return ()
     if not listed.items:
-        reader.error(listed, "no rules: the model cannot answer anything")
+        reader.report(listed, "no rules: the model cannot answer anything")
     if not reader.problems:
         _check_order(reader, rules, listed.items)
     return rules  # type: ignore[no-any-return]  # the reader gives what it was asked for
@@ -65,16 +65,16 @@ def _check_rule(reader: Reader, node: Node) -> None:
     if node.has("status"):
         for name in _NOT_IN_A_FAILURE:
             if node.has(name):
-                reader.error(node.get(name), "a rule with a status can only have an error")
+                reader.report(node.get(name), "a rule with a status can only have an error")
     elif node.has("error"):
         hint = "status: the HTTP status of the failure, such as 429"
-        reader.error(node.get("error"), "an error needs a status", hint=hint)
+        reader.report(node.get("error"), "an error needs a status", hint=hint)
     elif not node.has("text") and not node.has("tool_calls"):
         hint = 'give text, tool_calls, or status; an empty answer is text: ""'
-        reader.error(node, "the rule has no reply", hint=hint, code="missing-key")
+        reader.report(node, "the rule has no reply", hint=hint, code="missing-key")
     for name in _OF_TEXT:
         if node.has(name) and not node.has("text") and not node.has("status"):
-            reader.error(node.get(name), "there is no text to send in chunks")
+            reader.report(node.get(name), "there is no text to send in chunks")
 
 
 def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node]) -> None:
@@ -83,7 +83,7 @@ def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node
     if first is not None and first + 1 < len(rules):
         message = f"never used: the rule on line {nodes[first].line} matches every request"
         hint = "put it last, or give it a match or times"
-        reader.error(nodes[first + 1], message, hint=hint, code="never-used")
+        reader.report(nodes[first + 1], message, hint=hint, code="never-used")
 
 
 def _fits_all(rule: ScriptRule) -> bool:

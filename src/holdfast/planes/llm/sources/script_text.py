@@ -15,7 +15,7 @@ from holdfast.planes.llm.codecs.loose import json_text, parse
 from holdfast.reading.fields import ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
-from holdfast.reading.words import describe, near_hint
+from holdfast.reading.words import describe, suggest_name
 
 if TYPE_CHECKING:  # every spec is read with this module, and few have a script: the codecs cost 15 ms
     from holdfast.planes.llm.codecs.request import ModelRequest, ToolResult
@@ -210,7 +210,7 @@ def _inside(text: str, path: tuple[str, ...]) -> Any:
 def _text(reader: Reader, node: Node) -> Any:
     """A text as written in YAML: a number needs no quotes."""
     if node.kind in ("null", "list", "map"):
-        return reader.expected(node, "a text")
+        return reader.report_type(node, "a text")
     return node.text
 
 
@@ -223,7 +223,7 @@ def _pattern(reader: Reader, node: Node) -> Any:
     if wrong is None:
         return pattern
     message, hint = wrong
-    return reader.error(node, message, hint=hint, code="bad-regex")
+    return reader.report(node, message, hint=hint, code="bad-regex")
 
 
 def _patterns(reader: Reader, node: Node) -> Any:
@@ -244,17 +244,17 @@ def _with_holes(reader: Reader, node: Node, text: str) -> Any:
         name = str(unknown)
     if not name:
         hint = "close it with }}; a text cannot contain literal double braces"
-        return reader.error(node, "a {{ is not closed", hint=hint, code="bad-template")
+        return reader.report(node, "a {{ is not closed", hint=hint, code="bad-template")
     root = name.partition(".")[0]
     message = f"nothing can fill {{{{ {name[:60]} }}}}: expected one of {', '.join(FORMS)}"
-    hint = near_hint(root, ROOTS) if root not in ROOTS else ""
-    return reader.error(node, message, hint=hint, code="bad-template")
+    hint = suggest_name(root, ROOTS) if root not in ROOTS else ""
+    return reader.report(node, message, hint=hint, code="bad-template")
 
 
 def _arguments(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
         message = f"expected a map of the tool's arguments, found {describe(node)}"
-        return reader.error(node, message, code="wrong-type")
+        return reader.report(node, message, code="wrong-type")
     return _filled(reader, node)
 
 
