@@ -13,7 +13,7 @@ from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.plan.checks import get_traits
 from holdfast.protocols.sandbox import SandboxBackend
-from holdfast.reading.program_word import program_calls
+from holdfast.reading.program_word import find_program_calls
 from holdfast.world.program_search import ProgramSearch, make_search
 from holdfast.world.sandbox.system import select_mounts
 
