@@ -19,7 +19,8 @@ from holdfast.model.plain_text import to_canonical_text
 MARK = "HOLDFAST-CANARY-"
 
 _CANARY = re.compile(MARK + "[0-9a-f]{8}")
-_ECHO = re.compile(MARK.lower() + "[0-9a-f]{8}")
+_ECHO = re.compile(MARK.lower().replace("-", "-?") + "([0-9a-f]{8})")
+"""Without its hyphens, as in a name of a program, it is still the word: nothing else has its digits."""
 
 ECHOES_KEPT = 100
 """Canaries searched for in what an agent sends: more than any attack plants."""
@@ -33,6 +34,8 @@ _ESCAPE = re.compile(
 """Escapes of JSON, JavaScript, Python, shells and quoted-printable mail."""
 _CSS_ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6})\s?")
 r"""Escapes of style sheets. `\110` is also an octal escape, so a text is read both ways."""
+_RIGHT_TO_LEFT = re.compile("\u202e([^\u202c\u202e\\n]*)")
+"""Text that is displayed backwards."""
 _FORMATTING = (
     r"\s+(?:>[ \t]*)*"  # blanks, line breaks, and the quotation marks of mail after them
     r"|[\\*_`~\[\]\x00]"
@@ -68,9 +71,8 @@ def find_echoes(text: str) -> tuple[str, ...]:
 
     It may be visible, or hidden in a tag, a comment or the target of a link, which reaches whoever gets the link.
     """
-    words = (
-        word for reading in _iter_readings(text) for bare in _strip_formatting(reading) for word in _ECHO.findall(bare)
-    )
+    texts = (bare for reading in _iter_readings(text) for bare in _strip_formatting(reading))
+    words = (MARK.lower() + digits for bare in texts for digits in _ECHO.findall(bare))
     return tuple(dict.fromkeys(words))[:ECHOES_KEPT]
 
 
@@ -78,6 +80,8 @@ def _iter_readings(text: str) -> Iterator[str]:
     """The text itself, and the text after each encoding that can be undone."""
     for _ in range(_STEPS):
         yield text
+        if "\u202e" in text:
+            yield _RIGHT_TO_LEFT.sub(lambda run: run[1][::-1], text)
         if "\\" in text and (styled := _CSS_ESCAPE.sub(_unescape, text)) != text:
             yield make_encodable(styled)
         plain = _decode_text(text)
@@ -90,7 +94,9 @@ def _iter_readings(text: str) -> Iterator[str]:
 def _decode_text(text: str) -> str:
     text = to_canonical_text(text)
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_LOOKALIKES)
+        # Marks above and through letters leave them readable.
+        letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+        text = unicodedata.normalize("NFC", "".join(letters)).translate(_LOOKALIKES)
     if "\\" in text or "=" in text:
         text = make_encodable(_ESCAPE.sub(_unescape, text))  # an escape may be half of a character
     if "+" in text and not any(map(str.isspace, text)):

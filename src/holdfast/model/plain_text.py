@@ -24,6 +24,8 @@ _INVISIBLE = re.compile(
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 """Terminal escape sequences for colours and bold type."""
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+"""Control characters other than white space: nobody sees them."""
 _SPACES = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
 _TYPED = {
     **dict.fromkeys(_SPACES, " "),
@@ -42,6 +44,7 @@ def to_canonical_text(text: str) -> str:
         text = _CODE_OR_ENTITY.sub(lambda match: unescape(match[0]) if match[0][0] == "&" else match[0], text)
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
+    text = _CONTROL.sub("", text)
     return text if text.isascii() else to_typed_text(_INVISIBLE.sub("", text))
 
 
@@ -87,11 +90,14 @@ _QUOTE_MARKS = re.compile(r"\s{0,3}(?:>[ \t]?)+")
 _HEADING = re.compile(r"\s{0,3}#{1,6}[ \t]+")
 _NEW_BLOCK = re.compile(r"\s*(?:[-*+•]\s|[0-9]{1,3}[.)]\s|\||$)")
 _ONE_NUMBER = re.compile(r"\s*\S*[0-9]\S*\s*")
-_MARKED = re.compile(r"[\\*_~`#><\[\n]")
+_MARKED = re.compile(r"[\\*_~`#><\[\n\t\v\f]|  ")
+_BLANKS = re.compile(r"[ \t]{2,}|\t")
 
 
 def strip_marks(text: str) -> str:
-    """The canonical text without Markdown marks and simple tags, and with line wraps joined; code blocks stay."""
+    """The canonical text without Markdown marks and simple tags, with line wraps joined and single blanks; code blocks
+    stay.
+    """
     return _strip_marks(to_canonical_text(text))
 
 
@@ -99,7 +105,9 @@ def _strip_marks(text: str, *, by_line: bool = False) -> str:
     if not _MARKED.search(text):
         return text
     blocks = _iter_blocks(text, by_line=by_line)
-    return "\n".join(block if is_code else _strip_block_marks(block) for block, is_code in blocks if block)
+    return "\n".join(
+        block if is_code else _BLANKS.sub(" ", _strip_block_marks(block)) for block, is_code in blocks if block
+    )
 
 
 def _iter_blocks(text: str, *, by_line: bool) -> Iterator[tuple[str, bool]]:
