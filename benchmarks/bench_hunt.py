@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hunt_worlds import Kind, World, generate, worlds  # after the path
 from measure import limited, row
 
-from holdfast.hunt.evidence import Plan, PlanOutcome, bits
+from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome, bits
 from holdfast.hunt.search import Search
 
 BUDGET = 300
@@ -87,7 +87,7 @@ class RandomSearch:
         self.world, self.size, self.weakens = world, size, weakens
         self.draw = random.Random(world.seed * 11 + size)
         self.trials = 0
-        self.causes: set[tuple[Plan, str]] = set()
+        self.causes: set[tuple[Plan, Failure]] = set()
 
     def run(self) -> int:
         """Trials until every small cause is known."""
@@ -110,7 +110,7 @@ class RandomSearch:
         self.trials += 1
         return self.world.run(plan, self.draw)
 
-    def shrink(self, points: Plan, failure: str, wanted: set[frozenset[Kind]]) -> None:
+    def shrink(self, points: Plan, failure: Failure, wanted: set[frozenset[Kind]]) -> None:
         necessary = 0
         while left := [number for number in bits(points & ~necessary) if points & points - 1]:
             rest = points & ~(1 << left[0])

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from holdfast.hunt.evidence import Plan, PlanOutcome, Point, bits
+from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome, Point, bits
 
 CUTTERS = 0.3
 """The share of points that end the trial."""
@@ -52,21 +52,24 @@ class World:
     def run(self, plan: Plan, draw: random.Random) -> PlanOutcome:
         """One trial."""
         by_site = {number // self.modes: number for number in bits(plan)}
-        met, shape, last = 0, "", len(self.classes) - 1
+        met, last = 0, len(self.classes) - 1
+        steps: list[str] = []
         for site, number in sorted(by_site.items()):
             met |= 1 << number
             kind = self.kind(number)
-            shape += f"{kind} "
+            steps.append(str(kind))
             if kind in self.cuts:
                 last = site
                 break
         kinds = self.kinds(met)
         failures = {
-            f"rule-{n % RULES}" for n, cause in enumerate(self.causes) if cause <= kinds and draw.random() < self.fires
+            Failure(f"rule-{n % RULES}")
+            for n, cause in enumerate(self.causes)
+            if cause <= kinds and draw.random() < self.fires
         }
         if draw.random() < self.calm_fails:
-            failures.add("rule-0")
-        return PlanOutcome(plan, met, (1 << last + 1) - 1, tuple(sorted(failures)), shape)
+            failures.add(Failure("rule-0"))
+        return PlanOutcome(plan, met, (1 << last + 1) - 1, tuple(sorted(failures)), " ".join(steps), steps=tuple(steps))
 
     def weakest(self, cause: Iterable[Kind]) -> Plan:
         """The cause as a plan: the weakest mode of each class."""

@@ -14,7 +14,7 @@ import yaml
 from cli import MakeProject, Project, contract, python, rule, rundir
 
 from holdfast.cli.hunt_job import write_causes
-from holdfast.hunt.evidence import Count, Coverage
+from holdfast.hunt.outcomes import Count, Coverage
 from holdfast.hunt.result import HuntedCause, HuntResult
 from page_documents import documents
 

@@ -97,7 +97,7 @@ def prepare_shrink(run: RunDir, trial: str, options: RunOptions, config: Path | 
     goal = replace(
         options.hunt,
         shrink=KnownFaults(Scenario(begun.scenario.name, begun.scenario.injections), begun.task.prompt),
-        failure=f"{worst.invariant}\n{worst.code}",
+        failure=(worst.invariant, worst.code),
     )
     seed = manifest.seed if options.seed is None else options.seed
     return prepare_hunt(config or manifest.original, replace(options, hunt=goal, seed=seed))

@@ -11,7 +11,8 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS, Plan, PlanOutcome
+from holdfast.hunt.evidence import STEP_FAILS, STEP_RUNS
+from holdfast.hunt.outcomes import Failure, Plan, PlanOutcome
 from holdfast.hunt.points import HuntSite, Points, boundaries
 from holdfast.hunt.search import Search, Shrink, fixed_runs
 from holdfast.model.codec import digest
@@ -171,7 +172,7 @@ class HuntPlanner:
         asks: Search | Shrink
         if options.shrink is not None:
             plan, added = points.plan_of(options.shrink.scenario)
-            asks = Shrink([*made, *added], plan, options.failure, noisy=self.noisy)
+            asks = Shrink([*made, *added], plan, Failure(*options.failure), noisy=self.noisy)
         else:
             asks = Search(made, noisy=self.noisy, order=options.order, known=list(earlier))
         hunt = TaskHunt(task, points, asks, left_out)
@@ -249,10 +250,11 @@ class HuntPlanner:
         left_out |= {rule for rule, planes in self._failing.items() if not hunt.points.disturbs(met, planes)}
         verdicts = [v for v in one.verdicts if v.rule not in left_out]
         failed = (v for v in verdicts if v.outcome == "fail" and (not gave_up or v.rule in self._named))
-        failures = tuple(dict.fromkeys(f"{v.rule}\n{v.code}" for v in failed))
+        failures = tuple(dict.fromkeys(Failure(v.rule, v.code) for v in failed))
         outcomes = {v.outcome for v in verdicts}
+        steps = hunt.points.steps(met, one)
         judged = bool(failures) or ("pass" in outcomes and "error" not in outcomes)
-        return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, judged)
+        return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures, steps, judged)
 
     def writes(self, one: JudgedTrial, *, certain: bool = False) -> list[int]:
         """The calls that changed something: of tools those that rules are about, or all if no rule names one; but none

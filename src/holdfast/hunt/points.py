@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.hunt.evidence import Plan, Point, bits
+from holdfast.hunt.outcomes import Plan, Point, bits
 from holdfast.hunt.sites import SERVICE_PLANES
 from holdfast.model.codec import digest, encode_canonical, to_builtins
 from holdfast.model.judged import CallSite, JudgedTrial
@@ -126,6 +126,19 @@ class Points:
         made = (*trial.calls, *boundaries(trial))
         reached = {number for call in made if (number := self.number(call)) is not None}
         return sum(1 << number for number in met), sum(1 << number for number in reached)
+
+    def steps(self, met: int, trial: JudgedTrial) -> tuple[str, ...]:
+        """For each point that was met: the calls until the next one, or until the end and how the trial ended."""
+        places = {call: place for place, call in reversed(list(enumerate(trial.calls)))}
+        # A point that is not at a call, such as a kill after a write, counts as the last.
+        at = {number: places.get(self.sites[self.all[number].site].call, len(trial.calls)) for number in bits(met)}
+        borders = sorted({*at.values(), len(trial.calls)})
+        steps = {}
+        for number, place in at.items():
+            after = next((border for border in borders if border > place), None)
+            calls = [f"{call.plane} {call.target}" for call in trial.calls[place + 1 : after]]
+            steps[number] = "\n".join([*calls, *([trial.ending] if place == max(at.values()) else [])])
+        return tuple(steps[number] for number in bits(met))
 
     def disturbs(self, plan: Plan, planes: Set[str]) -> bool:
         """Whether one of the faults keeps a caller on these planes from what it wanted."""

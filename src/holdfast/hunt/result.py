@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.hunt.evidence import STEP_FAILS, Count, Coverage, FaultCause, Plan, PointState, bits
+from holdfast.hunt.evidence import STEP_FAILS
+from holdfast.hunt.outcomes import Count, Coverage, Failure, FaultCause, Plan, PointState, bits
 from holdfast.hunt.planner import HuntPlanner, TaskHunt, Tried
 from holdfast.hunt.points import described
 from holdfast.hunt.shrink import is_stronger
@@ -230,9 +231,9 @@ def _not_met(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
         yield from (name for plan in tried if (name := hunt.known.get(plan)) and name not in settled)
 
 
-def rules_of(failures: Iterable[str]) -> set[str]:
+def rules_of(failures: Iterable[Failure]) -> set[str]:
     """The rules of some failures."""
-    return {failure.partition("\n")[0] for failure in failures}
+    return {failure.rule for failure in failures}
 
 
 def written(scenario: Scenario) -> dict[str, Any]:
@@ -252,8 +253,8 @@ def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause
         shown = _example(hunt, points, worst.failure)
         yield HuntedCause(
             id=scenario.name,
-            rules=tuple(one.failure.partition("\n")[0] for one in causes),
-            code=worst.failure.partition("\n")[2],
+            rules=tuple(one.failure.rule for one in causes),
+            code=worst.failure.code,
             faults=_faults(hunt, points),
             failed=worst.failed,
             runs=worst.runs,
@@ -262,7 +263,7 @@ def _causes(hunt: TaskHunt, found: Sequence[FaultCause]) -> Iterator[HuntedCause
             scenario=written(scenario),
             trial="" if shown is None else shown.trial,
             known=points in hunt.known,
-            reason="" if shown is None else shown.reasons.get(worst.failure.partition("\n")[0], ""),
+            reason="" if shown is None else shown.reasons.get(worst.failure.rule, ""),
             prompt=hunt.task.prompt,
             prompts=(hunt.task.prompt,),
             steps=tuple(
@@ -293,7 +294,7 @@ def _joined(first: HuntedCause, other: HuntedCause) -> HuntedCause:
     )
 
 
-def _example(hunt: TaskHunt, points: Plan, failure: str) -> Tried | None:
+def _example(hunt: TaskHunt, points: Plan, failure: Failure) -> Tried | None:
     """A trial that shows the cause: of these faults alone, if there is one."""
     failed = [one for one in hunt.tried if failure in one.outcome.failures and not points & ~one.outcome.met]
     return min(failed, key=lambda one: one.outcome.plan.bit_count(), default=None)

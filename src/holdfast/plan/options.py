@@ -36,8 +36,8 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """Ids of those whose prompt is no longer in the spec. `holdfast hunt` tries them with its present prompts."""
     shrink: KnownFaults | None = None
     """A failed trial that is to be reduced to its cause, and nothing else."""
-    failure: str = ""
-    """Of `shrink`: the rule that it broke and the code of its verdict, one per line."""
+    failure: tuple[str, str] = ("", "")
+    """Of `shrink`: the rule that it broke and the code of its verdict."""
     only_known: bool = False
     """Nothing new is tried."""
     map_only: bool = False

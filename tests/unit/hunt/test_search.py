@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.hunt.evidence import Coverage, Plan, PlanOutcome, Point, bits
+from holdfast.hunt.outcomes import Coverage, Failure, Plan, PlanOutcome, Point, bits
 from holdfast.hunt.search import Search, Shrink
 
 SITES = MODES = 3
@@ -26,6 +26,7 @@ class Agent:
     classes: tuple[int, ...]
     cuts: frozenset[Kind] = frozenset()
     causes: tuple[frozenset[Kind], ...] = ()
+    shows_steps: bool = True
 
     def kind(self, number: int) -> Kind:
         return number // MODES, self.classes[number]
@@ -38,8 +39,9 @@ class Agent:
                 reached = (1 << number // MODES + 1) - 1
                 break
         kinds = {self.kind(number) for number in bits(met)}
-        failures = tuple(f"rule-{n}" for n, cause in enumerate(self.causes) if cause <= kinds)
-        return PlanOutcome(plan, met, reached, failures, str(sorted(kinds)))
+        failures = tuple(Failure(f"rule-{n}") for n, cause in enumerate(self.causes) if cause <= kinds)
+        steps = tuple(str(self.kind(number)) for number in bits(met)) if self.shows_steps else ()
+        return PlanOutcome(plan, met, reached, failures, str(sorted(kinds)), steps=steps)
 
 
 OWN = Agent(tuple(range(MODES)) * SITES)
@@ -70,6 +72,7 @@ agents = st.builds(
     st.tuples(*[st.integers(0, MODES - 1)] * SITES * MODES),
     st.frozensets(kinds, max_size=3),
     st.lists(st.frozensets(kinds, min_size=1, max_size=3), max_size=2).map(tuple),
+    st.booleans(),
 )
 
 
@@ -80,12 +83,13 @@ def test_a_cause_is_found_alone_and_proven(cause: Plan) -> None:
     hunt(search, agent.run)
     if cause.bit_count() < 3:
         assert [(one.points, one.failed, one.runs) for one in search.causes] == [
-            (cause, *search.trials.count(cause, "rule-0"))
+            (cause, *search.trials.count(cause, Failure("rule-0")))
         ]
     for one in search.causes:
         assert one.failed == one.runs >= 1
         smaller = [one.points & ~(1 << number) for number in bits(one.points)]
         assert all(not outcome.failures for rest in smaller for outcome in search.trials.of_plan.get(rest, ()))
+        # A hunt that was not cut short has also run every smaller plan by itself.
         assert all(rest in search.trials.of_plan for rest in smaller if rest)
         assert search.shrink_steps[one.points, one.failure]
 
@@ -107,7 +111,10 @@ def test_a_cause_holds_no_fault_that_was_not_met() -> None:
 def test_two_rules_that_one_plan_breaks_are_two_causes() -> None:
     search = Search(POINTS)
     hunt(search, planted(plan(1, 5), plan(1, 8)).run)
-    assert {(one.points, one.failure) for one in search.causes} == {(plan(1, 5), "rule-0"), (plan(1, 8), "rule-1")}
+    assert {(one.points, one.failure) for one in search.causes} == {
+        (plan(1, 5), Failure("rule-0")),
+        (plan(1, 8), Failure("rule-1")),
+    }
 
 
 def test_known_plans_come_first_and_those_that_pass_are_fixed() -> None:
@@ -130,7 +137,13 @@ def test_a_cause_failed_as_often_as_it_was_run_by_itself(agent: Agent, budget: i
     """Also if the budget ends the hunt early: what is not confirmed by then is flaky."""
     search = Search(POINTS)
     hunt(search, agent.run, budget)
-    assert all(one.failed == one.runs >= 2 for one in search.causes)
+    for one in search.causes:
+        assert one.failed == one.runs >= 1
+        failed = [run for run in search.trials.outcomes if one.failure in run.failures]
+        assert sum(not one.points & ~run.met for run in failed) >= 2
+        for rest in (one.points & ~(1 << number) for number in bits(one.points)):
+            passed = [run for run in search.trials.outcomes if one.failure not in run.failures]
+            assert not rest or any(not rest & ~run.met or rest == run.plan for run in passed)
     assert all(one.failed >= 1 for one in search.flaky)
     failed = {failure for one in search.trials.outcomes if one.met for failure in one.failures}
     assert failed == {one.failure for one in [*search.causes, *search.flaky]}
@@ -140,7 +153,7 @@ def test_the_steps_lead_from_the_plan_that_failed_first_to_the_cause() -> None:
     search = Search(POINTS)
     hunt(search, planted(plan(1, 5)).run)
     first = next(one for one in search.trials.outcomes if one.failures)
-    steps = search.shrink_steps[plan(1, 5), "rule-0"]
+    steps = search.shrink_steps[plan(1, 5), Failure("rule-0")]
     assert [plan for plan, _, _ in (steps[0], steps[-1])] == [first.plan, plan(1, 5)]
     assert all(runs for _, _, runs in steps)
 
@@ -151,12 +164,12 @@ def test_what_fails_once_is_flaky() -> None:
     def run(asked: Plan) -> PlanOutcome:
         once = asked if asked >> 4 & 1 and not failed else 0
         failed.extend([once] if once else [])
-        return PlanOutcome(asked, asked, 7, ("rule",) if once else ())
+        return PlanOutcome(asked, asked, 7, (Failure("rule"),) if once else ())
 
     search = Search(POINTS)
     hunt(search, run)
     assert search.causes == []
-    assert [(one.failure, one.failed) for one in search.flaky] == [("rule", 1)]
+    assert [(one.failure, one.failed) for one in search.flaky] == [(Failure("rule"), 1)]
 
 
 def test_the_smallest_sets_under_which_the_agent_gave_up_are_listed() -> None:
@@ -167,7 +180,7 @@ def test_the_smallest_sets_under_which_the_agent_gave_up_are_listed() -> None:
 
 
 def test_shrinking_one_plan_tries_nothing_else() -> None:
-    shrink = Shrink(POINTS, plan(1, 5, 8), "rule-0")
+    shrink = Shrink(POINTS, plan(1, 5, 8), Failure("rule-0"))
     rounds = hunt(shrink, planted(plan(1, 5), plan(8)).run)
     assert [one.points for one in shrink.causes] == [plan(1, 5)]
     assert sum(map(len, rounds)) <= 12
@@ -177,7 +190,7 @@ def test_points_at_a_site_that_only_a_fault_leads_to_are_tried_with_that_fault()
     def run(asked: Plan) -> PlanOutcome:
         reached = 0b1111 if asked >> 4 & 1 else 0b0111
         met = asked if asked >> 4 & 1 else asked & ~plan(9, 10)
-        return PlanOutcome(asked, met, reached, ("rule",) if met >> 10 & 1 else ())
+        return PlanOutcome(asked, met, reached, (Failure("rule"),) if met >> 10 & 1 else ())
 
     search = Search(POINTS)
     plans = search.next([])
@@ -192,7 +205,7 @@ def retrying(asked: Plan, leads: Plan, causes: tuple[Plan, ...] = ()) -> PlanOut
     """Sites 0 to 2 are always reached; site 3 only after one of the faults that lead to it."""
     reached = 0b1111 if asked & leads else 0b0111
     met = asked if asked & leads else asked & ~plan(9, 10, 11)
-    failures = tuple(f"rule-{n}" for n, cause in enumerate(causes) if not cause & ~met)
+    failures = tuple(Failure(f"rule-{n}") for n, cause in enumerate(causes) if not cause & ~met)
     return PlanOutcome(asked, met, reached, failures, f"{reached} {met & leads:b}")
 
 
@@ -278,7 +291,7 @@ def test_a_point_that_is_met_only_in_trials_that_fail_is_not_infeasible() -> Non
     hunt(search, lambda asked: PlanOutcome(asked, asked & ~plan(4) or asked & plan(8), 7))
     assert search.state_of(4) == "infeasible"
     search = Search(POINTS, known=[plan(1, 5)])
-    search.next([PlanOutcome(plan(5), 0, 7), PlanOutcome(plan(1, 5), plan(1, 5), 7, ("rule",))])
+    search.next([PlanOutcome(plan(5), 0, 7), PlanOutcome(plan(1, 5), plan(1, 5), 7, (Failure("rule"),))])
     assert search.state_of(5) == "open"
 
 
@@ -303,7 +316,7 @@ def noisy_run(cause: Plan, seed: int) -> Callable[[Plan], PlanOutcome]:
 
     def run(asked: Plan) -> PlanOutcome:
         fails = draw.random() < (0.7 if asked & cause == cause else 0.02)
-        return PlanOutcome(asked, asked, 7, ("rule",) if fails else ())
+        return PlanOutcome(asked, asked, 7, (Failure("rule"),) if fails else ())
 
     return run
 
@@ -334,7 +347,7 @@ def test_noise_that_shows_late_forgets_no_site_that_only_a_fault_leads_to() -> N
     search.add_points([Point(3, 0)])
     search.next([PlanOutcome(plan(4), plan(4), 0b1111)])
     search.expect_noise()
-    assert search.trials.own_plan(1 << 9) == plan(4, 9)
+    assert search.trials.ways.own_plan(1 << 9) == plan(4, 9)
 
 
 def test_noise_alone_is_no_cause() -> None:
@@ -384,7 +397,7 @@ def test_every_point_a_cutter(noisy: bool) -> None:
 @pytest.mark.parametrize("noisy", [False, True])
 def test_every_trial_fails(noisy: bool) -> None:
     search = Search(POINTS, noisy=noisy)
-    rounds = hunt(search, lambda asked: PlanOutcome(asked, asked, 7, ("rule",)), 600)
+    rounds = hunt(search, lambda asked: PlanOutcome(asked, asked, 7, (Failure("rule"),)), 600)
     assert sum(map(len, rounds)) < 600
     assert all(one.points.bit_count() == 1 for one in search.causes)
 
@@ -392,6 +405,6 @@ def test_every_trial_fails(noisy: bool) -> None:
 def test_failures_that_never_repeat_are_flaky_and_the_hunt_ends() -> None:
     keys = iter(range(10**6))
     search = Search(POINTS)
-    rounds = hunt(search, lambda asked: PlanOutcome(asked, asked, 7, (f"rule-{next(keys)}",)), 600)
+    rounds = hunt(search, lambda asked: PlanOutcome(asked, asked, 7, (Failure(f"rule-{next(keys)}"),)), 600)
     assert search.causes == []
     assert sum(map(len, rounds)) <= 600

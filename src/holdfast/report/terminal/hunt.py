@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 from typing import Any
 
-from holdfast.hunt.evidence import Count
 from holdfast.hunt.fault_map import FaultMap, MapCoverage
+from holdfast.hunt.outcomes import Count
 from holdfast.hunt.points import site_name
 from holdfast.hunt.result import HuntedCause, HuntResult
 from holdfast.report.safe import to_one_line

@@ -1,0 +1,91 @@
+"""The values of a search: points, plans, what trials showed, and what a hunt can say.
+
+Points are numbered. A set of points is an int whose bits are their numbers, so that a union, a subset test or a count
+is one operation. A plan is such a set, with at most one point per call site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+Plan: TypeAlias = int
+PointState: TypeAlias = Literal["held", "failed", "infeasible", "open"]
+
+
+class Point(Struct, frozen=True):
+    """A call site and one mode of its ladder. Sites are numbered in the order in which a calm trial reaches them."""
+
+    site: int
+    rung: int
+    """Its place on the ladder of its site, from weak to strong."""
+    weight: float = 1.0
+    """How soon it is worth trying."""
+    separate: bool = False
+    """Whether it is a class of its own, however alike its trials look: writes, and all calls after the last write."""
+
+
+class Failure(NamedTuple):
+    """A rule that failed, and the code of its verdict: two failures are the same if both are."""
+
+    rule: str
+    code: str = ""
+
+
+class PlanOutcome(Struct, frozen=True):
+    """What one trial of a plan showed."""
+
+    plan: Plan
+    met: int
+    """The points that were met."""
+    reached: int
+    """The sites that the agent reached, as bits."""
+    failures: tuple[Failure, ...] = ()
+    shape: str = ""
+    """The shape of the trace and how the trial ended. Points whose own trials have the same shape are one class."""
+    gave_up: bool = False
+    """Whether the agent produced no answer and no write."""
+    steps: tuple[str, ...] = ()
+    """For each point that was met, in the order of their numbers: what the agent did between it and the next fault."""
+    judged: bool = True
+    """Whether the trial says something about the rules: one passed or failed, and none ended in an error."""
+
+
+class FaultCause(Struct, frozen=True):
+    """A minimal plan that fails a rule, how often it did, and how often calm trials failed the same way."""
+
+    points: Plan
+    failure: Failure
+    failed: int
+    runs: int
+    calm_failed: int = 0
+    calm_runs: int = 0
+
+
+class Count(Struct, frozen=True):
+    """How many points, or pairs of points at different sites, are in each state."""
+
+    total: int
+    held: int
+    failed: int
+    infeasible: int
+    open: int
+    alike: int = 0
+    """How many of the pairs in `held` were not tried because a pair of the same classes held."""
+
+
+class Coverage(Struct, frozen=True):
+    """What the hunt can say about single faults and about pairs."""
+
+    points: Count
+    pairs: Count
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
