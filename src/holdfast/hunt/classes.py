@@ -44,7 +44,7 @@ class Classes:
             self.held_with[other] |= joined
 
 
-class Forbidden:
+class FailingSets:
     """Sets that fail, with all sets of the same classes."""
 
     def __init__(self, failing: Iterable[Plan], alike: Sequence[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.hunt.classes import Forbidden
+from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.outcomes import Count, Coverage, Failure, Plan, PointState, bits
 
@@ -14,7 +14,7 @@ class Closed:
 
     def __init__(self, trials: Trials, failing: Sequence[tuple[Plan, Failure]]) -> None:
         self._trials = trials
-        self.failing = Forbidden([points for points, _ in failing], trials.classes.of)
+        self.failing = FailingSets([points for points, _ in failing], trials.classes.of)
         self.never_met = trials.never_met()
         self.never_judged = trials.never_judged()
         self.apart: dict[int, int] = {}

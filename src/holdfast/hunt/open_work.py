@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.hunt.classes import Forbidden
+from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.outcomes import Plan, bits
@@ -28,7 +28,7 @@ class OpenWork:
     """The open points and pairs at the start of a round."""
 
     def __init__(
-        self, trials: Trials, closed: Closed, guess: Forbidden, suspects: Iterable[Plan], *, order: int, level: int
+        self, trials: Trials, closed: Closed, guess: FailingSets, suspects: Iterable[Plan], *, order: int, level: int
     ) -> None:
         """`guess`: the sets that look like known causes; `suspects`: those that a shrink is looking at."""
         self._guess = guess
@@ -213,15 +213,13 @@ class OpenWork:
                 chance *= self._survival[number]
         best, most = -1, rest
         for number in numbers:
-            if not self._fits(number, plan):
-                continue
             row = pairs[number]
             old, seen = near[number], similar[number]
             behind = rest + sum(
                 c * (SIMILAR if seen >> m & 1 else STALE if old >> m & 1 else 1.0) for m, c in later if row >> m & 1
             )
             worth = self._worth(number, before) + self._survival[number] * behind
-            if worth > most + 1e-9:
+            if worth > most + 1e-9 and self._fits(number, plan):
                 best, most = number, worth
         return best, value + alive * most
 

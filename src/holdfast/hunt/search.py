@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.hunt.classes import Forbidden
+from holdfast.hunt.classes import FailingSets
 from holdfast.hunt.closed import Closed
 from holdfast.hunt.evidence import Trials
 from holdfast.hunt.open_work import OpenWork
@@ -157,7 +157,7 @@ class Search:
         suspects = [one.points for one in self._shrinks.under_way]
         closed = Closed(self.trials, self._shrinks.failing)
         size = min(self._round, EARLY_ROUND) if len(self.trials.outcomes) < EARLY else self._round
-        guess = Forbidden([points for points, _ in self._shrinks.failing], self.trials.similar.of)
+        guess = FailingSets([points for points, _ in self._shrinks.failing], self.trials.similar.of)
         for level in range(len(self.trials.held)):
             work = OpenWork(self.trials, closed, guess, suspects, order=self._order, level=level)
             if plans := work.plans(size, FRESH):
