@@ -150,6 +150,8 @@ class CheckTraits(Struct, frozen=True, kw_only=True):
     services: tuple[ServiceRead, ...] = ()
     audits: tuple[tuple[str, str], ...] = ()
     """Each setting that needs a part of the audit, and the key of `audit` that must be on."""
+    when_negated: tuple[tuple[str, str], ...] = ()
+    """Settings that have another default in a rule with `negate`."""
     see: tuple[str, ...] = ()
     """Related entries, as `section.name`."""
     standards: tuple[str, ...] = ()

@@ -62,8 +62,9 @@ def make_check(invariant: Invariant) -> Check:
     if plugin is None:
         raise PluginError(f"there is no check called {invariant.check!r} (rule {invariant.id})", code="plugin-broken")
     types = {field.key: field.hint.base for field in get_keys(plugin)}
+    written = {**dict(plugin.traits.when_negated), **invariant.settings} if invariant.negate else invariant.settings
     try:
-        settings = {name: convert(value, types.get(name, Any)) for name, value in invariant.settings.items()}
+        settings = {name: convert(value, types.get(name, Any)) for name, value in written.items()}
         check: Check = plugin(**settings)
     except (TypeError, ValueError, ValidationError) as broken:
         raise PluginError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -29,7 +29,7 @@ from holdfast.reading.fields import about
 NOTHING = "nothing to judge"
 TRIES = 2
 """Attempts per vote: an unreadable reply is requested once more."""
-_SAID = ("agent_output", "stdout")
+_SAID = ("agent_output", "replies", "stdout")
 """Inputs that every observation has, with or without a world."""
 _SLACK = 1e-9
 
@@ -59,9 +59,9 @@ class LlmAsJudge:
 
     model: Annotated[str, about("A name in models, provider/name, or a known model.", min_length=1, examples=["judge"])]
     criteria: Annotated[str, about("What to evaluate.", min_length=1, examples=["The answer names its source."])]
-    input_from: Annotated[str, about("agent_output, stdout, workspace, or <service>.<field>.", min_length=1)] = (
-        "agent_output"
-    )
+    input_from: Annotated[
+        str, about("agent_output, replies, stdout, workspace, or <service>.<field>.", min_length=1)
+    ] = "agent_output"
     rubric: Annotated[Rubric, about("Descriptions of a pass and a fail.")] = _NO_RUBRIC
     temperature: Annotated[
         float | None, about("The temperature; default: that of the model's entry, otherwise 0.", ge=0, le=2)
@@ -71,7 +71,10 @@ class LlmAsJudge:
     max_input: Annotated[int, about("The number of bytes shown to the judge.", ge=1, le=LARGEST)] = 65_536
 
     # No text decides: a model never sees more.
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state", texts=(), asks_model=True)
+    # Where it forbids something, every reply counts.
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="state", texts=(), asks_model=True, when_negated=(("input_from", "replies"),)
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "judge-above": "The model's rating reaches the threshold.",
         "judge-below": "The model's rating is below the threshold.",
@@ -113,7 +116,7 @@ class LlmAsJudge:
     def decide(self, exhibit: Exhibit) -> Finding:
         opinion = read_evidence(exhibit, self._question, Opinion)
         if not opinion.votes:
-            what = "the answer" if self.input_from == "agent_output" else self.input_from
+            what = "the answer" if self.input_from in ("agent_output", "replies") else self.input_from
             return Finding(
                 False, f"{NOTHING}: {shorten(what)} is empty", "judge-nothing-to-read", score=0.0, empty=True
             )
@@ -132,7 +135,7 @@ class LlmAsJudge:
             return
         service, dot, name = self.input_from.partition(".")
         if not dot or not service:
-            yield "input_from", "expected agent_output, stdout, workspace, or <service>.<field>"
+            yield "input_from", "expected agent_output, replies, stdout, workspace, or <service>.<field>"
         elif not FIELD.fullmatch(name):
             yield "input_from", f"unknown field {name[:60]!r}: expected request_count, last_request…, requests[N]…"
         elif fault := find_field_error(name):
@@ -151,6 +154,8 @@ class LlmAsJudge:
     def _read_input(self, observation: Observation, evidence: Evidence) -> JudgeInput:
         if self.input_from == "agent_output":
             return truncate_input((observation.turns[-1].text if observation.turns else "") or "", self.max_input)
+        if self.input_from == "replies":
+            return truncate_input(_join_replies([turn.text or "" for turn in observation.turns]), self.max_input)
         if self.input_from == "stdout":
             return truncate_input(observation.output, self.max_input)
         return decode_evidence(evidence, self._place, JudgeInput)
@@ -165,6 +170,13 @@ class LlmAsJudge:
         """The settings that the votes depend on, without the threshold, which may change later."""
         settings = [self.model, self.criteria, to_builtins(self.rubric), self.temperature, self.votes]
         return [*self._place, *settings, SYSTEM]
+
+
+def _join_replies(replies: Sequence[str]) -> str:
+    """All replies of a conversation; a single one as it is."""
+    if len(replies) == 1 or not any(map(str.strip, replies)):
+        return "".join(replies)
+    return "\n\n".join(f"=== reply {n} of {len(replies)}\n{reply}" for n, reply in enumerate(replies, 1))
 
 
 def _build_details(opinion: Opinion) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from error_code import has_code
 from golden_words import Golden
@@ -17,6 +18,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
+from holdfast.plan.checks import make_check
 from holdfast.protocols.check import Advice, ConsultingCheck, GatheringCheck
 from holdfast.protocols.sandbox import FileChange
 from judge_kit import parted, rating
@@ -117,7 +119,9 @@ def test_an_empty_input_fails_without_a_call(seen: Observation) -> None:
 @pytest.mark.parametrize(("negate", "outcome"), [(False, "fail"), (True, "unproven")])
 def test_nothing_to_judge_proves_nothing_to_a_rule_that_forbids(negate: bool, outcome: str) -> None:
     rule = Invariant("r", "llm_as_judge", {"model": "m", "criteria": "Kind and right."}, negate=negate)
-    evidence = {"r": run(judge().consult(SILENT, None, Evidence(), Asked("")))}
+    check = make_check(rule)
+    assert isinstance(check, ConsultingCheck)
+    evidence = {"r": run(check.consult(SILENT, None, Evidence(), Asked("")))}
     spec = Spec("c.yaml", AgentSpec(), invariants=(rule,))
     verdict = Judge(spec).judge(rule, TRIAL, Observation(TRIAL.id, evidence=evidence))
     assert (verdict.outcome, verdict.score) == (outcome, 0.0)
@@ -200,3 +204,21 @@ def test_an_input_that_nothing_has_is_a_problem(source: str) -> None:
     assert [name for name, _ in judge(input_from=source).problems()] == ["input_from"]
     for good in ("agent_output", "stdout", "workspace", "smtp.last_request.body", "m.requests[3].body.a[0]"):
         assert not list(judge(input_from=good).problems())
+
+
+def test_a_rule_that_forbids_something_shows_every_reply() -> None:
+    rule = Invariant("kind", "llm_as_judge", settings={"model": "m", "criteria": "It insults."}, negate=True)
+    ask = Asked(rating(0.0))
+    assert decided(make_check(rule), ask).passed is False
+    assert "first" in ask.prompts[0]
+    assert "Dear all, 12." in ask.prompts[0]
+    for other in (replace(rule, negate=False), replace(rule, settings={**rule.settings, "input_from": "agent_output"})):
+        decided(make_check(other), ask)
+        assert "first" not in ask.prompts[-1]
+
+
+def test_a_single_reply_is_shown_as_it_is() -> None:
+    ask = Asked(rating(1.0))
+    finding = decided(judge(input_from="replies"), ask, Observation(TRIAL.id, (Turn("q", "Dear all."),)))
+    assert finding.details["input"] == "Dear all."
+    assert decided(judge(input_from="replies"), ask, SILENT).code == "judge-nothing-to-read"
