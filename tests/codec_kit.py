@@ -56,15 +56,15 @@ def sent(frames: Iterable[StreamFrame]) -> bytes:
 def streamed(
     codec: Codec, completion: Completion, asked: ModelRequest = ASKED, like: OriginalStream = NOTHING
 ) -> bytes:
-    return sent(codec.frames(completion, asked, like))
+    return sent(codec.write_frames(completion, asked, like))
 
 
 def read(codec: Codec, data: bytes, size: int = 0) -> Completion:
     """A stream as the codec reads it, fed in pieces of so many bytes."""
-    reader = codec.reader()
+    reader = codec.create_reader()
     for at in range(0, len(data), size or max(1, len(data))):
         reader.feed(data[at : at + (size or len(data))])
-    return reader.completion()
+    return reader.build_completion()
 
 
 def events(data: bytes) -> list[Any]:

@@ -52,7 +52,7 @@ class Planes:
             stood.bind(("127.0.0.1", 0))
             site_planes = SitePlanes(self._settings)
             address = await site_planes.open_address()
-            await address.stand(stood, "mail", 80)
+            await address.serve_as_host(stood, "mail", 80)
             with address.serve_trial(self.context):
                 self._ready.set_result((address, stood.getsockname()[1]))
                 await self._over.wait()

@@ -31,5 +31,5 @@ def plain() -> Iterator[Server]:
 
 @pytest.fixture
 def secure(elsewhere: Authority) -> Iterator[Server]:
-    with served(elsewhere.leaf("localhost")) as server:
+    with served(elsewhere.get_leaf_context("localhost")) as server:
         yield server

@@ -191,9 +191,9 @@ class Trial:
         self.ca_file = bench.authority.ca_file
         self.environ = {
             **{name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
-            **trust.proxy_environ(self.proxy, True),
-            **trust.environ(bench.authority.ca_file, bench.authority.own_file),
-            "NODE_OPTIONS": trust.node_options("", str(trust.NODE_PRELOAD)),
+            **trust.build_proxy_variables(self.proxy, True),
+            **trust.build_trust_variables(bench.authority.ca_file, bench.authority.own_file),
+            "NODE_OPTIONS": trust.add_node_preload("", str(trust.NODE_PRELOAD)),
         }
 
     def session(self) -> requests.Session:

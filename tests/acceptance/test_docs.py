@@ -209,7 +209,7 @@ def test_every_fault_of_a_table_is_there_with_its_settings(section: str) -> None
 
 def test_every_profile_is_named() -> None:
     text = (DOCS / "faults.md").read_text()
-    assert [name for name in profiles.names() if f"`{name}`" not in text] == []
+    assert [name for name in profiles.list_profiles() if f"`{name}`" not in text] == []
 
 
 def test_the_configuration_page_is_the_generated_one() -> None:

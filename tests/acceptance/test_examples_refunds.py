@@ -16,7 +16,7 @@ from holdfast.faults import profiles
 from warm_python import warm_python
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "refunds"
-TOP14 = [f"top14/{one['name']}" for one in profiles.load("top14")["scenarios"]]
+TOP14 = [f"top14/{one['name']}" for one in profiles.load_profile("top14")["scenarios"]]
 STORMS = {*TOP14, "refund-lost"}
 
 

@@ -55,7 +55,7 @@ def met(fault, reply, stream):
 
 
 def codec_of(name):
-    route = formats.find("POST", PATHS[name])
+    route = formats.find_route("POST", PATHS[name])
     assert route is not None
     assert route.codec is not None
     assert route.codec.name == name

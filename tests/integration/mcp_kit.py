@@ -14,7 +14,7 @@ from mcp.client.stdio import StdioServerParameters
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.scenario import Injection
 from holdfast.model.task import Task
-from holdfast.planes.mcp.config import Target, relay_command
+from holdfast.planes.mcp.config import Target, build_relay_command
 from holdfast.planes.mcp.plane import McpPlane
 from planes_kit import ASKED, FakeContext
 from warm_python import warm_python
@@ -44,7 +44,7 @@ class McpPlace:
     def stdio(self, command: Sequence[str] = (), name: str = "shop") -> StdioServerParameters:
         """The server's command as `agent.mcp_config` would have it; without one, the shop's."""
         server = command or warm_shop()
-        first, *rest = [*relay_command(), "--name", name, "--", *server]
+        first, *rest = [*build_relay_command(), "--name", name, "--", *server]
         return StdioServerParameters(command=first, args=rest, env=self.environ)
 
     def url(self, name: str = "shop") -> str:
@@ -79,7 +79,7 @@ async def mcp_place(
     try:
         yield McpPlace(context, plane, listener.port)
     finally:
-        plane.leave(context)
+        plane.end_trial(context)
         await listener.close()
         await upstreams.close()
 

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from holdfast.http1.server import serve
-from holdfast.planes.mcp.config import relay_command
-from holdfast.planes.mcp.relay import parse
+from holdfast.planes.mcp.config import build_relay_command
+from holdfast.planes.mcp.relay import parse_arguments
 
 ECHO = """
 import sys
@@ -48,7 +48,7 @@ def alive(pid: int) -> bool:
 
 async def start(port: int, *command: str, name: str = "echo") -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *relay_command(), "--name", name, "--", *command,
+        *build_relay_command(), "--name", name, "--", *command,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env=environ(HOLDFAST_MCP=f"http://holdfast:secret@127.0.0.1:{port}"),
     )  # fmt: skip
@@ -86,14 +86,14 @@ async def transparent(tunnel):
 
 
 def test_the_command_line_of_a_relay():
-    assert parse(["--name", "n", "--", "a", "-b"]) == ("n", ["a", "-b"])
-    assert parse(["--name=n", "a", "--name", "x"]) == ("n", ["a", "--name", "x"])
-    assert parse(["--", "--name"]) == ("", ["--name"])
-    assert parse([]) == ("", [])
+    assert parse_arguments(["--name", "n", "--", "a", "-b"]) == ("n", ["a", "-b"])
+    assert parse_arguments(["--name=n", "a", "--name", "x"]) == ("n", ["a", "--name", "x"])
+    assert parse_arguments(["--", "--name"]) == ("", ["--name"])
+    assert parse_arguments([]) == ("", [])
 
 
 def test_without_a_harness_it_becomes_the_server():
-    command = [*relay_command(), "--", *server(ECHO)]
+    command = [*build_relay_command(), "--", *server(ECHO)]
     done = subprocess.run(command, input=b"a\nleave\n", capture_output=True, env=environ(), timeout=20, check=False)
     assert (done.stdout, done.returncode, done.stderr) == (b"got a\ngot leave\nbye\n", 5, b"")
 
@@ -216,7 +216,7 @@ def test_a_killed_server_closes_the_clients_pipe_and_its_words_are_lost(number, 
 
 def left(port, *, before):
     """A client that closes what it reads from: before it asks, or when it has an answer."""
-    command = [*relay_command(), "--", *server(ECHO)]
+    command = [*build_relay_command(), "--", *server(ECHO)]
     env = environ(HOLDFAST_MCP=f"http://holdfast:secret@127.0.0.1:{port}")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as relay:
         assert relay.stdin is not None

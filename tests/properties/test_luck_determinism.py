@@ -101,15 +101,15 @@ def test_the_order_of_draws_does_not_matter(trial: Trial, order: list[str]) -> N
 def test_a_higher_probability_hits_whatever_a_lower_one_hits(trial: Trial, probability: float) -> None:
     luck = lucky(trial, DOWN)
     for key in map(str, range(20)):
-        if luck.chance(0, key, probability / 2):
-            assert luck.chance(0, key, probability)
-        assert luck.chance(0, key, 1.0)
-        assert not luck.chance(0, key, 0.0)
+        if luck.draw_chance(0, key, probability / 2):
+            assert luck.draw_chance(0, key, probability)
+        assert luck.draw_chance(0, key, 1.0)
+        assert not luck.draw_chance(0, key, 0.0)
 
 
 def test_a_chance_is_about_as_likely_as_it_says() -> None:
     luck = lucky(Trial(id="0" * 12, kind="contract", scenario=Scenario("s"), task=Task(("hi",))), DOWN)
-    hits = sum(luck.chance(0, str(n), 0.3) for n in range(5000))
+    hits = sum(luck.draw_chance(0, str(n), 0.3) for n in range(5000))
     assert 1400 < hits < 1600
 
 

@@ -20,9 +20,9 @@ def build_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunW
         return _build_replay(spec, environ)
     if spec.part != "mutation":
         return spec, ()
-    from holdfast.mutate.made import mutated
+    from holdfast.mutate.made import make_tasks
 
-    made = mutated(spec, environ)
+    made = make_tasks(spec, environ)
     probes = [Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes]
     tasks = (*made.tasks, *dict.fromkeys(probes))
     spec = replace(spec, tasks=tasks, invariants=tuple(rule.with_task_probes() for rule in spec.invariants))

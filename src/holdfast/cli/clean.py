@@ -22,14 +22,14 @@ def command(kept: bool, older_than: str | None) -> int:
       holdfast clean --kept
       holdfast clean --older-than 24h
     """
-    from holdfast.planes.gateway_lock import clear
+    from holdfast.planes.gateway_lock import remove_leftovers
     from holdfast.processes.scratch import sweep
     from holdfast.report.safe import to_one_line
     from holdfast.world import kept_world
     from holdfast.world.containers import container_owner
     from holdfast.world.sandbox import limits
 
-    removed = [*map(str, sweep()), *map(str, clear(get_own_folder()))]
+    removed = [*map(str, sweep()), *map(str, remove_leftovers(get_own_folder()))]
     removed += [f"control group {name}" for name in limits.sweep()]
     removed += [f"container {name}" for name in container_owner.sweep()]
     age_s = 0.0 if kept else _parse_age(older_than)

@@ -29,7 +29,7 @@ def command(name: str | None, as_json: bool) -> None:
     print("Every fault also takes probability, after_calls, times, every, on_call, match;")
     print("those of the world take after_ms or on_event instead. holdfast faults NAME describes one in full.\n")
     print("profiles: --profile NAME, or `profile:` in a scenario")
-    names = profiles.names()
+    names = profiles.list_profiles()
     for profile in names:
-        said = str(profiles.load(profile).get("description", "")).strip()
+        said = str(profiles.load_profile(profile).get("description", "")).strip()
         print(f"  {profile:<{max(map(len, names))}}  {said}")

@@ -50,25 +50,25 @@ def command(
     The agent's model calls, its HTTP and its MCP servers then go through the run that drives it, one trial at a time.
     Between runs every request gets 503.
     """
-    from holdfast.planes.gateway_lock import alone, stands
-    from holdfast.planes.handover import LOOPBACK, place_in
+    from holdfast.planes.gateway_lock import hold_gateway_lock, is_gateway_running
+    from holdfast.planes.handover import LOOPBACK, load_address
     from holdfast.store.rundir import make_own_folder
 
     spec = config or next((Path(name) for name in DEFAULT_FILES if Path(name).is_file()), None)
     folder = get_own_folder(spec).absolute()
     if only_print:
-        if not (folder / "gateway.sock").exists() or not stands(folder):
+        if not (folder / "gateway.sock").exists() or not is_gateway_running(folder):
             raise UsageError(
                 f"no gateway is running in {format_path(folder)}",
                 hint="start one: holdfast gateway",
                 code="gateway-missing",
             )
-        _show(folder, place_in(folder), _read_settings(spec), as_json)
+        _show(folder, load_address(folder), _read_settings(spec), as_json)
         return 0
     check_host(host or LOOPBACK, allow_network)
     make_own_folder(folder)
-    with alone(folder), suppress(KeyboardInterrupt):
-        asyncio.run(_hold(folder, place_in(folder, port, host or LOOPBACK), _read_settings(spec), as_json))
+    with hold_gateway_lock(folder), suppress(KeyboardInterrupt):
+        asyncio.run(_hold(folder, load_address(folder, port, host or LOOPBACK), _read_settings(spec), as_json))
     return 0
 
 
@@ -104,10 +104,10 @@ def _read_settings(path: Path | None) -> PlaneSettings | None:
 
 
 def _show(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
-    from holdfast.planes.handover import shown, variables
+    from holdfast.planes.handover import build_variables, format_exports
 
-    found = variables(folder, place, os.environ, settings)
-    sys.stdout.write(json.dumps(found, indent=2) + "\n" if as_json else shown(found))
+    found = build_variables(folder, place, os.environ, settings)
+    sys.stdout.write(json.dumps(found, indent=2) + "\n" if as_json else format_exports(found))
     sys.stdout.flush()
 
 

@@ -146,7 +146,7 @@ def _list_checks(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
 def _list_profiles(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
     from holdfast.faults import profiles
 
-    yield from profiles.names()
+    yield from profiles.list_profiles()
 
 
 def _list_recipes(_ctx: click.Context, _incomplete: str) -> Iterator[str]:

@@ -231,11 +231,11 @@ def _find_unmet_faults(before: Observation, now: Observation) -> list[str]:
 
 def _group_hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
     """By fault: the calls that it hit."""
-    from holdfast.planes.recorded_tools import without_made_parts
+    from holdfast.planes.recorded_tools import replace_generated
 
     hits: dict[tuple[int, str], list[tuple[str, int]]] = {}
     for one in seen.met:
-        hits.setdefault((one.index, one.mode), []).append((without_made_parts(one.target), one.call))
+        hits.setdefault((one.index, one.mode), []).append((replace_generated(one.target), one.call))
     return hits
 
 
@@ -264,9 +264,9 @@ _TIMES = re.compile(r"\b(\d+(\.\d+)? ?(ms|s|sec|seconds)|\d\d?:\d\d(:\d\d)?(\.\d
 def _state(verdict: Verdict) -> tuple[tuple[str, ...], str]:
     """What a rule on state found, without what differs in every trial."""
     from holdfast.model.codec import encode_canonical
-    from holdfast.planes.recorded_tools import without_made_parts
+    from holdfast.planes.recorded_tools import replace_generated
 
-    return verdict.key, _TIMES.sub("#", without_made_parts(encode_canonical(verdict.details).decode()))
+    return verdict.key, _TIMES.sub("#", replace_generated(encode_canonical(verdict.details).decode()))
 
 
 def _build_hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSession) -> str:

@@ -16,7 +16,7 @@ from holdfast.http1.client import Upstreams
 from holdfast.model.completion import Completion
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.http.trust import TRUST_VARIABLES
-from holdfast.planes.llm.codecs.formats import find
+from holdfast.planes.llm.codecs.formats import find_route
 
 STATUS = 503
 
@@ -197,11 +197,11 @@ def _compare(how: str, whole: Completion, cut: Completion) -> None:
 async def _send(client: Upstreams, url: str, body: bytes, stream: bool) -> Completion:
     reply = await client.send("POST", url, (("content-type", "application/json"),), body)
     data = await reply.read(1_000_000)
-    route = find("POST", urlsplit(url).path + "?" + urlsplit(url).query)
+    route = find_route("POST", urlsplit(url).path + "?" + urlsplit(url).query)
     if reply.status != 200 or route is None or route.codec is None:
         raise Unmet(f"status {reply.status}: {data[:200].decode('utf-8', 'replace')}", FIX)
     if not stream:
-        return route.codec.reply(msgspec.json.decode(data))
-    reader = route.codec.reader()
+        return route.codec.read_reply(msgspec.json.decode(data))
+    reader = route.codec.create_reader()
     reader.feed(data)
-    return reader.completion()
+    return reader.build_completion()

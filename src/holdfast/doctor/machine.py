@@ -21,7 +21,7 @@ from holdfast.execute.plane_needs import needs_planes
 from holdfast.execute.sandbox_backend import build_environ, list_interpreter_paths, make_sandbox_note, open_backend
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.spec import Spec
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.processes import scratch
 from holdfast.protocols.sandbox import Ran, SandboxBackend, SandboxSpec
 from holdfast.report.terminal.diagnosis import DoctorFinding
@@ -124,7 +124,7 @@ async def try_forks(probe_site: ProbeSite) -> str:
     if sys.platform != "linux":
         raise Absent("not on this system: each trial starts a new Python interpreter")
     stormy, calm = build_context("stormy", Injection("llm", "*", "rate_limit")), build_context("calm")
-    shared_address = await probe_site.site_planes.shared_address()
+    shared_address = await probe_site.site_planes.open_shared_address()
     try:
         url = f"{shared_address.environ['OPENAI_BASE_URL']}/chat/completions"
         with shared_address.serve_trial(stormy) as first, shared_address.serve_trial(calm) as second:
@@ -215,7 +215,9 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
     except OSError as broken:
         fix = "make the temporary folder writable (TMPDIR), and allow programs to listen on 127.0.0.1"
         return (
-            DoctorFinding("loopback", "not", "loopback-closed", f"the planes cannot be opened: {said(broken)}", fix, 3),
+            DoctorFinding(
+                "loopback", "not", "loopback-closed", f"the planes cannot be opened: {format_exception(broken)}", fix, 3
+            ),
         )
 
 
@@ -242,4 +244,4 @@ async def try_route(probe_site: ProbeSite, route: MachineRoute, exit_code: int) 
         return build_failure("route-timeout", f"not finished within {LIMIT_S:g} s", FIX)
     except Exception as error:
         # A route that fails in a way nobody foresaw is still a broken route, not a crash of the doctor.
-        return build_failure("route-failed", said(error), FIX)
+        return build_failure("route-failed", format_exception(error), FIX)

@@ -14,8 +14,8 @@ from holdfast.execute.options import ModelOptions
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.llm.sources.cassette import Cassette
-from holdfast.planes.llm.sources.provider_hosts import HOSTS, named_base, own_key
-from holdfast.planes.llm.sources.script_file import load
+from holdfast.planes.llm.sources.provider_hosts import HOSTS, find_named_base, find_own_key
+from holdfast.planes.llm.sources.script_file import load_script
 from holdfast.planes.llm.sources.source import WAYS
 from holdfast.report.terminal.diagnosis import DoctorFinding
 from holdfast.spec.references import find_names, resolve
@@ -87,7 +87,7 @@ async def _check_entry(name: str, model: ModelSpec, root: Path, environ: Mapping
 
 def _check_script(name: str, script: str, root: Path) -> DoctorFinding:
     try:
-        load(root / script, label=script)
+        load_script(root / script, label=script)
     except UserError as wrong:
         return DoctorFinding(
             name, "not", wrong.code, f"script {wrong}", wrong.hint or "holdfast validate shows where", 4
@@ -102,7 +102,7 @@ def _find_key_variables(model: ModelSpec, environ: Mapping[str, str]) -> str:
 
 
 async def _check_provider(name: str, provider: str, environ: Mapping[str, str], given: str) -> DoctorFinding:
-    base = named_base(provider, environ) or HOSTS[provider].public
+    base = find_named_base(provider, environ) or HOSTS[provider].public
     where = f"{provider} at {place(base)}"
     key = given or _find_key_variable(provider, environ)
     if key:
@@ -141,7 +141,7 @@ async def _check_providers(environ: Mapping[str, str], *, others: bool) -> list[
 
 def _check_keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     for provider in HOSTS:
-        key, named = _find_key_variable(provider, environ), named_base(provider, environ)
+        key, named = _find_key_variable(provider, environ), find_named_base(provider, environ)
         if key or named:
             where = place(named or HOSTS[provider].public)
             key_state = f"{key} is set" if key else "no key is set"
@@ -151,6 +151,6 @@ def _check_keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding
 
 def _find_key_variable(provider: str, environ: Mapping[str, str]) -> str:
     """The variable that holds a key for the provider; empty if none does."""
-    if own_key(provider, environ) is None:
+    if find_own_key(provider, environ) is None:
         return ""
     return next(name for name, _, _ in HOSTS[provider].key_variables if environ.get(name))

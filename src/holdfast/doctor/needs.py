@@ -21,8 +21,8 @@ from holdfast.execute.sandbox_backend import build_environ, list_interpreter_pat
 from holdfast.folders import format_path, get_own_folder
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.planes.handover import place_in
-from holdfast.planes.mcp.config import read
+from holdfast.planes.handover import load_address
+from holdfast.planes.mcp.config import read_config
 from holdfast.processes.startable import SHELL, build_argv, make_install_hint
 from holdfast.reading.program_word import find_program_calls
 from holdfast.report.terminal.diagnosis import DoctorFinding
@@ -119,7 +119,7 @@ async def _check_gateway(folder: Path) -> DoctorFinding:
         return DoctorFinding(
             "agent.gateway", "not", "gateway-missing", f"no gateway is running in {format_path(folder)}", _STANDBY, 3
         )
-    held, client = place_in(folder), Upstreams()
+    held, client = load_address(folder), Upstreams()
     try:
         reply = await client.send("GET", f"http://{held.host}:{held.port}/{held.token}/openai/v1/models", connect_s=2)
         body = await reply.read(10_000)
@@ -148,7 +148,7 @@ async def _check_servers(agent: AgentSpec, root: Path, environ: Mapping[str, str
 def _list_servers(agent: AgentSpec, root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The servers of the configuration; a run rejects entries that are not maps."""
     source = agent.mcp_config
-    config = read(root / source) if isinstance(source, str) else source or {}
+    config = read_config(root / source) if isinstance(source, str) else source or {}
     for section in ("mcpServers", "servers"):
         listed = config.get(section)
         if isinstance(listed, dict):

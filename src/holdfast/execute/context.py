@@ -126,9 +126,9 @@ class LiveContext:
         return len(self.sink.trace) + len(injector.ledger) + sum(injector.weather.calls.values())
 
     def _list_replay_notes(self) -> Sequence[str]:
-        from holdfast.planes.recorded_tools import replay_notes
+        from holdfast.planes.recorded_tools import write_replay_notes
 
-        return [*self.sink.list_notes(), *replay_notes(self.trial.task, self.injector.uses)]
+        return [*self.sink.list_notes(), *write_replay_notes(self.trial.task, self.injector.uses)]
 
     def _join_errors(self, answer: Answer) -> str:
         """The failures of Holdfast or of a provider so far."""

@@ -15,7 +15,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.model.task import RecordedUse
 from holdfast.model.trial import Trial
-from holdfast.planes.injection.weather import Weather, target_key
+from holdfast.planes.injection.weather import Weather, normalize_target
 
 if TYPE_CHECKING:
     from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
@@ -54,7 +54,7 @@ class LiveInjector:
         met = self.ledger[at]
         if met.effect == "met":
             self.ledger[at] = replace(met, effect="no_effect", note=why or met.note)
-            self.weather.give_back(met.index)
+            self.weather.return_firing(met.index)
 
     def add_fault(self, fault: FaultMet) -> None:
         sink = self._sink
@@ -84,7 +84,9 @@ class LiveInjector:
 
     def join_modes_met(self, plane: str, target: str, n: int) -> str:
         entries = (
-            [self.ledger[at] for at in self._entries.get((plane, target_key(target), n), ())] if self.ledger else ()
+            [self.ledger[at] for at in self._entries.get((plane, normalize_target(target), n), ())]
+            if self.ledger
+            else ()
         )
         return "+".join(dict.fromkeys(met.mode for met in entries if met.effect == "met"))
 
@@ -100,10 +102,10 @@ class LiveInjector:
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        for at in self._entries.get((plane, target_key(target), n), ()):
+        for at in self._entries.get((plane, normalize_target(target), n), ()):
             met = self.ledger[at]
             meant = (injection is None or met.mode == injection.mode) and (read is None or _is_unread(met, read))
-            meant = meant and (not parts or self.weather.traits(met.index).delivers in parts)
+            meant = meant and (not parts or self.weather.get_traits(met.index).delivers in parts)
             if meant and met.effect == "met" and (waits or not met.delayed):
                 self._revert_entry(at, why)
 
@@ -112,9 +114,9 @@ class LiveInjector:
 
     def can_affect(self, plane: str, target: str) -> bool:
         recorded = self.weather.recorded
-        if recorded is not None and recorded.answers_for(plane, target):
+        if recorded is not None and recorded.can_answer(plane, target):
             return True
-        return self.has_faults and bool(self.weather.facing(plane, target))
+        return self.has_faults and bool(self.weather.find_facing(plane, target))
 
     async def inject(
         self,
@@ -129,7 +131,7 @@ class LiveInjector:
         names: Sequence[str] | None = None,
     ) -> Reply:
         # Until a fault passes the call on, the other side has not received it, and the trace must say so.
-        held = (call.plane, target_key(call.target), call.n)
+        held = (call.plane, normalize_target(call.target), call.n)
         self._sink.hold(held)
         return await self.weather.inject(
             call,

@@ -164,9 +164,9 @@ class _SiteOpening:
     async def open_behind_gateway(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
         """A running HTTP agent that was started with a gateway's variables: one trial at a time."""
         from holdfast.agents.http.agent import HttpAgent
-        from holdfast.planes.handover import take
+        from holdfast.planes.handover import take_socket
 
-        handed = take(get_own_folder(self.spec.file))
+        handed = take_socket(get_own_folder(self.spec.file))
         parts.callback(handed.give_back)
         planes = self.make_planes(agent, web=needs_web_plane(self.spec), authority=handed.handed.authority)
         parts.push_async_callback(planes.close)

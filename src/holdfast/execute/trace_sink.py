@@ -16,7 +16,7 @@ from holdfast.model.shorten import shorten
 from holdfast.model.spec import UsageLimits
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import TARGET_KEPT, brief
+from holdfast.planes.describe import TARGET_KEPT, shorten_target
 from holdfast.planes.recorded_value import write_lost
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class LiveSink:
             return
         place = f"{host} speaks {speaks}"
         self.unread = self.unread or Counter()
-        self.unread[f"unread:{brief(place)}"] += 1
+        self.unread[f"unread:{shorten_target(place)}"] += 1
         if failed:
             self.refused.models[place] = failed
         else:
@@ -208,7 +208,7 @@ def _shorten_target(event: TraceEvent) -> TraceEvent:
     from holdfast.model.canary import find_echoes
 
     canaries = dict.fromkeys((*event.canaries, *find_echoes(event.tool)))
-    return replace(event, tool=f"{brief(method)}{space}{brief(url)}", canaries=tuple(canaries))
+    return replace(event, tool=f"{shorten_target(method)}{space}{shorten_target(url)}", canaries=tuple(canaries))
 
 
 def _keep(texts: list[str], text: str) -> None:

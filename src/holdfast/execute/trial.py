@@ -22,7 +22,7 @@ from holdfast.model.observation import ENDED_BY_US, Answer, Observation, Turn
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.weather import ANSWER, Weather
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
@@ -158,7 +158,7 @@ async def _observe_trial(
         except HarnessError as broken:
             answer, error, code = broken.answer or _NOTHING, make_encodable(str(broken)), broken.code
         except Exception as broken:  # a bug in Holdfast or in a plug-in ends one trial, not the run
-            answer, error, code = _NOTHING, said(broken) + place_of(broken), "bug"
+            answer, error, code = _NOTHING, format_exception(broken) + place_of(broken), "bug"
         else:
             error = code = ""
         _stop_if_ended()

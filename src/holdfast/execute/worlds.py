@@ -17,7 +17,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.when import is_applicable
 from holdfast.model.world import Evidence
 from holdfast.plan.checks import fill_params, make_check
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.protocols.check import Check, ForeseeingCheck, GatheringCheck, check_traits
 from holdfast.protocols.trial import WorldFindings
 from holdfast.protocols.world import World
@@ -118,7 +118,9 @@ async def _gather_check(check: GatheringCheck, world: World, seen: Observation) 
     try:
         return await check.gather(world, seen)
     except Exception as broken:  # a bug in Holdfast or in a plug-in is an error of one rule, not of the trial
-        return Evidence(error=str(broken) if isinstance(broken, HoldfastError) else said(broken) + place_of(broken))
+        return Evidence(
+            error=str(broken) if isinstance(broken, HoldfastError) else format_exception(broken) + place_of(broken)
+        )
 
 
 class Worlds(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from holdfast.faults.values import Path, parts, put
+from holdfast.faults.values import Path, list_parts, replace_part
 from holdfast.protocols.fault import FaultContext
 
 TRIES = 64
@@ -16,7 +16,7 @@ NO_PLACE = "the tool declares a schema for its results, and nothing that fits it
 _GAVE_UP = f"the tool declares a schema for its results, and nothing that fits it can go in the first {TRIES} places"
 
 
-def first_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any:
+def choose_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any:
     """The first change that the client accepts; the unchanged value if it accepts none."""
     others = (other for other in changed if other is not value)
     tried = False
@@ -29,13 +29,13 @@ def first_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any:
     return value
 
 
-def by_text(value: Any, change: Callable[[str], str]) -> Iterator[Any]:
+def change_each_text(value: Any, change: Callable[[str], str]) -> Iterator[Any]:
     """The value with one of its texts changed: each in turn, longest first.
 
     Every field gets one turn before any gets a second. The rows of a list count as one field: a schema that rejects a
     text in one row rejects it in all.
     """
-    texts = [(path, part) for path, part in parts(value) if isinstance(part, str) and path]
+    texts = [(path, part) for path, part in list_parts(value) if isinstance(part, str) and path]
     texts.sort(key=lambda at: -len(at[1]))
     counts: Counter[Path] = Counter()
     turns = []
@@ -44,4 +44,4 @@ def by_text(value: Any, change: Callable[[str], str]) -> Iterator[Any]:
         turns.append((counts[place], path, text))
         counts[place] += 1
     for _, path, text in sorted(turns, key=lambda turn: turn[0]):
-        yield put(value, path, change(text))
+        yield replace_part(value, path, change(text))

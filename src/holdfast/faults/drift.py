@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any
 
-from holdfast.faults.json_text import dump, dump_like, parse
-from holdfast.faults.renamed_field import renamed
+from holdfast.faults.json_text import dump_json, dump_like, parse_json
+from holdfast.faults.renamed_field import rename_field
 from holdfast.faults.texts import read_pairs, read_texts
 from holdfast.model.tokens import count_tokens, take_tokens
 
@@ -21,34 +21,34 @@ _FENCED = re.compile(r"(?s)(.*?```(?:json)?[ \t]*\n)(.*?)(\n```.*)")
 
 def rename_fields(text: str, severity: str, rng: Random) -> str:
     """JSON, also in a fenced block, with one field renamed (subtle), half of them (moderate), or all."""
-    before, body, after = _json_body(text)
-    data = parse(body)
-    known = _field_names(data)
+    before, body, after = _split_fence(text)
+    data = parse_json(body)
+    known = _list_field_names(data)
     if not known:
         return text
     share = {"subtle": 1, "moderate": (len(known) + 1) // 2}.get(severity, len(known))
-    names = {name: renamed(name, known) for name in rng.sample(known, share)}
-    return before + dump_like(_with_names(data, names), body) + after
+    names = {name: rename_field(name, known) for name in rng.sample(known, share)}
+    return before + dump_like(_rename_keys(data, names), body) + after
 
 
-def _json_body(text: str) -> tuple[str, str, str]:
+def _split_fence(text: str) -> tuple[str, str, str]:
     fenced = _FENCED.fullmatch(text)
     return (fenced[1], fenced[2], fenced[3]) if fenced else ("", text, "")
 
 
-def _field_names(data: Any) -> list[str]:
+def _list_field_names(data: Any) -> list[str]:
     if isinstance(data, list):
-        return list(dict.fromkeys(name for item in data for name in _field_names(item)))
+        return list(dict.fromkeys(name for item in data for name in _list_field_names(item)))
     if not isinstance(data, dict):
         return []
-    return list(dict.fromkeys([*data, *(name for part in data.values() for name in _field_names(part))]))
+    return list(dict.fromkeys([*data, *(name for part in data.values() for name in _list_field_names(part))]))
 
 
-def _with_names(data: Any, names: Mapping[str, str]) -> Any:
+def _rename_keys(data: Any, names: Mapping[str, str]) -> Any:
     if isinstance(data, list):
-        return [_with_names(item, names) for item in data]
+        return [_rename_keys(item, names) for item in data]
     if isinstance(data, dict):
-        return {names.get(key, key): _with_names(part, names) for key, part in data.items()}
+        return {names.get(key, key): _rename_keys(part, names) for key, part in data.items()}
     return data
 
 
@@ -56,40 +56,43 @@ def change_format(text: str, severity: str) -> str:
     """JSON becomes fenced, fenced with a remark, or prose; prose becomes fenced, JSON, or fenced JSON with a remark."""
     if not text.strip():
         return text
-    _, body, _ = _json_body(text)
-    data = parse(body)
+    _, body, _ = _split_fence(text)
+    data = parse_json(body)
     if data is not None:
-        return _json_otherwise(data, body.strip(), severity)
-    answer = dump({"answer": text})
+        return _reformat_json(data, body.strip(), severity)
+    answer = dump_json({"answer": text})
     return {
         "subtle": f"```\n{text}\n```",
         "moderate": answer,
     }.get(severity, f"Here is the answer as JSON:\n\n```json\n{answer}\n```")
 
 
-def _json_otherwise(data: Any, body: str, severity: str) -> str:
+def _reformat_json(data: Any, body: str, severity: str) -> str:
     fenced = f"```json\n{body}\n```"
     return {
         "subtle": fenced,
         "moderate": f"Here is the JSON you asked for:\n\n{fenced}\n\nLet me know if you need anything else.",
-    }.get(severity, _prose(data))
+    }.get(severity, _format_as_prose(data))
 
 
-def _prose(data: Any) -> str:
+def _format_as_prose(data: Any) -> str:
     """The data as sentences."""
     if isinstance(data, list):
-        return " ".join(_prose(item) for item in data) or "There is nothing to list."
+        return " ".join(_format_as_prose(item) for item in data) or "There is nothing to list."
     if isinstance(data, dict):
-        return " ".join(f"The {key.replace('_', ' ')} is {_phrase(part)}." for key, part in data.items()) or "Nothing."
-    return f"{_phrase(data)}."
+        return (
+            " ".join(f"The {key.replace('_', ' ')} is {_format_phrase(part)}." for key, part in data.items())
+            or "Nothing."
+        )
+    return f"{_format_phrase(data)}."
 
 
-def _phrase(part: Any) -> str:
+def _format_phrase(part: Any) -> str:
     if isinstance(part, dict):
-        return ", ".join(f"{key} {_phrase(inner)}" for key, inner in part.items()) or "empty"
+        return ", ".join(f"{key} {_format_phrase(inner)}" for key, inner in part.items()) or "empty"
     if isinstance(part, list):
-        return " and ".join(_phrase(item) for item in part) or "empty"
-    return part if isinstance(part, str) else dump(part)
+        return " and ".join(_format_phrase(item) for item in part) or "empty"
+    return part if isinstance(part, str) else dump_json(part)
 
 
 # -- wording -----------------------------------------------------------------------------------
@@ -98,13 +101,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 def shift_verbosity(text: str, direction: str, factor: float, rng: Random) -> str:
     """Prose made longer or shorter by a factor; 0.5 and 2 mean the same."""
-    if not text.strip() or parse(text) is not None:
+    if not text.strip() or parse_json(text) is not None:
         return text
     times = max(factor, 1 / factor)
-    return _longer(text, times, rng) if direction == "expand" else _shorter(text, times)
+    return _lengthen(text, times, rng) if direction == "expand" else _shorten(text, times)
 
 
-def _longer(text: str, times: float, rng: Random) -> str:
+def _lengthen(text: str, times: float, rng: Random) -> str:
     wanted = count_tokens(text) * times
     phrases = list(read_texts("verbosity"))
     rng.shuffle(phrases)
@@ -116,7 +119,7 @@ def _longer(text: str, times: float, rng: Random) -> str:
     return longer
 
 
-def _shorter(text: str, times: float) -> str:
+def _shorten(text: str, times: float) -> str:
     """The text cut to as many complete sentences as fit; at least part of the first."""
     limit = max(1, int(count_tokens(text) / times))
     shorter = ""
@@ -130,7 +133,7 @@ def _shorter(text: str, times: float) -> str:
 
 def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
     """A refusal in other words: a contraction (subtle), another phrase (moderate), or another text (significant)."""
-    if not any(_pattern(old).search(text) for old, _ in read_pairs("refusals_moderate")):
+    if not any(_compile_phrase(old).search(text) for old, _ in read_pairs("refusals_moderate")):
         return text
     if severity == "significant":
         return rng.choice(read_texts("refusals_significant"))
@@ -139,7 +142,7 @@ def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
 
 def shift_tone(text: str, severity: str, rng: Random) -> str:
     """Prose with another opening (subtle), also other words (moderate), also another closing (significant)."""
-    if not text.strip() or parse(text) is not None:
+    if not text.strip() or parse_json(text) is not None:
         return text
     opening, closing = rng.choice(read_pairs("tone_frames"))
     if severity == "subtle":
@@ -151,22 +154,22 @@ def shift_tone(text: str, severity: str, rng: Random) -> str:
 
 def _replace(text: str, pairs: Iterable[tuple[str, str]]) -> str:
     """Replaces phrases in one pass, so that no replacement undoes another; initial capitals stay."""
-    swaps = {_key(old): new for old, new in pairs}
+    swaps = {_normalize_phrase(old): new for old, new in pairs}
     ordered = sorted(swaps, key=len, reverse=True)
-    either = re.compile("|".join(_pattern(old).pattern for old in ordered), re.IGNORECASE)
+    either = re.compile("|".join(_compile_phrase(old).pattern for old in ordered), re.IGNORECASE)
 
     def swap(match: re.Match[str]) -> str:
-        new = swaps[_key(match[0])]
+        new = swaps[_normalize_phrase(match[0])]
         return new[0].upper() + new[1:] if match[0][0].isupper() else new
 
     return either.sub(swap, text)
 
 
-def _key(phrase: str) -> str:
+def _normalize_phrase(phrase: str) -> str:
     return phrase.lower().replace("’", "'")
 
 
-def _pattern(phrase: str) -> re.Pattern[str]:
+def _compile_phrase(phrase: str) -> re.Pattern[str]:
     return re.compile(rf"\b{re.escape(phrase)}\b".replace("'", "['’]"), re.IGNORECASE)
 
 
@@ -184,7 +187,7 @@ _SMALLER: tuple[tuple[re.Pattern[str], str], ...] = (
 _DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 
-def smaller(model: str) -> str:
+def name_smaller_model(model: str) -> str:
     """The name of a smaller model of the same family, else the name without its date and with `-mini`."""
     for size, word in _SMALLER:
         if size.search(model):

@@ -7,14 +7,14 @@ from http import HTTPStatus
 from holdfast.protocols.fault import Failed
 
 
-def failure(status: int, message: str = "", *, retry_after_s: float | None = None, kind: str = "") -> Failed:
+def build_failure(status: int, message: str = "", *, retry_after_s: float | None = None, kind: str = "") -> Failed:
     """A service's reply with that status; without a message, the usual text for it. `kind` as in Failed."""
-    sentence = message or f"{status} {_phrase(status)}"
+    sentence = message or f"{status} {_find_phrase(status)}"
     body = {"error": {"code": status, "message": sentence}}
     return Failed(sentence, status=status, retry_after_s=retry_after_s, body=body, kind=kind)
 
 
-def _phrase(status: int) -> str:
+def _find_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:

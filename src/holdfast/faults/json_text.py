@@ -10,7 +10,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDENT = re.compile(r"[\[{]\n([ \t]+)")
 
 
-def parse(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The object or array that the text holds; None for a lone number or word."""
     if not text.lstrip().startswith(("{", "[")):
         return None
@@ -20,7 +20,7 @@ def parse(text: str) -> Any:
         return None
 
 
-def dump(data: Any) -> str:
+def dump_json(data: Any) -> str:
     """Data as JSON text; values that JSON cannot hold become text."""
     return json.dumps(data, ensure_ascii=False, default=str)
 
@@ -32,7 +32,7 @@ def dump_like(data: Any, text: str) -> str:
         data,
         ensure_ascii=text.isascii() and "\\u" in text,
         indent=indent[1] if indent else None,
-        separators=_separators(text, indented=indent is not None),
+        separators=_detect_separators(text, indented=indent is not None),
         default=str,
     )
     stripped = text.strip()
@@ -40,7 +40,7 @@ def dump_like(data: Any, text: str) -> str:
     return text[:start] + body + text[start + len(stripped) :]
 
 
-def _separators(text: str, *, indented: bool) -> tuple[str, str]:
+def _detect_separators(text: str, *, indented: bool) -> tuple[str, str]:
     signs = _STRING.sub('""', text)
     colon = ":" if re.search(r":\S", signs) else ": "
     tight = re.search(r",\S", signs) or ("," not in signs and colon == ":")

@@ -11,7 +11,16 @@ from typing import Any, Literal, TypeAlias
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.faults.values import Path, at, fields, is_record, is_rows, parts, put, with_items
+from holdfast.faults.values import (
+    Path,
+    get_part,
+    is_record,
+    is_rows,
+    list_fields,
+    list_parts,
+    replace_items,
+    replace_part,
+)
 from holdfast.model.completion import Completion, Text, ToolCall
 
 Early: TypeAlias = Literal["length", "content_filter"]
@@ -40,98 +49,102 @@ class UnsupportedShape(HarnessError):
         )
 
 
-def text_of(value: Any) -> str | None:
+def read_text(value: Any) -> str | None:
     """The text of a model's reply, with all its blocks joined; None if the reply has a field for text but no text."""
     if isinstance(value, Completion):
         return value.text if any(isinstance(delta, Text) for delta in value.deltas) else None
-    paths = _text_paths(value)
-    return "".join(at(value, path) for path in paths) if paths else None
+    paths = _find_text_paths(value)
+    return "".join(get_part(value, path) for path in paths) if paths else None
 
 
-def with_text(value: Any, text: str) -> Any:
+def replace_text(value: Any, text: str) -> Any:
     """A copy of the reply with another text in its first block; the other blocks become empty.
 
     A reply without a field for text is returned unchanged.
     """
     if isinstance(value, Completion):
         return value.with_text(text)
-    paths = _text_paths(value) or _find(value, type(None))
+    paths = _find_text_paths(value) or _find_paths(value, type(None))
     for path in paths[1:]:
-        value = put(value, path, "") if at(value, path) else value
-    return put(value, paths[0], text) if paths else value
+        value = replace_part(value, path, "") if get_part(value, path) else value
+    return replace_part(value, paths[0], text) if paths else value
 
 
-def without_calls(value: Any) -> Any:
+def remove_calls(value: Any) -> Any:
     """A copy of the reply without tool calls, in any of the usual shapes; the same object if it has none."""
     if isinstance(value, Completion):
         if not value.tool_calls:
             return value
         deltas = tuple([delta for delta in value.deltas if not isinstance(delta, ToolCall)])
         return replace(value, deltas=deltas).with_finish("stop")
-    for path, part in reversed(parts(value)):  # from the inside out, so that later paths stay valid
+    for path, part in reversed(list_parts(value)):  # from the inside out, so that later paths stay valid
         if is_rows(part) and part and path and path[-1] == "tool_calls":
-            value = put(value, path, with_items(part, []))
+            value = replace_part(value, path, replace_items(part, []))
         elif is_rows(part) and any(map(_is_call, part)):
-            value = put(value, path, with_items(at(value, path), [one for one in at(value, path) if not _is_call(one)]))
+            value = replace_part(
+                value,
+                path,
+                replace_items(get_part(value, path), [one for one in get_part(value, path) if not _is_call(one)]),
+            )
     return value
 
 
 def _is_call(block: Any) -> bool:
-    return is_record(block) and dict(fields(block)).get("type") in ("tool_use", "function_call")
+    return is_record(block) and dict(list_fields(block)).get("type") in ("tool_use", "function_call")
 
 
-def ended(value: Any, reason: Early) -> Any:
+def set_early_end(value: Any, reason: Early) -> Any:
     """A copy of the reply that says why it ended early, in its provider's field."""
     if isinstance(value, Completion):
         return value.with_finish(reason)
     if is_rows(value):
         # Only the last chunk of a stream says why it ended.
-        return with_items(value, [_mark_end(chunk, reason, also_null=False) for chunk in value])
-    return _mark_end(value, reason, also_null=True)
+        return replace_items(value, [_set_end_reason(chunk, reason, also_null=False) for chunk in value])
+    return _set_end_reason(value, reason, also_null=True)
 
 
-def _mark_end(value: Any, reason: Early, *, also_null: bool) -> Any:
+def _set_end_reason(value: Any, reason: Early, *, also_null: bool) -> Any:
     for path, words in _REASONS:
-        if _exists(value, path) and (also_null or at(value, path) is not None):
-            value = put(value, path, words[reason])
+        if _has_path(value, path) and (also_null or get_part(value, path) is not None):
+            value = replace_part(value, path, words[reason])
     return value
 
 
-def _text_paths(value: Any) -> list[Path]:
-    paths = _find(value, str)
-    if not paths and not _has_place(value, top=True):
+def _find_text_paths(value: Any) -> list[Path]:
+    paths = _find_paths(value, str)
+    if not paths and not _can_hold_text(value, top=True):
         raise UnsupportedShape(value)
     return paths
 
 
-def _has_place(value: Any, *, top: bool = False) -> bool:
+def _can_hold_text(value: Any, *, top: bool = False) -> bool:
     """Whether a reply could hold text and does not: null content, no choices, only tool calls."""
     if is_rows(value):
-        return not value or (any(map(_has_place, value)) if top else all(map(is_record, value)))
+        return not value or (any(map(_can_hold_text, value)) if top else all(map(is_record, value)))
     if not is_record(value):
         return value is None
     # A stream ends with an empty delta.
-    return any(key == "delta" or (key in _USUAL and _has_place(part)) for key, part in fields(value))
+    return any(key == "delta" or (key in _USUAL and _can_hold_text(part)) for key, part in list_fields(value))
 
 
-def _find(value: Any, kind: type) -> list[Path]:
+def _find_paths(value: Any, kind: type) -> list[Path]:
     """Paths to the parts of that kind, through the first usual field that leads to any."""
     if isinstance(value, kind):
         return [()]
     if is_rows(value):
-        return [(index, *path) for index, part in enumerate(value) for path in _find(part, kind)]
-    by_name = dict(fields(value))
+        return [(index, *path) for index, part in enumerate(value) for path in _find_paths(part, kind)]
+    by_name = dict(list_fields(value))
     for key in [key for key in _USUAL if key in by_name]:
         # Other choices are other answers.
         part = by_name[key][:1] if key == "choices" and is_rows(by_name[key]) else by_name[key]
-        paths = _find(part, kind)
+        paths = _find_paths(part, kind)
         if paths:
             return [(key, *path) for path in paths]
     return []
 
 
-def _exists(value: Any, path: Path) -> bool:
+def _has_path(value: Any, path: Path) -> bool:
     if not path:
         return True
-    by_name = dict(fields(value))
-    return path[0] in by_name and _exists(by_name[path[0]], path[1:])
+    by_name = dict(list_fields(value))
+    return path[0] in by_name and _has_path(by_name[path[0]], path[1:])

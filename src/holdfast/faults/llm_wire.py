@@ -24,7 +24,7 @@ from holdfast.model.tokens import take_tokens
 from holdfast.protocols.fault import Call
 
 
-def on_wire(value: Any, mode: str) -> Completion:
+def require_completion(value: Any, mode: str) -> Completion:
     """The reply in its wire form; raises HarnessError for the result of a model function."""
     if isinstance(value, Completion):
         return value
@@ -39,7 +39,7 @@ def is_streamed(call: Call) -> bool:
     return bool(call.arguments.get("stream"))
 
 
-def beginning(reply: Completion, tokens: int) -> tuple[Delta, ...]:
+def take_first_tokens(reply: Completion, tokens: int) -> tuple[Delta, ...]:
     """The deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
     left = len(take_tokens(reply.text, tokens))
     deltas: list[Delta] = []
@@ -54,25 +54,25 @@ def beginning(reply: Completion, tokens: int) -> tuple[Delta, ...]:
     return tuple(deltas)
 
 
-def ending(reply: Completion, deltas: Iterable[Delta], reason: FinishReason) -> Completion:
+def end_with(reply: Completion, deltas: Iterable[Delta], reason: FinishReason) -> Completion:
     """A reply of these deltas with this finish reason; the billed usage stays."""
     usage = [delta for delta in reply.deltas if isinstance(delta, Usage)]
     return replace(reply, deltas=(*deltas, Finish(reason), *usage))
 
 
-def asking(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
+def request_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
     """Replaces the reply by one that requests these calls and has no text."""
-    return ending(reply, calls, "tool_calls")
+    return end_with(reply, calls, "tool_calls")
 
 
-def with_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
+def replace_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
     """The reply with its tool calls replaced."""
     new = iter(calls)
     deltas = tuple([next(new) if isinstance(delta, ToolCall) else delta for delta in reply.deltas])
     return replace(reply, deltas=deltas)
 
 
-def new_id(rng: Random, like: str = "") -> str:
+def create_call_id(rng: Random, like: str = "") -> str:
     """An id for a tool call, with the prefix of another one: providers never reuse an id."""
     prefix = like.rpartition("_")[0] or "call"
     return f"{prefix}_{rng.getrandbits(96):024x}"

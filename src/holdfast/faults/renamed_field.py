@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 
-def renamed(name: str, taken: Collection[str] = ()) -> str:
+def rename_field(name: str, taken: Collection[str] = ()) -> str:
     """`total_price` becomes `totalPrice` and back; a single word gets `_value`. Never returns a name in `taken`."""
     other = _restyle(name)
     while other in taken or other == name:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import msgspec
 
-from holdfast.faults.json_text import dump_like, parse
+from holdfast.faults.json_text import dump_like, parse_json
 
 Path: TypeAlias = tuple[Any, ...]
 """Keys, indexes and field names from the top of a value down to a part of it."""
@@ -29,14 +29,14 @@ def is_rows(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(value, "_fields"))
 
 
-def field_names(value: Any) -> Sequence[str]:
+def list_field_names(value: Any) -> Sequence[str]:
     """Names of an object's public fields, in the order of its class; empty for anything else."""
     if value is None or isinstance(value, _PLAIN) or is_rows(value) or isinstance(value, Mapping):
         return ()
-    return [name for name in _declared(value) if not name.startswith("_") and hasattr(value, name)]
+    return [name for name in _list_declared_names(value) if not name.startswith("_") and hasattr(value, name)]
 
 
-def _declared(value: Any) -> Sequence[str]:
+def _list_declared_names(value: Any) -> Sequence[str]:
     kind: Any = type(value)
     if isinstance(value, tuple):
         return tuple(kind._fields)
@@ -55,10 +55,10 @@ def _is_model(kind: type) -> bool:
 
 def is_record(value: Any) -> bool:
     """Whether it is a mapping, or an object with fields."""
-    return isinstance(value, dict | Mapping) or bool(field_names(value))
+    return isinstance(value, dict | Mapping) or bool(list_field_names(value))
 
 
-def fields(value: Any) -> list[tuple[Any, Any]]:
+def list_fields(value: Any) -> list[tuple[Any, Any]]:
     """The parts of a value with their keys, in a stable order; a scalar has none."""
     if value is None or isinstance(value, _PLAIN):  # first, because most parts are scalars
         return []
@@ -66,10 +66,10 @@ def fields(value: Any) -> list[tuple[Any, Any]]:
         return list(value.items())
     if is_rows(value):
         return list(enumerate(value))
-    return [(name, getattr(value, name)) for name in field_names(value)]
+    return [(name, getattr(value, name)) for name in list_field_names(value)]
 
 
-def with_items(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
+def replace_items(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
     """A sequence of the same type with other items."""
     if isinstance(value, tuple):
         return tuple(items)
@@ -80,7 +80,7 @@ def with_items(value: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
     return changed
 
 
-def with_field(value: Any, key: Any, new: Any) -> Any:
+def replace_field(value: Any, key: Any, new: Any) -> Any:
     """A copy of the value with one part changed."""
     if isinstance(value, Mapping):
         changed = copy.copy(value) if isinstance(value, dict) else dict(value)
@@ -89,11 +89,11 @@ def with_field(value: Any, key: Any, new: Any) -> Any:
     if is_rows(value):
         items = list(value)
         items[key] = new
-        return with_items(value, items)
-    return _with_attribute(value, key, new)
+        return replace_items(value, items)
+    return _replace_attribute(value, key, new)
 
 
-def _with_attribute(value: Any, name: str, new: Any) -> Any:
+def _replace_attribute(value: Any, name: str, new: Any) -> Any:
     if isinstance(value, tuple):
         return value._replace(**{name: new})  # type: ignore[attr-defined]  # a named tuple: it has fields
     if isinstance(value, msgspec.Struct):
@@ -105,57 +105,57 @@ def _with_attribute(value: Any, name: str, new: Any) -> Any:
     return changed
 
 
-def at(value: Any, path: Path) -> Any:
+def get_part(value: Any, path: Path) -> Any:
     """The part at a path that exists."""
     for key in path:
         value = value[key] if isinstance(value, Mapping) or is_rows(value) else getattr(value, key)
     return value
 
 
-def put(value: Any, path: Path, new: Any) -> Any:
+def replace_part(value: Any, path: Path, new: Any) -> Any:
     """A copy of the value with the part at `path` changed; everything outside the path is shared."""
     if not path:
         return new
-    return with_field(value, path[0], put(at(value, path[:1]), path[1:], new))
+    return replace_field(value, path[0], replace_part(get_part(value, path[:1]), path[1:], new))
 
 
-def parts(value: Any) -> list[tuple[Path, Any]]:
+def list_parts(value: Any) -> list[tuple[Path, Any]]:
     """The value and all its parts with their paths, from the top down; long values are cut."""
     return list(islice(_walk(value, (), ()), _PARTS))
 
 
 def _walk(value: Any, path: Path, above: tuple[Any, ...]) -> Iterator[tuple[Path, Any]]:
     yield path, value
-    if not ends_here(value, above):
-        for key, part in fields(value):
+    if not is_end(value, above):
+        for key, part in list_fields(value):
             yield from _walk(part, (*path, key), (*above, value))
 
 
-def ends_here(value: Any, above: tuple[Any, ...]) -> bool:
+def is_end(value: Any, above: tuple[Any, ...]) -> bool:
     """Whether to stop: the value contains itself, or is too deep."""
     return len(above) >= _DEPTH or any(value is one for one in above)
 
 
-def edited(value: Any, edit: Callable[[Any], Any]) -> Any:
+def edit_value(value: Any, edit: Callable[[Any], Any]) -> Any:
     """The value after `edit`, which returns its argument unchanged if there is nothing to change.
 
     Text and bytes that hold a JSON object or array are parsed for `edit` and written back in their original style.
     Other text, also as bytes, is passed as text; bytes that are not UTF-8 are passed unchanged.
     """
     if isinstance(value, bytes | bytearray):
-        text = decoded(value)
+        text = decode_text(value)
         if text is None:
             return edit(value)
-        changed = edited(text, edit)
+        changed = edit_value(text, edit)
         return value if changed is text else type(value)(changed.encode(errors="replace"))
-    data = parse(value) if isinstance(value, str) else None
+    data = parse_json(value) if isinstance(value, str) else None
     if data is None:
         return edit(value)
     changed = edit(data)
     return value if changed is data else dump_like(changed, value)
 
 
-def decoded(data: bytes | bytearray) -> str | None:
+def decode_text(data: bytes | bytearray) -> str | None:
     """Bytes as text, or None if they are not UTF-8."""
     try:
         return data.decode()
@@ -163,28 +163,28 @@ def decoded(data: bytes | bytearray) -> str | None:
         return None
 
 
-def plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
+def to_plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
     """The value in JSON types: dicts, lists, text, numbers."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, bytes | bytearray):
         return value.decode(errors="replace")
-    if ends_here(value, above):
+    if is_end(value, above):
         return f"<{type(value).__name__}>"
     if is_rows(value):
-        return [plain(item, (*above, value)) for item in value]
+        return [to_plain(item, (*above, value)) for item in value]
     if is_record(value):
-        return {str(key): plain(part, (*above, value)) for key, part in fields(value)}
-    return _describe(value)
+        return {str(key): to_plain(part, (*above, value)) for key, part in list_fields(value)}
+    return _format_value(value)
 
 
-def _describe(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = str(value)
     # An address in memory differs between runs.
     return f"<{type(value).__name__}>" if " at 0x" in text else text
 
 
-def snapshot(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """A deep copy that later changes of the original do not affect; the value itself if it cannot be copied."""
     try:
         return copy.deepcopy(value)
@@ -192,7 +192,7 @@ def snapshot(value: Any) -> Any:
         return value
 
 
-def same(one: Any, other: Any) -> bool:
+def are_equal(one: Any, other: Any) -> bool:
     """Whether two values are equal; a comparison that raises counts as unequal."""
     try:
         return one is other or bool(one == other)

@@ -18,7 +18,7 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.injection.weather import make_fault
-from holdfast.planes.urls import url_matches
+from holdfast.planes.urls import matches_url
 from holdfast.protocols.fault import read_traits
 
 MAP = "map.json"
@@ -194,7 +194,7 @@ def _waits_at(injection: Injection, site: CallSite) -> bool:
     if injection.schedule.on_call not in (None, site.ordinal):
         return False
     if injection.match_url is not None:
-        return site.plane == "http" and url_matches(injection.match_url, site.target)
+        return site.plane == "http" and matches_url(injection.match_url, site.target)
     if injection.plane == "service":
         return site.plane == _service_plane(injection) and fnmatchcase(site.target, injection.target)
     if injection.plane == "llm":

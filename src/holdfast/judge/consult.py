@@ -18,7 +18,7 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation
 from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Evidence
-from holdfast.planes.llm.sources.model_client import ModelRefused, Question, ask, without
+from holdfast.planes.llm.sources.model_client import ModelRefused, Question, ask_model, drop_rejected
 from holdfast.planes.llm.sources.source import NoModel, UpstreamDown
 from holdfast.protocols.check import Advice, Check, ConsultingCheck
 
@@ -115,12 +115,12 @@ class Consultation:
         while True:
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    text, origin = await ask(judge.source, judge.meaning.provider, accepted, conversation)
+                    text, origin = await ask_model(judge.source, judge.meaning.provider, accepted, conversation)
             except TimeoutError as late:
                 who = f"{self._role.shown} {judge.shown}"
                 raise HarnessError(f"{who} gave no answer within {ANSWER_S:g} s", code="model-unavailable") from late
             except UpstreamDown as failed:
-                less = without(accepted, failed) if isinstance(failed, ModelRefused) else None
+                less = drop_rejected(accepted, failed) if isinstance(failed, ModelRefused) else None
                 if less is not None:
                     accepted, notes = less[0], (*notes, less[1])
                     continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.mutate.expand import Expansion, LeftOut, expand
-from holdfast.mutate.mutators import mutator_of
+from holdfast.mutate.expand import Expansion, OmittedType, expand
+from holdfast.mutate.mutators import find_mutator
 
-__all__ = ["Expansion", "LeftOut", "expand", "mutator_of"]
+__all__ = ["Expansion", "OmittedType", "expand", "find_mutator"]

@@ -45,36 +45,36 @@ def read_table(name: str, kind: type[T]) -> T:
 
 
 @cache
-def languages() -> dict[str, LanguageTable]:
+def read_languages() -> dict[str, LanguageTable]:
     """By code, in the order of the file."""
     return read_table("languages", dict[str, LanguageTable])
 
 
 @cache
-def quantities() -> frozenset[str]:
+def read_quantities() -> frozenset[str]:
     """For all languages: a prompt may mix them."""
-    return frozenset(word for table in languages().values() for word in table.quantities)
+    return frozenset(word for table in read_languages().values() for word in table.quantities)
 
 
 @cache
-def common_words() -> frozenset[str]:
+def read_common_words() -> frozenset[str]:
     """Words that are not names, although they begin a sentence with a capital."""
     return frozenset(
         word
-        for table in languages().values()
+        for table in read_languages().values()
         for text in (*table.small, *table.requests, *table.courtesies, *table.words.values())
         for word in re.findall(r"[^\W\d_]+", text.lower())
     )
 
 
 @cache
-def padding() -> Padding:
+def read_padding() -> Padding:
     return read_table("padding", Padding)
 
 
-def language_of(text: str) -> str:
+def detect_language(text: str) -> str:
     """The bundled language with the most function words in the text; empty if there is none."""
     words = re.findall(r"[^\W\d_]+", text.lower())
-    counts = {code: sum(word in table.small for word in words) for code, table in languages().items()}
+    counts = {code: sum(word in table.small for word in words) for code, table in read_languages().items()}
     best = max(counts, key=lambda code: counts[code])
     return best if counts[best] else ""

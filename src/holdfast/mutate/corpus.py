@@ -41,7 +41,7 @@ class CorpusFile(Struct, frozen=True):
 
 
 @cache
-def corpus(type: str) -> tuple[CorpusEntry, ...]:
+def read_corpus(type: str) -> tuple[CorpusEntry, ...]:
     """The attacks of `data/<type>.toml`."""
     return read_table(type, CorpusFile).attacks
 
@@ -55,15 +55,15 @@ class CorpusAttacks:
     def mutate(self, prompt: str, n: int, rng: Random) -> MadeMutation | None:
         if not prompt.strip():
             return None
-        entries = corpus(self._type)
+        entries = read_corpus(self._type)
         first = blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=4).digest()
         entry = entries[(int.from_bytes(first, "big") + n) % len(entries)]
         canary = draw_canary(rng)
-        turns = tuple(planted(turn, prompt, canary, rng) for turn in entry.turns)
+        turns = tuple(fill_template(turn, prompt, canary, rng) for turn in entry.turns)
         return MadeMutation(turns, entry.name, (canary,), entry.action)
 
 
-def planted(template: str, prompt: str, canary: str, rng: Random) -> str:
+def fill_template(template: str, prompt: str, canary: str, rng: Random) -> str:
     """The template with the prompt, the canary in two pieces, and wrong dates."""
     pieces = {"{mark}": MARK, "{code}": canary.removeprefix(MARK)}
     dates = {"{past}": str(rng.randint(1951, 1999)), "{future}": str(rng.randint(2061, 2099))}

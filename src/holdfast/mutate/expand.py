@@ -11,8 +11,8 @@ from holdfast.errors import UserError
 from holdfast.model.codec import make_storable
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, REQUEST_MUTATIONS, MutationSpec, MutationType
 from holdfast.model.task import Task, Variation
-from holdfast.mutate.mutator import MadeMutation, Mutator, PromptDraft, dice
-from holdfast.mutate.mutators import mutator_of
+from holdfast.mutate.mutator import MadeMutation, Mutator, PromptDraft, create_random
+from holdfast.mutate.mutators import find_mutator
 
 if TYPE_CHECKING:
     from holdfast.mutate.model_writer import Writer
@@ -21,7 +21,7 @@ DRAWS = 25
 """Consecutive draws without a new mutation, after which a type has no more for a prompt."""
 
 
-class LeftOut(Struct, frozen=True):
+class OmittedType(Struct, frozen=True):
     """A default type that cannot be made here."""
 
     type: str
@@ -32,7 +32,7 @@ class Expansion(Struct, frozen=True):
     """The mutated tasks of a file."""
 
     tasks: tuple[Task, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedType, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes for the reader: types with fewer mutations than their share."""
 
@@ -45,21 +45,23 @@ def expand(
     The same tasks, settings and seed give the same mutations, unless a model writes them. All mutations of a prompt
     differ from each other and from the prompt. `http`: the agent is called by HTTP, so requests can be mutated.
     """
-    types, left_out = _possible(settings, http, write)
-    shares = dict(zip(types, _shares(settings.count, len(types)), strict=True))
-    drafts = [_draft(task) for task in _each_once(tasks)]
+    types, left_out = _select_types(settings, http, write)
+    shares = dict(zip(types, _split_count(settings.count, len(types)), strict=True))
+    drafts = [_start_draft(task) for task in _remove_duplicates(tasks)]
     for draft in drafts:
         for type in types:
             if type not in MODEL_MUTATIONS:
-                _fill(draft, type, shares[type], mutator_of(type, settings.custom_templates), seed)
-    notes = _written(drafts, shares, seed, write) if write is not None else []
-    made = tuple(_task(d.task, type, one, settings) for d in drafts for type in types for one in d.made.get(type, ()))
-    return Expansion(made, left_out, (*_notes(drafts, shares), *notes))
+                _fill_draft(draft, type, shares[type], find_mutator(type, settings.custom_templates), seed)
+    notes = _write_by_model(drafts, shares, seed, write) if write is not None else []
+    made = tuple(
+        _build_task(d.task, type, one, settings) for d in drafts for type in types for one in d.made.get(type, ())
+    )
+    return Expansion(made, left_out, (*_note_shortfalls(drafts, shares), *notes))
 
 
-def _possible(
+def _select_types(
     settings: MutationSpec, http: bool, write: Writer | None
-) -> tuple[tuple[MutationType, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[MutationType, ...], tuple[OmittedType, ...]]:
     """The types that can be made, and those left out; UserError if the file lists one of the latter."""
     obstacles: dict[MutationType, str] = {}
     for type in settings.types:
@@ -79,33 +81,33 @@ def _possible(
         raise UserError(
             "none of the types of mutation can be made here", key="mutations.types", code="mutation-impossible"
         )
-    return types, tuple(LeftOut(type, reason) for type, reason in obstacles.items())
+    return types, tuple(OmittedType(type, reason) for type, reason in obstacles.items())
 
 
-def _shares(count: int, types: int) -> list[int]:
+def _split_count(count: int, types: int) -> list[int]:
     each, rest = divmod(count, types)
     return [each + (place < rest) for place in range(types)]
 
 
-def _each_once(tasks: Iterable[Task]) -> list[Task]:
+def _remove_duplicates(tasks: Iterable[Task]) -> list[Task]:
     return list({task.turns: task for task in reversed(list(tasks))}.values())[::-1]
 
 
-def _draft(task: Task) -> PromptDraft:
+def _start_draft(task: Task) -> PromptDraft:
     return PromptDraft(task, {}, {((task.turns[0],), (), None)})
 
 
-def _fill(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:
+def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:
     """This many mutations of the first turn, or as many as the type has for it."""
     prompt = draft.task.turns[0]
     n = missed = 0
     while len(draft.made.get(type, ())) < share and missed < DRAWS:
-        one = mutator.mutate(prompt, n, dice(seed, prompt, type, n))
-        missed = 0 if one is not None and draft.take(type, one) else missed + 1
+        one = mutator.mutate(prompt, n, create_random(seed, prompt, type, n))
+        missed = 0 if one is not None and draft.add_if_new(type, one) else missed + 1
         n += 1
 
 
-def _written(drafts: list[PromptDraft], shares: dict[MutationType, int], seed: int, write: Writer) -> list[str]:
+def _write_by_model(drafts: list[PromptDraft], shares: dict[MutationType, int], seed: int, write: Writer) -> list[str]:
     from holdfast.mutate.written import fill_by_model
 
     return [
@@ -116,7 +118,7 @@ def _written(drafts: list[PromptDraft], shares: dict[MutationType, int], seed: i
     ]
 
 
-def _task(source: Task, type: MutationType, one: MadeMutation, settings: MutationSpec) -> Task:
+def _build_task(source: Task, type: MutationType, one: MadeMutation, settings: MutationSpec) -> Task:
     """The task with its first turn mutated; further turns of the golden prompt follow unchanged."""
     variation = Variation(
         mutation=type,
@@ -133,7 +135,7 @@ def _task(source: Task, type: MutationType, one: MadeMutation, settings: Mutatio
     return make_storable(Task(turns, "mutation", variation, before or UNSET, user=source.user))
 
 
-def _notes(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[str]:
+def _note_shortfalls(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[str]:
     """Which types have fewer than their share."""
     notes = []
     for type, share in shares.items():

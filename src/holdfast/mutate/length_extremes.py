@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from random import Random
 
-from holdfast.mutate.bundled import languages, padding
+from holdfast.mutate.bundled import read_languages, read_padding
 from holdfast.mutate.mutator import Techniques
 
 _SHORTEST = 1_500
@@ -17,10 +17,10 @@ _REPEATED = 4_000
 """Characters of repetition."""
 
 
-def _curt(prompt: str, rng: Random) -> str:
+def _remove_courtesies(prompt: str, rng: Random) -> str:
     """Without courtesies, and without the final punctuation mark unless it belongs to a name."""
     made = prompt
-    for pattern in _courtesies():
+    for pattern in _compile_courtesies():
         made = pattern.sub("", made)
     made = re.sub(r"[^\S\n]{2,}", " ", made).strip()
     made = re.sub(r"(?<=[a-zß-ÿ]{3})[.!?]+$", "", made)
@@ -28,71 +28,74 @@ def _curt(prompt: str, rng: Random) -> str:
 
 
 @cache
-def _courtesies() -> tuple[re.Pattern[str], ...]:
+def _compile_courtesies() -> tuple[re.Pattern[str], ...]:
     """Matches courtesies at the edge of a sentence only: in `How do I say thank you?` it is the subject of the
     question.
     """
     start, end = r"(?:(?<=^)|(?<=[.!?\n] ))", r"(?=[.!?]|\s*$)"
     patterns = []
-    for table in languages().values():
+    for table in read_languages().values():
         thanks = [one for one in table.courtesies if any(one in text.lower() for text in table.thanks)]
-        requests, standing = _any_of(table.requests), _any_of((*table.courtesies, *table.requests))
+        requests, standing = (
+            _build_alternatives(table.requests),
+            _build_alternatives((*table.courtesies, *table.requests)),
+        )
         # "Hello. Goodbye. Translate both words": a greeting with a full stop, or in a list, may be the subject of the
         # question.
         patterns += [
             re.compile(rf"{start}(?i:{requests}),? (?=[a-zß-ÿ])", re.MULTILINE),
             re.compile(rf"{start}(?i:{standing})[,!]+(?:\s+|$)", re.MULTILINE),
-            re.compile(rf",\s*(?i:{_any_of((*thanks, *table.requests))}){end}"),
-            re.compile(rf"(?<=[.!?])\s+(?i:{_any_of(thanks)})[.!]*\s*$"),
+            re.compile(rf",\s*(?i:{_build_alternatives((*thanks, *table.requests))}){end}"),
+            re.compile(rf"(?<=[.!?])\s+(?i:{_build_alternatives(thanks)})[.!]*\s*$"),
         ]
     return tuple(patterns)
 
 
-def _any_of(phrases: Iterable[str]) -> str:
+def _build_alternatives(phrases: Iterable[str]) -> str:
     """A regex; longer phrases first: `could you please` before `please`."""
     return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
 
 
-def _chatter(rng: Random, least: int = _SHORTEST, most: int = _LONGEST) -> str:
-    size, sentences, made = rng.randint(least, most), padding().sentences, ""
+def _generate_chatter(rng: Random, least: int = _SHORTEST, most: int = _LONGEST) -> str:
+    size, sentences, made = rng.randint(least, most), read_padding().sentences, ""
     while len(made) < size:
         made += " ".join(rng.sample(sentences, len(sentences))) + "\n\n"
     cut = made[:size]
     return cut[: cut.rfind(".") + 1]
 
 
-def _after_chatter(prompt: str, rng: Random) -> str:
-    return f"{_chatter(rng)}\n\n{rng.choice(padding().before)}\n\n{prompt}"
+def _prepend_chatter(prompt: str, rng: Random) -> str:
+    return f"{_generate_chatter(rng)}\n\n{rng.choice(read_padding().before)}\n\n{prompt}"
 
 
-def _before_chatter(prompt: str, rng: Random) -> str:
-    return f"{prompt}\n\n{rng.choice(padding().after)}\n\n{_chatter(rng)}"
+def _append_chatter(prompt: str, rng: Random) -> str:
+    return f"{prompt}\n\n{rng.choice(read_padding().after)}\n\n{_generate_chatter(rng)}"
 
 
-def _within_chatter(prompt: str, rng: Random) -> str:
+def _surround_with_chatter(prompt: str, rng: Random) -> str:
     half = _LONGEST // 2
-    lead, tail = rng.choice(padding().before), rng.choice(padding().after)
-    return f"{_chatter(rng, 800, half)}\n\n{lead}\n\n{prompt}\n\n{tail}\n\n{_chatter(rng, 800, half)}"
+    lead, tail = rng.choice(read_padding().before), rng.choice(read_padding().after)
+    return f"{_generate_chatter(rng, 800, half)}\n\n{lead}\n\n{prompt}\n\n{tail}\n\n{_generate_chatter(rng, 800, half)}"
 
 
-def _repeated(prompt: str, rng: Random) -> str:
+def _repeat_prompt(prompt: str, rng: Random) -> str:
     times = max(2, min(rng.randint(20, 60), _REPEATED // (len(prompt) + 1)))
     return "\n".join([prompt] * times)
 
 
-def _blank(prompt: str, rng: Random) -> str:
+def _add_blanks(prompt: str, rng: Random) -> str:
     blank = rng.choice(("\n", " ", "\t", "\n \n")) * rng.randint(500, 1_500)
     return rng.choice((f"{blank}{prompt}", f"{prompt}{blank}.", f"{blank}{prompt}{blank}"))
 
 
 LENGTH_EXTREMES = Techniques(
     {
-        "curt": _curt,
-        "chatter_before": _after_chatter,
-        "chatter_after": _before_chatter,
-        "repeated": _repeated,
-        "chatter_around": _within_chatter,
-        "blank": _blank,
+        "curt": _remove_courtesies,
+        "chatter_before": _prepend_chatter,
+        "chatter_after": _append_chatter,
+        "repeated": _repeat_prompt,
+        "chatter_around": _surround_with_chatter,
+        "blank": _add_blanks,
     }
 )
 """Courtesies removed, or pages of chatter, repetition and blanks around the request."""

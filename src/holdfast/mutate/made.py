@@ -23,7 +23,7 @@ class MadeTasks(Struct, frozen=True):
     warnings: tuple[RunWarning, ...] = ()
 
 
-def mutated(spec: Spec, environ: Mapping[str, str]) -> MadeTasks:
+def make_tasks(spec: Spec, environ: Mapping[str, str]) -> MadeTasks:
     """Mutations of every golden prompt; a model is asked if the file has one and a type needs it."""
     settings = spec.mutations or MutationSpec()
     write = None

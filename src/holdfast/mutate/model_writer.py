@@ -18,8 +18,8 @@ from holdfast.judge.consult import Consultation, ModelRole
 from holdfast.judge.judges import find_missing_key
 from holdfast.model.canary import find_echoes
 from holdfast.model.model_spec import ModelSpec
-from holdfast.mutate.bundled import language_of
-from holdfast.mutate.words import exact_parts, names
+from holdfast.mutate.bundled import detect_language
+from holdfast.mutate.words import find_exact_parts, find_names
 
 
 class Assignment(Struct, frozen=True):
@@ -43,7 +43,7 @@ class Writer(Protocol):
     """Returns the reply to each assignment, in order; raises HarnessError or UserError if one fails."""
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The model, for messages."""
         ...
 
@@ -54,14 +54,14 @@ _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 _NUMBERED = re.compile(r"^[^\S\n]*(?:\d{1,3}[.)]|[-*•])[^\S\n]+(.+)$", re.MULTILINE)
 
 
-def replies(text: str) -> list[str]:
+def parse_replies(text: str) -> list[str]:
     """The texts of a reply: a JSON list, alone or in an object, otherwise the items of a numbered list."""
     fenced = _FENCE.search(text)
     plain = (fenced[1] if fenced else text).strip()
     try:
         parsed = msgspec.json.decode(plain)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return [_unquoted(item.strip()) for item in _NUMBERED.findall(plain)]
+        return [_remove_quotes(item.strip()) for item in _NUMBERED.findall(plain)]
     if isinstance(parsed, dict):
         parsed = next((value for value in parsed.values() if isinstance(value, list)), list(parsed.values()))
     if not isinstance(parsed, list):
@@ -69,7 +69,7 @@ def replies(text: str) -> list[str]:
     return [item.strip() for item in parsed if isinstance(item, str)]
 
 
-def _unquoted(item: str) -> str:
+def _remove_quotes(item: str) -> str:
     return item[1:-1] if len(item) > 1 and item[0] == item[-1] == '"' else item
 
 
@@ -92,23 +92,25 @@ _SHORTER = 5
 _FEW_WORDS = 40
 
 
-def kept_parts(prompt: str) -> list[str]:
+def list_required_parts(prompt: str) -> list[str]:
     """What a mutation of the prompt must contain: numbers, quoted text, ids, and names.
 
     German capitalises every noun like a name, so there only exact parts count.
     """
-    named = [] if language_of(prompt) == "de" else names(prompt)
-    return list(dict.fromkeys([*exact_parts(prompt), *named]))
+    named = [] if detect_language(prompt) == "de" else find_names(prompt)
+    return list(dict.fromkeys([*find_exact_parts(prompt), *named]))
 
 
-def unusable(text: str, prompt: str, required: Sequence[str], canary: str = "", existing: Sequence[str] = ()) -> str:
+def explain_rejection(
+    text: str, prompt: str, required: Sequence[str], canary: str = "", existing: Sequence[str] = ()
+) -> str:
     """Why the text is not a mutation of the prompt; empty if it is one.
 
     `canary`: the code word of an attack, which must stay in pieces. `existing`: existing mutations.
     """
     if not text.strip():
         return "empty"
-    if same_words(text, prompt):
+    if has_same_words(text, prompt):
         return "the prompt itself"
     if len(text) > _LONGER * len(prompt) + _ROOM:
         return "too long"
@@ -120,17 +122,17 @@ def unusable(text: str, prompt: str, required: Sequence[str], canary: str = "", 
         return "without a number, name or quoted text of the prompt"
     if canary and canary.lower() in find_echoes(text):
         return "a code word put together already"
-    if any(same_words(text, other) for other in existing):
+    if any(has_same_words(text, other) for other in existing):
         return "copies of another"
     return ""
 
 
-def same_words(text: str, other: str) -> bool:
+def has_same_words(text: str, other: str) -> bool:
     """The same words in the same order: casing and punctuation alone are not a mutation."""
-    return _plain(text) == _plain(other)
+    return _normalize_words(text) == _normalize_words(other)
 
 
-def _plain(text: str) -> str:
+def _normalize_words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold())) or text.strip()
 
 
@@ -155,45 +157,45 @@ class ModelWriter:
         if variable:
             hint = f"set {variable}, or write api_key: ${{VAR}} into model:"
             raise UserError(
-                f"the model {self.shown} has no key: {variable} is not set",
+                f"the model {self.label} has no key: {variable} is not set",
                 hint=hint,
                 key="model",
                 code="model-missing",
             )
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         model = self._models[_NAME]
         return f"script {model.script}" if model.script else f"{model.provider}/{model.name}"
 
     def __call__(self, assignments: Sequence[Assignment]) -> Sequence[str]:
-        return asyncio.run(self._all(assignments))
+        return asyncio.run(self._ask_all(assignments))
 
-    async def _all(self, assignments: Sequence[Assignment]) -> Sequence[str]:
+    async def _ask_all(self, assignments: Sequence[Assignment]) -> Sequence[str]:
         consultation = Consultation(
             self._models, self._environ, self._root, self._cache, retries=self._retries, role=WRITER
         )
         try:
             async with asyncio.TaskGroup() as group:
-                waiting = [group.create_task(self._one(consultation, one)) for one in assignments]
+                waiting = [group.create_task(self._ask_model(consultation, one)) for one in assignments]
         except BaseExceptionGroup as failed:
-            raise _first(failed) from None
+            raise _find_first_error(failed) from None
         finally:
             await consultation.close()
         return [task.result() for task in waiting]
 
-    async def _one(self, consultation: Consultation, one: Assignment) -> str:
+    async def _ask_model(self, consultation: Consultation, one: Assignment) -> str:
         advice = await consultation(
-            _NAME, one.system, one.prompt, temperature=None, vote=one.round, fits=lambda text: _of_use(one, text)
+            _NAME, one.system, one.prompt, temperature=None, vote=one.round, fits=lambda text: _is_usable(one, text)
         )
         return advice.text
 
 
-def _of_use(one: Assignment, reply: str) -> bool:
+def _is_usable(one: Assignment, reply: str) -> bool:
     """Whether to cache the reply: one without any mutation is requested again."""
-    return any(not unusable(text, one.text, one.kept, one.canary, one.taken) for text in replies(reply))
+    return any(not explain_rejection(text, one.text, one.kept, one.canary, one.taken) for text in parse_replies(reply))
 
 
-def _first(failed: BaseExceptionGroup[BaseException]) -> BaseException:
+def _find_first_error(failed: BaseExceptionGroup[BaseException]) -> BaseException:
     inner = failed.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+    return _find_first_error(inner) if isinstance(inner, BaseExceptionGroup) else inner

@@ -57,7 +57,7 @@ class Techniques:
         return None
 
 
-def dice(seed: int, prompt: str, type: str, n: int) -> Random:
+def create_random(seed: int, prompt: str, type: str, n: int) -> Random:
     """The same random generator for the same mutation, on any machine and in any order."""
     where = "\0".join((str(seed), type, str(n), prompt)).encode("utf-8", "surrogatepass")
     return Random(int.from_bytes(blake2b(where, digest_size=8).digest(), "big"))
@@ -71,7 +71,7 @@ class PromptDraft(Struct):
     seen: set[object]
     """The prompt itself, and every mutation so far."""
 
-    def take(self, type: MutationType, one: MadeMutation) -> bool:
+    def add_if_new(self, type: MutationType, one: MadeMutation) -> bool:
         """Add it if it is new."""
         key = (one.turns, one.context, one.request)
         if key in self.seen:

@@ -15,7 +15,7 @@ CORPORA: tuple[MutationType, ...] = (
 """Types whose texts are a file of attacks."""
 
 
-def mutator_of(type: MutationType, templates: Mapping[str, str] | None = None) -> Mutator:
+def find_mutator(type: MutationType, templates: Mapping[str, str] | None = None) -> Mutator:
     """The mutator of a type that needs no model; `templates` are those of `custom`."""
     if type in REQUEST_MUTATIONS:
         table: Mapping[str, Mutator] = import_module("holdfast.mutate.request").REQUEST_MUTATORS
@@ -28,10 +28,10 @@ def mutator_of(type: MutationType, templates: Mapping[str, str] | None = None) -
         from holdfast.mutate.corpus import CustomTemplates
 
         return CustomTemplates(templates or {})
-    return _techniques(type)
+    return _find_techniques(type)
 
 
-def _techniques(type: MutationType) -> Mutator:
+def _find_techniques(type: MutationType) -> Mutator:
     from holdfast.mutate.encoding_attacks import ENCODING_ATTACKS
     from holdfast.mutate.language_mixing import LANGUAGE_MIXING
     from holdfast.mutate.length_extremes import LENGTH_EXTREMES

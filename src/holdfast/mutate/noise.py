@@ -8,9 +8,9 @@ from functools import cache
 from itertools import pairwise
 from random import Random
 
-from holdfast.mutate.bundled import common_words, padding, quantities
+from holdfast.mutate.bundled import read_common_words, read_padding, read_quantities
 from holdfast.mutate.mutator import Techniques
-from holdfast.mutate.words import changed, free_words, some
+from holdfast.mutate.words import change_words, find_free_words, sample_words
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _NEIGHBOURS = {
@@ -31,32 +31,38 @@ _MORE_PAIRS = "bs bt cr cs gs hr kn kr ks lr nr rh sn wn wr ws xt yl yn ys"
 _TRAILS = ("?", "!!", "...", " ??", ",", ";", " .", " -", "!?", "....", " ,,", "??!")
 
 
-def _typos(prompt: str, rng: Random, how: str) -> str:
-    words = free_words(prompt, _LONG_ENOUGH) or free_words(prompt, 2)
-    return changed(prompt, some(words, rng, _TYPO_SHARE), lambda word: _slipped(word, rng, how)) if words else prompt
+def _add_typos(prompt: str, rng: Random, how: str) -> str:
+    words = find_free_words(prompt, _LONG_ENOUGH) or find_free_words(prompt, 2)
+    return (
+        change_words(prompt, sample_words(words, rng, _TYPO_SHARE), lambda word: _misspell(word, rng, how))
+        if words
+        else prompt
+    )
 
 
-def _slipped(word: str, rng: Random, how: str) -> str:
+def _misspell(word: str, rng: Random, how: str) -> str:
     """The word with a typo that is not another word: `files` would be `flies`, and `there` would be `three`."""
-    made = _typo(word, rng, how)
+    made = _make_typo(word, rng, how)
     # No list has all words. But a word consists of letter pairs that occur in words. If the typo does, too, one key is
     # held down instead: no word has a letter three times in a row.
-    is_strange = any(pair not in letter_pairs() for pair in _pairs(made))
-    return made if made == word or is_strange else _typo(word, rng, "held")
+    is_strange = any(pair not in read_letter_pairs() for pair in _iterate_pairs(made))
+    return made if made == word or is_strange else _make_typo(word, rng, "held")
 
 
-def _pairs(word: str) -> Iterator[str]:
+def _iterate_pairs(word: str) -> Iterator[str]:
     return map("".join, pairwise(word.lower()))
 
 
 @cache
-def letter_pairs() -> frozenset[str]:
+def read_letter_pairs() -> frozenset[str]:
     """The pairs in the bundled words of all languages: a prompt may mix them."""
-    words = re.findall(r"[^\W\d_]+", " ".join((*padding().sentences, *common_words(), *quantities(), _MORE_PAIRS)))
-    return frozenset(pair for word in words for pair in _pairs(word))
+    words = re.findall(
+        r"[^\W\d_]+", " ".join((*read_padding().sentences, *read_common_words(), *read_quantities(), _MORE_PAIRS))
+    )
+    return frozenset(pair for word in words for pair in _iterate_pairs(word))
 
 
-def _typo(word: str, rng: Random, how: str) -> str:
+def _make_typo(word: str, rng: Random, how: str) -> str:
     at = rng.randrange(
         1 if how != "swapped" or len(word) < 3 else 2, len(word)
     )  # the first letter matters most for reading
@@ -70,25 +76,25 @@ def _typo(word: str, rng: Random, how: str) -> str:
     return before + (rng.choice(_NEIGHBOURS[letter]) if letter in _NEIGHBOURS else letter * 2) + after
 
 
-def _lower(prompt: str, rng: Random) -> str:
-    return changed(prompt, free_words(prompt), str.lower)
+def _lower_case(prompt: str, rng: Random) -> str:
+    return change_words(prompt, find_free_words(prompt), str.lower)
 
 
-def _shouted(prompt: str, rng: Random) -> str:
-    return changed(prompt, free_words(prompt), str.upper)
+def _upper_case(prompt: str, rng: Random) -> str:
+    return change_words(prompt, find_free_words(prompt), str.upper)
 
 
-def _random_case(prompt: str, rng: Random) -> str:
+def _randomize_case(prompt: str, rng: Random) -> str:
     def flip(word: str) -> str:
         made = "".join(sign.swapcase() if rng.random() < 0.4 and len(sign.swapcase()) == 1 else sign for sign in word)
         return word if made.istitle() or made.isupper() else made  # `may` and `us` would become names
 
-    return changed(prompt, free_words(prompt), flip)
+    return change_words(prompt, find_free_words(prompt), flip)
 
 
-def _run_together(prompt: str, rng: Random) -> str:
+def _join_two_words(prompt: str, rng: Random) -> str:
     """Remove one space between two words."""
-    words = free_words(prompt)
+    words = find_free_words(prompt)
     pairs = [a for a, b in pairwise(words) if prompt[a.end : b.start] == " "]
     if not pairs:
         return prompt
@@ -96,22 +102,22 @@ def _run_together(prompt: str, rng: Random) -> str:
     return prompt[:at] + prompt[at + 1 :]
 
 
-def _punctuation(prompt: str, rng: Random) -> str:
+def _change_punctuation(prompt: str, rng: Random) -> str:
     bare = re.sub(r"(?<=\w{2})[.!?。？！ ]+$", "", prompt)
     return bare + rng.choice([trail for trail in _TRAILS if bare + trail != prompt])
 
 
 NOISE = Techniques(
     {
-        "neighbour_keys": lambda prompt, rng: _typos(prompt, rng, "neighbour"),
-        "missing_letters": lambda prompt, rng: _typos(prompt, rng, "missing"),
-        "doubled_letters": lambda prompt, rng: _typos(prompt, rng, "doubled"),
-        "swapped_letters": lambda prompt, rng: _typos(prompt, rng, "swapped"),
-        "lower_case": _lower,
-        "random_case": _random_case,
-        "run_together": _run_together,
-        "shouted": _shouted,
-        "punctuation": _punctuation,
+        "neighbour_keys": lambda prompt, rng: _add_typos(prompt, rng, "neighbour"),
+        "missing_letters": lambda prompt, rng: _add_typos(prompt, rng, "missing"),
+        "doubled_letters": lambda prompt, rng: _add_typos(prompt, rng, "doubled"),
+        "swapped_letters": lambda prompt, rng: _add_typos(prompt, rng, "swapped"),
+        "lower_case": _lower_case,
+        "random_case": _randomize_case,
+        "run_together": _join_two_words,
+        "shouted": _upper_case,
+        "punctuation": _change_punctuation,
     }
 )
 """Typos of the keyboard, casing, spaces and punctuation. Numbers, names and quoted text stay unchanged."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from holdfast.mutate.mutator import Technique, Techniques
-from holdfast.mutate.words import changed, free_words, gaps, some
+from holdfast.mutate.words import change_words, find_free_words, find_gaps, sample_words
 
 JOINERS = ("\u200d", "\u2060", "\u200c", "\ufeff")
 """Zero-width characters."""
@@ -18,64 +18,70 @@ _SOFT_HYPHEN = "\u00ad"
 _SHARE = 0.4
 
 
-def _of_words(change: Callable[[str, Random], str], share: float = _SHARE, least: int = 3) -> Technique:
-    def manipulated(prompt: str, rng: Random) -> str:
-        words = free_words(prompt, least) or free_words(prompt, 2)
-        return changed(prompt, some(words, rng, share), lambda word: change(word, rng)) if words else prompt
+def _change_words(change: Callable[[str, Random], str], share: float = _SHARE, least: int = 3) -> Technique:
+    def manipulate(prompt: str, rng: Random) -> str:
+        words = find_free_words(prompt, least) or find_free_words(prompt, 2)
+        return (
+            change_words(prompt, sample_words(words, rng, share), lambda word: change(word, rng)) if words else prompt
+        )
 
-    return manipulated
+    return manipulate
 
 
-def _cut(word: str, rng: Random, sign: str) -> str:
+def _split_word(word: str, rng: Random, sign: str) -> str:
     at = rng.randrange(1, len(word)) if len(word) > 1 else 1
     return word[:at] + sign + word[at:]
 
 
-def _alternating(word: str, rng: Random) -> str:
+def _alternate_case(word: str, rng: Random) -> str:
     first = rng.randrange(2)
-    return "".join(_upper(sign) if n % 2 == first else sign.lower() for n, sign in enumerate(word))
+    return "".join(_to_upper(sign) if n % 2 == first else sign.lower() for n, sign in enumerate(word))
 
 
-def _upper(sign: str) -> str:
+def _to_upper(sign: str) -> str:
     return sign.upper() if len(sign.upper()) == 1 else sign
 
 
-def _between(signs: tuple[str, ...], share: float) -> Technique:
+def _replace_spaces(signs: tuple[str, ...], share: float) -> Technique:
     """Replace some of the single spaces by another character."""
 
-    def manipulated(prompt: str, rng: Random) -> str:
-        places = gaps(prompt)
+    def manipulate(prompt: str, rng: Random) -> str:
+        places = find_gaps(prompt)
         if not places:
             return prompt
         sign = rng.choice(signs)
         chosen = set(rng.sample(places, max(1, round(len(places) * share))))
         return "".join(sign if at in chosen else letter for at, letter in enumerate(prompt))
 
-    return manipulated
+    return manipulate
 
 
-def _glitch(prompt: str, rng: Random) -> str:
+def _add_glitch(prompt: str, rng: Random) -> str:
     token = rng.choice(GLITCHES)
     return rng.choice((f"{token} {prompt}", f"{prompt} {token}", f"{token} {prompt} {token}"))
 
 
-def _hidden(prompt: str, rng: Random) -> str:
+def _insert_joiners(prompt: str, rng: Random) -> str:
     sign = rng.choice(JOINERS)
-    words = free_words(prompt, 2)
-    return changed(prompt, some(words, rng, 0.7), lambda word: _cut(word, rng, sign)) if words else prompt + sign
+    words = find_free_words(prompt, 2)
+    return (
+        change_words(prompt, sample_words(words, rng, 0.7), lambda word: _split_word(word, rng, sign))
+        if words
+        else prompt + sign
+    )
 
 
 TOKEN_MANIPULATION = Techniques(
     {
-        "letters_apart": _of_words(lambda word, rng: " ".join(word), 0.25),
-        "joiners": _hidden,
-        "odd_spaces": _between(SPACES, 0.6),
-        "separators": _between(SEPARATORS, 0.5),
-        "glitch_tokens": _glitch,
-        "alternating_case": _of_words(_alternating, 0.6),
-        "split_words": _of_words(lambda word, rng: _cut(word, rng, "-")),
-        "soft_hyphens": _of_words(lambda word, rng: _SOFT_HYPHEN.join(word), 0.5),
-        "wide_spaces": _between(("   ", "\t", "     "), 0.6),
+        "letters_apart": _change_words(lambda word, rng: " ".join(word), 0.25),
+        "joiners": _insert_joiners,
+        "odd_spaces": _replace_spaces(SPACES, 0.6),
+        "separators": _replace_spaces(SEPARATORS, 0.5),
+        "glitch_tokens": _add_glitch,
+        "alternating_case": _change_words(_alternate_case, 0.6),
+        "split_words": _change_words(lambda word, rng: _split_word(word, rng, "-")),
+        "soft_hyphens": _change_words(lambda word, rng: _SOFT_HYPHEN.join(word), 0.5),
+        "wide_spaces": _replace_spaces(("   ", "\t", "     "), 0.6),
     }
 )
 """Spaces, joiners, separators and tokens that no person writes. Numbers, names and quoted text stay together."""

@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec import Struct
 
-from holdfast.mutate.bundled import common_words, quantities
+from holdfast.mutate.bundled import read_common_words, read_quantities
 
 _EXACT = re.compile(
     r"""
@@ -54,31 +54,31 @@ class Word(Struct, frozen=True):
         return self.start + len(self.text)
 
 
-def exact_parts(text: str) -> list[str]:
+def find_exact_parts(text: str) -> list[str]:
     """The literal parts of a prompt: numbers, quoted text, addresses, URLs, paths, ids."""
     parts = (match[0].strip().strip(_TRIMMED) for match in _EXACT.finditer(text))
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def names(text: str) -> list[str]:
+def find_names(text: str) -> list[str]:
     """Words written like names: a capital inside a sentence, or several capitals."""
-    words = every_word(text)
+    words = find_words(text)
     capitalized = [word.text for word in words if _is_name(word, text)]
     # In a headline, or in a text in capitals, a capital does not mark a name.
     titled = len(capitalized) > _FEW and len(capitalized) * 2 > len(words)
     return [] if titled else list(dict.fromkeys(capitalized))
 
 
-def free_words(text: str, least: int = 1) -> list[Word]:
+def find_free_words(text: str, least: int = 1) -> list[Word]:
     """The words of at least `least` letters that a mutation may change, in alphabets with capitals.
 
     Literal parts, names, units, and words of quantity, negation or condition are left out.
     """
-    words = every_word(text)
+    words = find_words(text)
     # A wrong number, name, unit or "not" would make it another prompt with another right answer. A capital marks a
     # name, unless a common word starts a sentence with it or the complete text is in capitals.
     shouted = len(words) > _FEW and all(word.text.isupper() for word in words)
-    fixed = [not shouted and (_may_name(word, text) or _is_quantity(word, text)) for word in words]
+    fixed = [not shouted and (_may_be_name(word, text) or _is_quantity(word, text)) for word in words]
     return [
         word
         for n, word in enumerate(words)
@@ -86,18 +86,18 @@ def free_words(text: str, least: int = 1) -> list[Word]:
     ]
 
 
-def gaps(text: str) -> list[int]:
+def find_gaps(text: str) -> list[int]:
     """The positions of single spaces between two words that may be changed."""
-    return [a.end for a, b in pairwise(free_words(text)) if text[a.end : b.start] == " "]
+    return [a.end for a, b in pairwise(find_free_words(text)) if text[a.end : b.start] == " "]
 
 
-def some(words: Sequence[Word], rng: Random, share: float) -> list[Word]:
+def sample_words(words: Sequence[Word], rng: Random, share: float) -> list[Word]:
     """A random fraction of the words, at least one, in text order."""
     count = max(1, round(len(words) * share))
     return sorted(rng.sample(list(words), min(count, len(words))), key=lambda word: word.start)
 
 
-def changed(text: str, words: Sequence[Word], change: Callable[[str], str]) -> str:
+def change_words(text: str, words: Sequence[Word], change: Callable[[str], str]) -> str:
     """Applies `change` to each of the words, which must be in text order."""
     parts, at = [], 0
     for word in words:
@@ -111,24 +111,24 @@ def is_cased(text: str) -> bool:
     return all(sign.lower() != sign.upper() for sign in text if sign.isalpha())
 
 
-def every_word(text: str) -> list[Word]:
+def find_words(text: str) -> list[Word]:
     """Every word outside the literal parts, names included."""
     blank = _EXACT.sub(lambda part: " " * len(part[0]), text)
     return [Word(match[0], match.start()) for match in _WORD.finditer(blank)]
 
 
-def _may_name(word: Word, text: str) -> bool:
+def _may_be_name(word: Word, text: str) -> bool:
     """Whether the word may be a name or part of one: it has a capital for another reason than starting a sentence."""
     if word.text == word.text.lower():
         return False
     followed = _FOLLOWED.match(text, word.end)
     named = followed is not None and followed[1].isupper()
-    return named or _is_name(word, text) or word.text.lower() not in common_words()
+    return named or _is_name(word, text) or word.text.lower() not in read_common_words()
 
 
 def _is_quantity(word: Word, text: str) -> bool:
     """Whether the word is a unit, or expresses quantity, negation or a condition."""
-    if _UNITS.fullmatch(word.text) or word.text.lower() in quantities() or _NEGATED.search(word.text):
+    if _UNITS.fullmatch(word.text) or word.text.lower() in read_quantities() or _NEGATED.search(word.text):
         return True
     return len(word.text) <= _UNIT_SIZE and _follows_number(word, text)
 

@@ -13,8 +13,8 @@ from holdfast.model.canary import MARK
 from holdfast.model.codec import make_encodable
 from holdfast.model.mutation import MutationType
 from holdfast.mutate.corpus import CorpusAttacks
-from holdfast.mutate.model_writer import Assignment, Writer, kept_parts, replies, unusable
-from holdfast.mutate.mutator import MadeMutation, PromptDraft, dice
+from holdfast.mutate.model_writer import Assignment, Writer, explain_rejection, list_required_parts, parse_replies
+from holdfast.mutate.mutator import MadeMutation, PromptDraft, create_random
 
 ROUNDS = 3
 """How often a model is asked for what is missing."""
@@ -64,45 +64,48 @@ class WrittenSource(Struct):
 
     @property
     def kept(self) -> list[str]:
-        prompt = kept_parts(self.draft.task.turns[0])
+        prompt = list_required_parts(self.draft.task.turns[0])
         return prompt if self.base is None else [*prompt, MARK, self.canary.removeprefix(MARK)]
 
 
 def fill_by_model(drafts: Sequence[PromptDraft], type: MutationType, share: int, seed: int, write: Writer) -> list[str]:
     """Let the model write the mutations, and note which are missing. UserError if none can be used."""
-    sources = [source for draft in drafts for source in _sources(draft, type, share, seed)]
+    sources = [source for draft in drafts for source in _build_sources(draft, type, share, seed)]
     for n in range(ROUNDS):
-        requests = [(source, one) for source in sources if source.missing > 0 for one in _assignments(source, n)]
+        requests = [(source, one) for source in sources if source.missing > 0 for one in _build_assignments(source, n)]
         if not requests:
             break
         texts = write([one for _, one in requests])
         for (source, _), text in zip(requests, texts, strict=True):
-            _take(source, replies(text))
-    return _shortfall(drafts, sources, type, share, write.shown)
+            _add_replies(source, parse_replies(text))
+    return _report_shortfall(drafts, sources, type, share, write.label)
 
 
-def _sources(draft: PromptDraft, type: MutationType, share: int, seed: int) -> list[WrittenSource]:
+def _build_sources(draft: PromptDraft, type: MutationType, share: int, seed: int) -> list[WrittenSource]:
     """One source per prompt; for an attack one per mutation, because each has its own canary."""
     prompt = draft.task.turns[0]
     if not prompt.strip():
         return []
     if type != "semantic_similarity_attack":
         return [WrittenSource(draft, type, share, None, Counter())]
-    made = [CorpusAttacks("prompt_injection").mutate(prompt, n, dice(seed, prompt, type, n)) for n in range(share)]
+    made = [
+        CorpusAttacks("prompt_injection").mutate(prompt, n, create_random(seed, prompt, type, n)) for n in range(share)
+    ]
     return [WrittenSource(draft, type, n + 1, base, Counter()) for n, base in enumerate(made)]
 
 
-def _assignments(source: WrittenSource, n: int) -> list[Assignment]:
+def _build_assignments(source: WrittenSource, n: int) -> list[Assignment]:
     """Requests for what is missing, in as many replies as needed."""
     if source.base is not None:
-        return [_assignment(source, n, 0, 1)]
+        return [_build_assignment(source, n, 0, 1)]
     each = max(1, REPLY_SIZE // (len(source.text.encode("utf-8", "replace")) + 1))
     return [
-        _assignment(source, n, start, min(each, source.missing - start)) for start in range(0, source.missing, each)
+        _build_assignment(source, n, start, min(each, source.missing - start))
+        for start in range(0, source.missing, each)
     ]
 
 
-def _assignment(source: WrittenSource, n: int, start: int, count: int) -> Assignment:
+def _build_assignment(source: WrittenSource, n: int, start: int, count: int) -> Assignment:
     fields: dict[str, object] = {"count": count, "text": source.text, "keep": source.kept}
     if start:
         fields["number_of_the_first"] = start + 1  # a different question than the one before gets a different reply
@@ -114,24 +117,24 @@ def _assignment(source: WrittenSource, n: int, start: int, count: int) -> Assign
     )
 
 
-def _take(source: WrittenSource, texts: Sequence[str]) -> None:
+def _add_replies(source: WrittenSource, texts: Sequence[str]) -> None:
     if not texts:
         source.reasons["no list of texts"] += 1
     for text in texts:
-        why = unusable(text, source.text, source.kept, source.canary, source.taken)
-        if not why and source.missing > 0 and not source.draft.take(source.type, _made(source, text)):
+        why = explain_rejection(text, source.text, source.kept, source.canary, source.taken)
+        if not why and source.missing > 0 and not source.draft.add_if_new(source.type, _build_mutation(source, text)):
             why = "copies of another type's"
         if why:
             source.reasons[why] += 1
 
 
-def _made(source: WrittenSource, text: str) -> MadeMutation:
+def _build_mutation(source: WrittenSource, text: str) -> MadeMutation:
     if source.base is None:
         return MadeMutation((text,))
     return MadeMutation((text,), source.base.name, source.base.canaries, source.base.action)
 
 
-def _shortfall(
+def _report_shortfall(
     drafts: Sequence[PromptDraft], sources: Sequence[WrittenSource], type: MutationType, share: int, model: str
 ) -> list[str]:
     wanted = share * len(drafts)

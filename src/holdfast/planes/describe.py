@@ -18,7 +18,7 @@ _JSON_KINDS = (dict, list, tuple, int, float, bool, type(None), Completion)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def brief(target: str) -> str:
+def shorten_target(target: str) -> str:
     """A target as counters, ledger and trace record it; a long one is shortened to its ends and a digest."""
     if not target.isascii():
         target = make_encodable(target)
@@ -27,7 +27,7 @@ def brief(target: str) -> str:
     return f"{shorten(target, TARGET_KEPT - 20)} #{digest(target.encode())}"
 
 
-def cut_off(text: str) -> tuple[str, ...]:
+def find_cut_canaries(text: str) -> tuple[str, ...]:
     """The canaries in a text that is too long for an event, which keeps only the text's ends."""
     if len(text) <= TEXT_KEPT:
         return ()
@@ -40,30 +40,30 @@ def describe(value: Any) -> str:
     """A short, readable form of a value."""
     if isinstance(value, Completion):
         return make_encodable(shorten(value.display_text or "an empty reply"))
-    return make_encodable(shorten(str.__str__(value) if isinstance(value, str) else witness(value)))
+    return make_encodable(shorten(str.__str__(value) if isinstance(value, str) else render_value(value)))
 
 
-def witness(value: Any) -> str:
+def render_value(value: Any) -> str:
     """The value as complete text, without memory addresses."""
     if isinstance(value, _JSON_KINDS):
         try:
-            return _steady(encode_canonical(value).decode())
+            return _remove_addresses(encode_canonical(value).decode())
         except Exception:  # a value inside it cannot be serialised
-            return _printed(value)
-    return _printed(value)
+            return _print_value(value)
+    return _print_value(value)
 
 
-def as_json(value: Any) -> str:
+def to_json(value: Any) -> str:
     """A tool's value as JSON; if JSON cannot represent it, its printed form."""
     if isinstance(value, bytes | bytearray):
         value = bytes(value).decode("utf-8", "replace")
     try:
         return encode(make_encodable(value) if isinstance(value, str) else value).decode()  # keys keep their order
     except Exception:  # a value inside it cannot be serialised
-        return encode(make_encodable(witness(value))).decode()
+        return encode(make_encodable(render_value(value))).decode()
 
 
-def same(one: Any, other: Any) -> bool:
+def is_same_value(one: Any, other: Any) -> bool:
     """Whether the agent could not distinguish the two values."""
     if one is other:
         return True
@@ -74,21 +74,21 @@ def same(one: Any, other: Any) -> bool:
     except Exception:  # arrays and proxies refuse comparison, so their printed form decides
         equal = True
     if equal:  # 1, 1.0 and True are equal but look different
-        return _printed(one) == _printed(other)
+        return _print_value(one) == _print_value(other)
     by_identity: Any = type(one).__eq__
-    return by_identity is object.__eq__ and _printed(one) == _printed(other) and _alike(one, other)
+    return by_identity is object.__eq__ and _print_value(one) == _print_value(other) and _have_equal_fields(one, other)
 
 
-def arguments_digest(arguments: Mapping[str, Any]) -> str:
+def digest_arguments(arguments: Mapping[str, Any]) -> str:
     """A digest of a call's arguments that does not depend on memory addresses or on order."""
     try:
-        return digest(_steady(encode_canonical(dict(arguments)).decode()).encode())
+        return digest(_remove_addresses(encode_canonical(dict(arguments)).decode()).encode())
     except Exception:  # JSON cannot represent these values: use their printed form
-        printed = [f"{name}={_printed(arguments[name])}" for name in sorted(arguments)]
+        printed = [f"{name}={_print_value(arguments[name])}" for name in sorted(arguments)]
         return digest("\n".join(printed).encode("utf-8", "surrogatepass"))
 
 
-def said(raised: BaseException) -> str:
+def format_exception(raised: BaseException) -> str:
     """An exception as one line, even if it cannot print itself."""
     try:
         text = str(raised)
@@ -97,20 +97,20 @@ def said(raised: BaseException) -> str:
     return make_encodable(f"{type(raised).__name__}: {text}" if text else type(raised).__name__)
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _have_equal_fields(one: Any, other: Any) -> bool:
     """Whether two objects that compare by identity have equal fields."""
     try:
-        return same(vars(one), vars(other))
+        return is_same_value(vars(one), vars(other))
     except TypeError:  # no fields to compare
         return True
 
 
-def _printed(value: Any) -> str:
+def _print_value(value: Any) -> str:
     try:
-        return _steady(repr(value))
+        return _remove_addresses(repr(value))
     except Exception:
         return f"a {type(value).__name__}"
 
 
-def _steady(text: str) -> str:
+def _remove_addresses(text: str) -> str:
     return _ADDRESS.sub("", text) if " at 0x" in text else text

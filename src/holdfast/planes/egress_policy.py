@@ -61,58 +61,58 @@ class Policy:
         deny: Iterable[str] = (),
         resolve: Resolve | None = None,
     ) -> None:
-        self._declared = frozenset(place for url in allowed for place in _places(url))
+        self._declared = frozenset(place for url in allowed for place in _parse_places(url))
         self._default = default
         self._allow = tuple(allow)
         self._deny = tuple(deny)
-        self._resolve = resolve or _resolved
+        self._resolve = resolve or _resolve_host
 
-    def declared(self, host: str, port: int) -> bool:
+    def is_declared(self, host: str, port: int) -> bool:
         """Whether the spec names exactly this host and port."""
         return (host.lower().rstrip("."), port) in self._declared
 
     @property
-    def on_loopback(self) -> bool:
+    def has_loopback_target(self) -> bool:
         """Whether a declared target is on this machine, judged by its name."""
-        return any(host == "localhost" or _local(host) for host, _ in self._declared)
+        return any(host == "localhost" or _is_local(host) for host, _ in self._declared)
 
-    def permit(self, host: str, port: int) -> None:
+    def ensure_permitted(self, host: str, port: int) -> None:
         """Raises NotPermitted if the egress rules deny the request. Called for every request."""
-        if self.declared(host, port):
+        if self.is_declared(host, port):
             return
-        if any(_fits(glob, host, port) for glob in self._deny):
+        if any(_matches_glob(glob, host, port) for glob in self._deny):
             raise NotPermitted(f"network.egress denies {host}:{port}")
-        if self._default == "deny" and not any(_fits(glob, host, port) for glob in self._allow):
+        if self._default == "deny" and not any(_matches_glob(glob, host, port) for glob in self._allow):
             raise NotPermitted(f"network.egress does not allow {host}:{port}")
 
-    def permits(self, host: str, port: int) -> bool:
+    def is_permitted(self, host: str, port: int) -> bool:
         """Whether the egress rules allow the request."""
         try:
-            self.permit(host, port)
+            self.ensure_permitted(host, port)
         except NotPermitted:
             return False
         return True
 
-    async def addresses(self, host: str, port: int) -> list[str]:
+    async def resolve_addresses(self, host: str, port: int) -> list[str]:
         """The checked addresses to connect to. Raises NotPermitted if all are denied, OSError if there are none."""
-        self.permit(host, port)
+        self.ensure_permitted(host, port)
         resolved = [str(ip_address(host))] if _is_address(host) else await self._resolve(host, port)
-        if self.declared(host, port):
+        if self.is_declared(host, port):
             return resolved
-        reasons = {address: self._objection(address, port) for address in resolved}
+        reasons = {address: self._find_objection(address, port) for address in resolved}
         good = [address for address, why in reasons.items() if why is None]
         if not good:
             why = next((why for why in reasons.values() if why), "no address")
-            loopback = any(_inner(ip_address(address.partition("%")[0])).is_loopback for address in resolved)
+            loopback = any(_unwrap_ipv4(ip_address(address.partition("%")[0])).is_loopback for address in resolved)
             raise NotPermitted(f"{host}:{port} is {why}, and the spec does not name it", loopback=loopback)
         return good
 
-    def _objection(self, text: str, port: int) -> str | None:
-        address = _inner(ip_address(text.partition("%")[0]))
-        return None if (str(address), port) in self._declared else _kind(address)
+    def _find_objection(self, text: str, port: int) -> str | None:
+        address = _unwrap_ipv4(ip_address(text.partition("%")[0]))
+        return None if (str(address), port) in self._declared else _explain_denial(address)
 
 
-def _places(url: str) -> Iterable[tuple[str, int]]:
+def _parse_places(url: str) -> Iterable[tuple[str, int]]:
     """The host and ports that a URL or `host:port` names; `localhost` includes its addresses.
 
     Without a scheme and a port, both default ports are meant, as for every other URL in a spec.
@@ -131,7 +131,7 @@ def _places(url: str) -> Iterable[tuple[str, int]]:
             yield from ((address, port) for address in _LOOPBACK)
 
 
-def _fits(glob: str, host: str, port: int) -> bool:
+def _matches_glob(glob: str, host: str, port: int) -> bool:
     name, colon, wanted = glob.lower().rpartition(":")
     if colon and (wanted.isdigit() or wanted == "*"):
         return wanted in ("*", str(port)) and fnmatchcase(host.lower(), name)
@@ -146,11 +146,11 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _local(host: str) -> bool:
-    return _is_address(host) and _kind(_inner(ip_address(host))) is not None
+def _is_local(host: str) -> bool:
+    return _is_address(host) and _explain_denial(_unwrap_ipv4(ip_address(host))) is not None
 
 
-def _inner(address: Address) -> Address:
+def _unwrap_ipv4(address: Address) -> Address:
     """The IPv4 address embedded in an IPv6 address, if there is one."""
     if isinstance(address, IPv4Address):
         return address
@@ -159,7 +159,7 @@ def _inner(address: Address) -> Address:
     return address.ipv4_mapped or address.sixtofour or address
 
 
-def _kind(address: Address) -> str | None:
+def _explain_denial(address: Address) -> str | None:
     """Why the proxy must not connect to an address; None if it may."""
     if address in _METADATA:
         return "a metadata service"
@@ -169,10 +169,10 @@ def _kind(address: Address) -> str | None:
         return "a link-local address"
     if address.is_unspecified or address.is_multicast or address.is_reserved:
         return "not an address of a single host"
-    return "an address of this machine" if _ours(address) else None
+    return "an address of this machine" if _is_own_address(address) else None
 
 
-def _ours(address: Address) -> bool:
+def _is_own_address(address: Address) -> bool:
     """Whether this is an address of this machine: only those can be bound."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
@@ -183,7 +183,7 @@ def _ours(address: Address) -> bool:
     return True
 
 
-async def _resolved(host: str, port: int) -> list[str]:
+async def _resolve_host(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     answers = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in answers))

@@ -12,10 +12,10 @@ from types import FunctionType, TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import HarnessError
-from holdfast.planes.injection.raised_error import exception_of
+from holdfast.planes.injection.raised_error import build_exception
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.open_call import OpenCall, Waited, current, drive, inside
-from holdfast.planes.swap import kind_of
+from holdfast.planes.open_call import FaultWaited, OpenCall, drive, get_current_weather, get_open_calls
+from holdfast.planes.swap import find_kind
 from holdfast.planes.traced_call import TracedCall
 from holdfast.protocols.fault import Call, Failed, Forward, Reply
 
@@ -36,87 +36,107 @@ class Hook:
         self._owner = owner
         """The object that the function must be called on to count; None for any object."""
         self._method = method or owner is not None
-        self._kind = kind_of(original)
+        self._kind = find_kind(original)
         self._wraps_coroutine = self._kind == "plain" and inspect.iscoroutinefunction(inspect.unwrap(original))
         self._signature: inspect.Signature | None = None
-        self._names = _plain_names(original, skip=self._method)
+        self._names = _list_plain_names(original, skip=self._method)
 
     def __call__(self, args: Args, kwargs: Kwargs) -> Any:
-        weather = current()
-        if weather is None or not self._concerns(args) or self.key in inside():
+        weather = get_current_weather()
+        if weather is None or not self._is_concerned(args) or self.key in get_open_calls():
             return self.original(*args, **kwargs)  # a tool that calls itself is still one call by the agent
-        if self._kind == "coroutine" or (self._wraps_coroutine and _in_loop()):
-            return self._coroutine(weather, args, kwargs)
+        if self._kind == "coroutine" or (self._wraps_coroutine and _is_loop_running()):
+            return self._call_coroutine(weather, args, kwargs)
         if self._kind == "plain":
-            return self._plain(weather, args, kwargs)
-        return (self._generator if self._kind == "generator" else self._async_generator)(weather, args, kwargs)
+            return self._call_plain(weather, args, kwargs)
+        return (self._call_generator if self._kind == "generator" else self._call_async_generator)(
+            weather, args, kwargs
+        )
 
-    def _concerns(self, args: Args) -> bool:
+    def _is_concerned(self, args: Args) -> bool:
         owner = self._owner
         if owner is None or (args and args[0] is owner):
             return True
         return isinstance(owner, type) and bool(args) and isinstance(args[0], type) and issubclass(args[0], owner)
 
-    def _plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
-        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
-        sight = self._sight(weather, n, args, kwargs)
-        with OpenCall(weather, self.key), _Watched(sight) as watched:
-            value = self._blocking(weather, n, args, kwargs, sight) if faced else self.original(*args, **kwargs)
-            watched.gave(value)
+    def _call_plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
+        n, faced = (
+            weather.count(*self.key),
+            weather.find_facing(*self.key) or (self._is_tool and weather.replays_functions),
+        )
+        sight = self._start_trace(weather, n, args, kwargs)
+        with OpenCall(weather, self.key), _TracedBody(sight) as watched:
+            value = self._call_blocking(weather, n, args, kwargs, sight) if faced else self.original(*args, **kwargs)
+            watched.record_value(value)
         return value
 
-    def _blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, sight: TracedCall | None) -> Any:
+    def _call_blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, sight: TracedCall | None) -> Any:
         async def forward(_: Call) -> Reply:
-            return Reply(self._called(args, kwargs))
+            return Reply(self._call_original(args, kwargs))
 
         try:
-            return self._driven(weather, self._apply_faults(weather, n, args, kwargs, forward, _block, sight))
-        except _Stopped as stopped:
+            return self._drive_faults(
+                weather, self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, sight)
+            )
+        except _CarriedStop as stopped:
             raise stopped.stop from None
 
-    async def _coroutine(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
+    async def _call_coroutine(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
         async def forward(_: Call) -> Reply:
             return Reply(await self.original(*args, **kwargs))
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
-        sight = self._sight(weather, n, args, kwargs)
-        with OpenCall(weather, self.key), _Watched(sight) as watched:
+        n, faced = (
+            weather.count(*self.key),
+            weather.find_facing(*self.key) or (self._is_tool and weather.replays_functions),
+        )
+        sight = self._start_trace(weather, n, args, kwargs)
+        with OpenCall(weather, self.key), _TracedBody(sight) as watched:
             if faced:
-                value = await self._apply_faults(weather, n, args, kwargs, forward, _pause, sight)
+                value = await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, sight)
             else:
                 value = await self.original(*args, **kwargs)
-            watched.gave(value)
+            watched.record_value(value)
         return value
 
-    def _generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> Iterator[Any]:
+    def _call_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> Iterator[Any]:
         async def forward(_: Call) -> Reply:
             return Reply(list(self.original(*args, **kwargs)))
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
-        sight = self._sight(weather, n, args, kwargs)
+        n, faced = (
+            weather.count(*self.key),
+            weather.find_facing(*self.key) or (self._is_tool and weather.replays_functions),
+        )
+        sight = self._start_trace(weather, n, args, kwargs)
         if not faced:
             items = iter(self.original(*args, **kwargs))
-            return items if sight is None else _followed(sight, items)
-        with OpenCall(weather, self.key), _Watched(sight) as watched:
-            values = _items(self._driven(weather, self._apply_faults(weather, n, args, kwargs, forward, _block, sight)))
-            watched.gave(values)
+            return items if sight is None else _trace_items(sight, items)
+        with OpenCall(weather, self.key), _TracedBody(sight) as watched:
+            values = _to_list(
+                self._drive_faults(
+                    weather, self._apply_faults(weather, n, args, kwargs, forward, _sleep_blocking, sight)
+                )
+            )
+            watched.record_value(values)
         return iter(values)
 
-    async def _async_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> AsyncIterator[Any]:
+    async def _call_async_generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> AsyncIterator[Any]:
         async def forward(_: Call) -> Reply:
             return Reply([item async for item in self.original(*args, **kwargs)])
 
-        n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
-        sight = self._sight(weather, n, args, kwargs)
+        n, faced = (
+            weather.count(*self.key),
+            weather.find_facing(*self.key) or (self._is_tool and weather.replays_functions),
+        )
+        sight = self._start_trace(weather, n, args, kwargs)
         if not faced:
-            with _Watched(sight) as watched:
+            with _TracedBody(sight) as watched:
                 async for item in self.original(*args, **kwargs):
                     yield item
-                watched.streamed()
+                watched.record_stream()
             return
-        with OpenCall(weather, self.key), _Watched(sight) as watched:
-            items = _items(await self._apply_faults(weather, n, args, kwargs, forward, _pause, sight))
-            watched.gave(items)
+        with OpenCall(weather, self.key), _TracedBody(sight) as watched:
+            items = _to_list(await self._apply_faults(weather, n, args, kwargs, forward, _sleep_async, sight))
+            watched.record_value(items)
         for item in items:
             yield item
 
@@ -130,29 +150,29 @@ class Hook:
         sleep: Any,
         sight: TracedCall | None,
     ) -> Any:
-        call = Call(*self.key, self._arguments(args, kwargs), n)
+        call = Call(*self.key, self._bind_arguments(args, kwargs), n)
         try:
             if sight is None:
                 return (await weather.inject(call, forward, sleep)).value
             modes: dict[int, str] = {}
-            sight.faces(modes)
-            return (await weather.inject(call, forward, sleep, modes=modes, sent=sight.sent)).value
+            sight.expect_faults(modes)
+            return (await weather.inject(call, forward, sleep, modes=modes, sent=sight.mark_sent)).value
         except Failed as failure:
-            raised = exception_of(failure)
+            raised = build_exception(failure)
             raise raised from raised.__cause__  # a recorded exception has its own traceback
         except HarnessError as ours:
             weather.broke(ours)
             raise
 
-    def _sight(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> TracedCall | None:
+    def _start_trace(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> TracedCall | None:
         """The call as the trace will record it; None if nothing observes it."""
         watch = weather.watch
-        number = 0 if watch is None else watch.number()
+        number = 0 if watch is None else watch.take_number()
         if watch is None or not number:
             return None
         names = self._names
         if names is None:
-            arguments = self._arguments(args, kwargs)
+            arguments = self._bind_arguments(args, kwargs)
         else:
             arguments = dict(zip(names, args))  # noqa: B905  # the trampoline hands on every one of them
             if kwargs:
@@ -162,19 +182,19 @@ class Hook:
         plane, name = self.key
         return TracedCall(watch, number, plane, name, n, arguments)
 
-    def _driven(self, weather: Weather, coroutine: Coroutine[Any, Any, T]) -> T:
+    def _drive_faults(self, weather: Weather, coroutine: Coroutine[Any, Any, T]) -> T:
         try:
             return drive(coroutine)
-        except Waited as waited:
+        except FaultWaited as waited:
             weather.broke(waited)
             raise
 
-    def _called(self, args: Args, kwargs: Kwargs) -> Any:
+    def _call_original(self, args: Args, kwargs: Kwargs) -> Any:
         """The value of a plain function, in a form that can leave a coroutine."""
         try:
             value = self.original(*args, **kwargs)
         except StopIteration as stop:  # would become a RuntimeError when it leaves the coroutine
-            raise _Stopped(stop) from None
+            raise _CarriedStop(stop) from None
         if inspect.isawaitable(value):
             if inspect.iscoroutine(value):
                 value.close()
@@ -184,7 +204,7 @@ class Hook:
             )
         return value
 
-    def _arguments(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
+    def _bind_arguments(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
         """The arguments by name, including defaults, without the object that a method is called on."""
         if self._signature is None:
             self._signature = inspect.signature(self.original)
@@ -203,7 +223,7 @@ class Hook:
         return named
 
 
-class _Watched:
+class _TracedBody:
     """Reports the end of the body to the trace, unless the body did so itself. A generator left early counts as
     finished.
     """
@@ -211,29 +231,29 @@ class _Watched:
     def __init__(self, sight: TracedCall | None) -> None:
         self._sight = sight
 
-    def gave(self, value: Any) -> None:
+    def record_value(self, value: Any) -> None:
         if self._sight is not None:
-            self._sight.gave(value)
+            self._sight.record_value(value)
             self._sight = None
 
-    def streamed(self) -> None:
+    def record_stream(self) -> None:
         if self._sight is not None:
-            self._sight.streamed()
+            self._sight.record_stream()
             self._sight = None
 
-    def __enter__(self) -> _Watched:
+    def __enter__(self) -> _TracedBody:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
         if raised is None or isinstance(raised, GeneratorExit):
-            self.streamed()
+            self.record_stream()
         elif self._sight is not None:
-            self._sight.failed(raised)
+            self._sight.record_exception(raised)
 
 
-class _Stopped(Exception):
+class _CarriedStop(Exception):
     """Carries a tool's StopIteration out of a coroutine."""
 
     def __init__(self, stop: StopIteration) -> None:
@@ -241,13 +261,13 @@ class _Stopped(Exception):
         self.stop = stop
 
 
-def _followed(sight: TracedCall, items: Iterator[Any]) -> Generator[Any, Any, Any]:
+def _trace_items(sight: TracedCall, items: Iterator[Any]) -> Generator[Any, Any, Any]:
     """Yields the same items, passes on sent values, and reports the end to the trace."""
-    with _Watched(sight):
+    with _TracedBody(sight):
         return (yield from items)
 
 
-def _plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] | None:
+def _list_plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] | None:
     """The parameters that the trampoline passes by position; None if only the signature can name them."""
     code = function.__code__
     if code.co_flags & inspect.CO_VARARGS or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
@@ -255,22 +275,22 @@ def _plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] | Non
     return None if skip and not code.co_argcount else code.co_varnames[: code.co_argcount]
 
 
-def _in_loop() -> bool:
+def _is_loop_running() -> bool:
     """Whether an event loop is running in this thread; if so, the wrapper of a coroutine function is awaited."""
     from asyncio import _get_running_loop
 
     return _get_running_loop() is not None
 
 
-def _items(value: Any) -> list[Any]:
+def _to_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-async def _block(ms: float) -> None:
+async def _sleep_blocking(ms: float) -> None:
     time.sleep(ms / 1000)  # noqa: ASYNC251  # a plain function blocks, as the real slow tool would
 
 
-async def _pause(ms: float) -> None:
+async def _sleep_async(ms: float) -> None:
     from asyncio import sleep
 
     await sleep(ms / 1000)

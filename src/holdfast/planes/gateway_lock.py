@@ -15,7 +15,7 @@ from holdfast.folders import format_path
 LOCK = "gateway.lock"
 
 
-class _Held(Exception):
+class _LockHeld(Exception):
     """Another process holds the lock; carries its pid, or 0 if unknown."""
 
     def __init__(self, pid: int) -> None:
@@ -24,11 +24,11 @@ class _Held(Exception):
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def hold_gateway_lock(folder: Path) -> Iterator[None]:
     """Locks this folder for one gateway; raises UserError, with what to do, if another gateway is running in it."""
     try:
-        lock = _locked(folder)
-    except _Held as held:
+        lock = _acquire_lock(folder)
+    except _LockHeld as held:
         end = f"; to stop it: kill {held.pid}" if held.pid else ""
         raise UserError(
             f"a gateway is already running in {format_path(folder)}" + (f": pid {held.pid}" if held.pid else ""),
@@ -43,21 +43,21 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def stands(folder: Path) -> bool:
+def is_gateway_running(folder: Path) -> bool:
     """Whether a gateway is running in this folder."""
     if not (folder / LOCK).exists():
         return False
     try:
-        os.close(_locked(folder))
-    except _Held:
+        os.close(_acquire_lock(folder))
+    except _LockHeld:
         return True
     return False
 
 
-def clear(folder: Path) -> list[Path]:
+def remove_leftovers(folder: Path) -> list[Path]:
     """Removes the files that a killed gateway left in this folder, and returns what it removed."""
     left = [path for path in (folder / "gateway", folder / "gateway.sock") if path.exists()]
-    if not left or stands(folder):
+    if not left or is_gateway_running(folder):
         return []
     for path in left:
         if path.is_dir():
@@ -67,12 +67,12 @@ def clear(folder: Path) -> list[Path]:
     return [path for path in left if not path.exists()]
 
 
-def _locked(folder: Path) -> int:
+def _acquire_lock(folder: Path) -> int:
     fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         pid = os.read(fd, 20).strip()
         os.close(fd)
-        raise _Held(int(pid) if pid.isdigit() else 0) from None
+        raise _LockHeld(int(pid) if pid.isdigit() else 0) from None
     return fd

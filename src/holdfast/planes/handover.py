@@ -49,20 +49,20 @@ class HandedSocket(Struct, frozen=True):
     """The gateway's certificate authority, including its key."""
 
 
-def place_in(folder: Path, port: int | None = None, host: str | None = None) -> GatewayAddress:
+def load_address(folder: Path, port: int | None = None, host: str | None = None) -> GatewayAddress:
     """The gateway's address, chosen at its first start. Another port or host makes a new address."""
     path = folder / "gateway.json"
-    known = _known(path)
+    known = _read_address(path)
     if known is not None and port in (None, known.port) and host in (None, known.host):
         return known
-    new = GatewayAddress(port or _free_port(), secrets.token_urlsafe(18), host or LOOPBACK)
+    new = GatewayAddress(port or _find_free_port(), secrets.token_urlsafe(18), host or LOOPBACK)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(new))
     return new
 
 
-def _known(path: Path) -> GatewayAddress | None:
+def _read_address(path: Path) -> GatewayAddress | None:
     if not path.exists():
         return None
     try:
@@ -72,14 +72,14 @@ def _known(path: Path) -> GatewayAddress | None:
         raise UserError(f"{path}: not a gateway address: {broken}", code="gateway-missing", hint=hint) from broken
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-def variables(
+def build_variables(
     folder: Path, place: GatewayAddress, environ: Mapping[str, str], settings: PlaneSettings | None = None
 ) -> dict[str, str]:
     """The variables to start an agent with, to route its calls to the gateway in this folder.
@@ -89,29 +89,31 @@ def variables(
     """
     from holdfast.planes.egress_policy import Policy
     from holdfast.planes.http import trust
-    from holdfast.planes.site_planes import mcp_variables, model_variables, placeholders
+    from holdfast.planes.site_planes import build_mcp_variables, build_model_variables, build_placeholder_keys
 
     url = f"http://{place.host}:{place.port}/{place.token}"
     proxy = f"http://holdfast:{place.token}@{place.host}:{place.port}"
     certificates = [str(folder / "gateway" / name) for name in ("ca-bundle.pem", "holdfast-ca.pem")]
     own = folder / "gateway"
     return {
-        **model_variables(url),
-        **placeholders(environ),
-        **mcp_variables(
+        **build_model_variables(url),
+        **build_placeholder_keys(environ),
+        **build_mcp_variables(
             settings.agent if settings else None, settings.root if settings else folder, own / "mcp.json", url, proxy
         ),
-        **_led(proxy, place.host, loopback_declared=settings is not None and Policy(settings.urls).on_loopback),
-        **trust.environ(*certificates),
-        "NODE_OPTIONS": trust.node_options(environ.get("NODE_OPTIONS", ""), str(trust.NODE_PRELOAD)),
+        **_build_proxy_variables(
+            proxy, place.host, loopback_declared=settings is not None and Policy(settings.urls).has_loopback_target
+        ),
+        **trust.build_trust_variables(*certificates),
+        "NODE_OPTIONS": trust.add_node_preload(environ.get("NODE_OPTIONS", ""), str(trust.NODE_PRELOAD)),
     }
 
 
-def _led(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
+def _build_proxy_variables(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
     """The proxy variables. Calls to the gateway's own address bypass the proxy."""
     from holdfast.planes.http import trust
 
-    variables = trust.proxy_environ(proxy, loopback_declared)
+    variables = trust.build_proxy_variables(proxy, loopback_declared)
     past = ",".join(dict.fromkeys(filter(None, (variables["NO_PROXY"], "" if host == LOOPBACK else host))))
     return variables | {"NO_PROXY": past, "no_proxy": past}
 
@@ -127,13 +129,13 @@ class Standby:
         from holdfast.planes.http.authority import Authority
 
         self._tell = tell
-        self._socket = _bound(place.host, place.port)
+        self._socket = _bind_socket(place.host, place.port)
         folder.chmod(0o700)
         self._path = folder / "gateway.sock"
         self._folder = folder / "gateway"
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(mode=0o700)
-        self._handed = msgspec.json.encode(HandedSocket(place.token, Authority(self._folder).whole()))
+        self._handed = msgspec.json.encode(HandedSocket(place.token, Authority(self._folder).export_pem()))
         self._listener: Listener | None = None
         self._server: asyncio.AbstractServer | None = None
         self._handing: asyncio.Task[None] | None = None
@@ -172,12 +174,14 @@ class Standby:
     async def _hand_over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Lends the socket to one run at a time; it returns when the run's connection closes."""
         connection: socket.socket = writer.get_extra_info("socket")
-        peer = _peer(connection)
+        peer = _read_peer(connection)
         if self._listener is None or (peer is not None and peer.uid != os.getuid()):
-            self._tell(f"refused to {_named(peer)}: {'it is in use' if self._listener is None else 'another user'}")
+            self._tell(
+                f"refused to {_describe_peer(peer)}: {'it is in use' if self._listener is None else 'another user'}"
+            )
             writer.close()
             return
-        self._tell(f"taken by {_named(peer)}")
+        self._tell(f"taken by {_describe_peer(peer)}")
         listener, self._listener = self._listener, None
         self._handing = asyncio.current_task()
         try:
@@ -214,7 +218,7 @@ class TakenSocket:
         self._connection.close()
 
 
-def take(folder: Path) -> TakenSocket:
+def take_socket(folder: Path) -> TakenSocket:
     """The socket of the gateway waiting in this folder; raises AgentUnavailable if there is none."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(5)
@@ -241,7 +245,7 @@ async def _refuse(exchange: Exchange) -> None:
     await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     bound = socket.socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -264,7 +268,7 @@ class Peer(Struct, frozen=True):
     uid: int
 
 
-def _peer(connection: socket.socket) -> Peer | None:
+def _read_peer(connection: socket.socket) -> Peer | None:
     """The peer's credentials from the kernel; None if the system cannot provide them, and the file mode is the only
     guard."""
     option = getattr(socket, "SO_PEERCRED", None)
@@ -274,7 +278,7 @@ def _peer(connection: socket.socket) -> Peer | None:
     return Peer(int.from_bytes(credentials[:4], sys.byteorder), int.from_bytes(credentials[4:8], sys.byteorder))
 
 
-def _named(peer: Peer | None) -> str:
+def _describe_peer(peer: Peer | None) -> str:
     if peer is None:
         return "a process"
     try:
@@ -285,7 +289,7 @@ def _named(peer: Peer | None) -> str:
     return f"process {peer.pid} ({name})"
 
 
-def shown(variables: Mapping[str, str]) -> str:
+def format_exports(variables: Mapping[str, str]) -> str:
     """Variables in shell syntax."""
     from shlex import quote
 

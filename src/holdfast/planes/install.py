@@ -13,13 +13,13 @@ from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
 from holdfast.planes.functions import Hook
-from holdfast.planes.swap import CallableHome, Declared, exchange, put_back, replace, restore
+from holdfast.planes.swap import CallableHome, DeclaredCallable, put_back, replace_code, replace_references, restore
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
 """The methods in which a tool object does its work, innermost first: only the first family that exists is wrapped."""
 
 
-class Installed:
+class InstalledHooks:
     """The hooks in this process: names by plane."""
 
     def __init__(self) -> None:
@@ -27,13 +27,13 @@ class Installed:
         self.llm: list[str] = []
         self._wrapped: dict[tuple[int, int], str] = {}
         self._undo: list[Callable[[], None]] = []
-        self._kept: list[Declared] = []  # the ids above stay valid only while the objects live
+        self._kept: list[DeclaredCallable] = []  # the ids above stay valid only while the objects live
 
-    def add(self, declared: Declared) -> None:
+    def add(self, declared: DeclaredCallable) -> None:
         """Wraps one callable wherever it is referenced."""
         names = self.tools if declared.plane == "tool" else self.llm
-        pieces = list(_functions(declared.target))
-        fresh = [piece for piece in pieces if not self._known(piece, declared.name)]
+        pieces = list(_find_functions(declared.target))
+        fresh = [piece for piece in pieces if not self._is_wrapped(piece, declared.name)]
         if pieces and not fresh:
             return
         if declared.name in names:
@@ -45,7 +45,7 @@ class Installed:
         self._kept.append(declared)
         names.append(declared.name)
         if not fresh:
-            fresh = [(replace(declared), None)]
+            fresh = [(replace_references(declared), None)]
             self._undo.append(lambda: put_back(declared))
         for function, owner in fresh:
             self._wrap(declared, function, owner)
@@ -55,7 +55,7 @@ class Installed:
         while self._undo:
             self._undo.pop()()
 
-    def _known(self, piece: tuple[FunctionType, object | None], name: str) -> bool:
+    def _is_wrapped(self, piece: tuple[FunctionType, object | None], name: str) -> bool:
         known = self._wrapped.get((id(piece[0]), id(piece[1])))
         if known is not None and known != name:
             raise UserError(
@@ -65,20 +65,20 @@ class Installed:
             )
         return known is not None
 
-    def _wrap(self, declared: Declared, function: FunctionType, owner: object | None) -> None:
+    def _wrap(self, declared: DeclaredCallable, function: FunctionType, owner: object | None) -> None:
         def hook(twin: FunctionType) -> Hook:
             return Hook(declared.plane, declared.name, twin, owner, method=declared.method)
 
-        twin = exchange(function, hook)
+        twin = replace_code(function, hook)
         self._wrapped[id(function), id(owner)] = declared.name
         self._undo.append(lambda: restore(function, twin))
 
 
-def install(agent: AgentSpec) -> Installed:
+def install(agent: AgentSpec) -> InstalledHooks:
     """Wraps everything the spec and the decorator declare. The agent's modules must already be imported."""
-    done = Installed()
+    done = InstalledHooks()
     try:
-        for declared in _grouped(_declarations(agent)):
+        for declared in _group_callables(_iterate_declared(agent)):
             done.add(declared)
     except BaseException:
         done.remove()
@@ -86,7 +86,7 @@ def install(agent: AgentSpec) -> Installed:
     return done
 
 
-def name_of(target: Any, ref: ToolRef) -> str:
+def find_tool_name(target: Any, ref: ToolRef) -> str:
     """A tool's name: its `.name`, its function's name, else the last part of its path."""
     for name in (getattr(target, "name", None), getattr(target, "__name__", None)):
         if isinstance(name, str) and name and name != "<lambda>":
@@ -94,26 +94,26 @@ def name_of(target: Any, ref: ToolRef) -> str:
     return ref.path.replace(":", ".").rsplit(".", 1)[-1]
 
 
-def _declarations(agent: AgentSpec) -> Iterator[Declared]:
+def _iterate_declared(agent: AgentSpec) -> Iterator[DeclaredCallable]:
     for ref in agent.tools:
-        yield _at("tool", ref)
+        yield _resolve_reference("tool", ref)
     if agent.tool_registry:
-        yield from _registered(agent.tool_registry)
+        yield from _iterate_registered(agent.tool_registry)
     for name, function in registry.declared.items():
-        yield _keyed(registry.declared, name, name, function)
+        yield _declare_item(registry.declared, name, name, function)
     for ref in agent.llm:
-        yield _at("llm", ref)
+        yield _resolve_reference("llm", ref)
 
 
-def _at(plane: str, ref: ToolRef) -> Declared:
+def _resolve_reference(plane: str, ref: ToolRef) -> DeclaredCallable:
     target, holder, key = resolve(ref.path)
     method = isinstance(holder, type) and isinstance(inspect.getattr_static(holder, key, None), FunctionType)
-    return Declared(
-        plane, ref.name or name_of(target, ref), target, [CallableHome(holder, key, setattr)], method=method
+    return DeclaredCallable(
+        plane, ref.name or find_tool_name(target, ref), target, [CallableHome(holder, key, setattr)], method=method
     )
 
 
-def _registered(path: str) -> Iterator[Declared]:
+def _iterate_registered(path: str) -> Iterator[DeclaredCallable]:
     mapping, _, _ = resolve(path)
     if not isinstance(mapping, Mapping):
         raise UserError(
@@ -122,16 +122,16 @@ def _registered(path: str) -> Iterator[Declared]:
             hint="use a dict or holdfast.ToolRegistry",
         )
     for name in list(mapping):  # not items(): a list of pairs would count as another reference
-        yield _keyed(mapping, name, str(name), mapping[name])
+        yield _declare_item(mapping, name, str(name), mapping[name])
 
 
-def _keyed(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) -> Declared:
-    return Declared("tool", name, target, [CallableHome(mapping, key, setitem)])
+def _declare_item(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) -> DeclaredCallable:
+    return DeclaredCallable("tool", name, target, [CallableHome(mapping, key, setitem)])
 
 
-def _grouped(callables: Iterator[Declared]) -> list[Declared]:
+def _group_callables(callables: Iterator[DeclaredCallable]) -> list[DeclaredCallable]:
     """One entry per callable and name. A callable that must be replaced is replaced wherever it is referenced."""
-    groups: dict[tuple[str, str, int], Declared] = {}
+    groups: dict[tuple[str, str, int], DeclaredCallable] = {}
     for declared in callables:
         group = groups.setdefault((declared.plane, declared.name, id(declared.target)), declared)
         if group is not declared:
@@ -139,19 +139,21 @@ def _grouped(callables: Iterator[Declared]) -> list[Declared]:
     return list(groups.values())
 
 
-def _functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
+def _find_functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
     """The Python functions behind a callable, each with the object it must be called on."""
     if isinstance(target, FunctionType):
         yield target, None
     elif isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
         yield target.__func__, target.__self__
     elif not isinstance(target, type) and type(target).__module__ != "functools":
-        yield from _object_functions(target)  # the function of a partial may serve other tools, too
+        yield from _find_object_functions(target)  # the function of a partial may serve other tools, too
 
 
-def _object_functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
+def _find_object_functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
     parts = [getattr(target, name, None) for name in ("func", "coroutine")]
-    functions = [piece for part in parts if isinstance(part, FunctionType | MethodType) for piece in _functions(part)]
+    functions = [
+        piece for part in parts if isinstance(part, FunctionType | MethodType) for piece in _find_functions(part)
+    ]
     if functions:
         yield from functions
         return
@@ -176,16 +178,18 @@ def resolve(path: str) -> tuple[Any, Any, str]:
             target = getattr(target, key)
         except AttributeError:
             raise UserError(
-                f"{path!r}: {_named(holder)} has no attribute {key!r}", code="tool-unusable", hint=_near(key, holder)
+                f"{path!r}: {_describe_holder(holder)} has no attribute {key!r}",
+                code="tool-unusable",
+                hint=_suggest_name(key, holder),
             ) from None
     return target, holder, key
 
 
-def _named(place: Any) -> str:
+def _describe_holder(place: Any) -> str:
     return f"module {place.__name__}" if isinstance(place, ModuleType) else f"a {type(place).__name__}"
 
 
-def _near(key: str, holder: Any) -> str:
+def _suggest_name(key: str, holder: Any) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(key, dir(holder), 1)

@@ -20,7 +20,7 @@ _inside: ContextVar[tuple[CallKey, ...]] = ContextVar("holdfast_inside", default
 _weather: Weather | None = None  # for threads that the agent starts: they do not inherit the context
 
 
-class under:  # used like a function: `with under(weather, broke):`
+class ActiveWeather:  # used like a function: `with under(weather, broke):`
     """Runs the body in this weather. `broke` receives harness errors, `watch` receives the agent's calls."""
 
     __slots__ = ("_before", "_token", "_weather")
@@ -43,12 +43,12 @@ class under:  # used like a function: `with under(weather, broke):`
         _weather = self._before
 
 
-def current() -> Weather | None:
+def get_current_weather() -> Weather | None:
     """The weather for this call, if a trial is in progress."""
     return _task_weather.get() or _weather
 
 
-def inside() -> tuple[CallKey, ...]:
+def get_open_calls() -> tuple[CallKey, ...]:
     """The calls that enclose this one."""
     return _inside.get()
 
@@ -77,7 +77,7 @@ class OpenCall:
         _inside.reset(self._token)
 
 
-class Waited(HarnessError):
+class FaultWaited(HarnessError):
     """A fault awaited something other than its call or its clock."""
 
 
@@ -88,4 +88,4 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]  # what a StopIteration carries is untyped
     coroutine.close()
-    raise Waited("a fault may await only forward() and ctx.sleep()", code="fault-broken")
+    raise FaultWaited("a fault may await only forward() and ctx.sleep()", code="fault-broken")

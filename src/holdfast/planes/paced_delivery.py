@@ -25,25 +25,25 @@ class PacedDelivery:
         """Bytes sent so far."""
 
     @property
-    def cut_off(self) -> bool:
+    def is_cut_off(self) -> bool:
         """Whether enough was sent to close the connection."""
         limit = self._delivery.limit
         return limit is not None and self.sent >= limit
 
-    def pieces(self, data: bytes) -> Iterator[tuple[float, bytes]]:
+    def split_pieces(self, data: bytes) -> Iterator[tuple[float, bytes]]:
         """The next bytes in pieces, each with the wait before it in ms."""
         limit = self._delivery.limit
         if limit is not None:
             data = data[: max(0, limit - self.sent)]
         at = 0
         while at < len(data):
-            piece = data[at : at + self.size()]
-            wait = self._wait(len(piece))
+            piece = data[at : at + self.choose_size()]
+            wait = self._compute_wait(len(piece))
             at += len(piece)
             yield wait, piece
             self.sent += len(piece)
 
-    def size(self) -> int:
+    def choose_size(self) -> int:
         """The maximum size of the next piece."""
         # A bandwidth is simulated by pieces of one tick: each waits for the time that its bytes take at this rate.
         slices, rate = self._delivery.slices, self._delivery.rate
@@ -53,13 +53,13 @@ class PacedDelivery:
         varied = slices.average + self._rng.randint(-slices.variation, slices.variation)
         return min(size, max(1, varied))
 
-    def _wait(self, size: int) -> float:
+    def _compute_wait(self, size: int) -> float:
         slices, rate = self._delivery.slices, self._delivery.rate
         between = slices.delay_ms if slices and self.sent else 0.0
         return between + (size / rate * 1000 if rate else 0.0)
 
 
-def felt(delivery: Delivery, size: int) -> tuple[Delivery, list[DeliveryPart]]:
+def drop_ineffective(delivery: Delivery, size: int) -> tuple[Delivery, list[DeliveryPart]]:
     """The delivery for a body of this size, and the parts of it that have no effect."""
     idle: list[DeliveryPart] = []
     if delivery.limit is not None and delivery.limit >= size:
@@ -69,7 +69,7 @@ def felt(delivery: Delivery, size: int) -> tuple[Delivery, list[DeliveryPart]]:
     if delivery.rate is not None and sent / delivery.rate * 1000 < FELT_MS:
         idle.append("rate")
         delivery = replace(delivery, rate=None)
-    if delivery.slices is not None and sent <= PacedDelivery(Delivery(slices=delivery.slices)).size():
+    if delivery.slices is not None and sent <= PacedDelivery(Delivery(slices=delivery.slices)).choose_size():
         idle.append("slices")
         delivery = replace(delivery, slices=None)
     return delivery, idle

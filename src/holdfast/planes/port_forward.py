@@ -32,9 +32,9 @@ class PortForward:
         forward = cls(sandbox, port)
         loop = asyncio.get_running_loop()
         if at is None:
-            forward._server = await loop.create_server(lambda: ConnectionEnd(forward._arrived), "127.0.0.1", 0)
+            forward._server = await loop.create_server(lambda: ConnectionEnd(forward._accept), "127.0.0.1", 0)
         else:
-            forward._server = await loop.create_server(lambda: ConnectionEnd(forward._arrived), sock=at)
+            forward._server = await loop.create_server(lambda: ConnectionEnd(forward._accept), sock=at)
         forward.port = int(forward._server.sockets[0].getsockname()[1])
         return forward
 
@@ -57,7 +57,7 @@ class PortForward:
             await asyncio.wait(under_way)
             await asyncio.sleep(0)  # aborted transports close their sockets
 
-    def _arrived(self, outer: ConnectionEnd) -> None:
+    def _accept(self, outer: ConnectionEnd) -> None:
         if len(self._open) >= AT_ONCE:
             outer.abort()
             return
@@ -69,7 +69,7 @@ class PortForward:
         """Copies in both directions until both have ended; if nothing listens inside, the connection is closed."""
         inner = ConnectionEnd()
         try:
-            await self._reach(inner)
+            await self._connect_inside(inner)
             await join(outer, inner)
         except (OSError, HarnessError):  # nothing listens, nothing answers in time, or the sandbox is gone
             outer.close()
@@ -79,7 +79,7 @@ class PortForward:
         finally:
             inner.abort()
 
-    async def _reach(self, inner: ConnectionEnd) -> None:
+    async def _connect_inside(self, inner: ConnectionEnd) -> None:
         async with asyncio.timeout(CONNECT_S):
             sock = await self._sandbox.connect(self._inside)
         try:

@@ -17,11 +17,11 @@ from msgspec import UNSET, Struct
 
 from holdfast.model.shorten import shorten
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
-from holdfast.planes.describe import brief, describe, said
+from holdfast.planes.describe import describe, format_exception, shorten_target
 from holdfast.planes.injection.firing import TOOL_PLANES
 from holdfast.planes.recorded_value import read_reply
-from holdfast.planes.traced_call import given_as
-from holdfast.planes.urls import is_origin, is_url, url_matches
+from holdfast.planes.traced_call import format_arguments
+from holdfast.planes.urls import is_origin, is_url, matches_url
 from holdfast.protocols.fault import Call, Dropped, Failed, Forward, Reply, Sleep
 
 TellUse: TypeAlias = Callable[[RecordedUse], None]
@@ -58,7 +58,7 @@ class RecordedTools:
         self._tools = tuple(counts)
         self._only_urls = bool(counts) and all(map(is_url, counts))
 
-    def answers_for(self, plane: str, target: str) -> bool:
+    def can_answer(self, plane: str, target: str) -> bool:
         """Whether the recording answers this call. It answers tool calls, but not calls that only open a connection.
 
         If the recording holds only URLs, a named tool is run: its requests are answered at their URLs.
@@ -67,65 +67,69 @@ class RecordedTools:
             return not is_origin(target)
         return plane in TOOL_PLANES and not self._only_urls
 
-    def before(
+    def wrap_forward(
         self, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None] | None = None
     ) -> Forward:
         """How to forward a call to the tool with these names. `sent` is called when it was forwarded, to the recording
         or to the tool."""
 
         async def answer(call: Call) -> Reply:
-            return await self._answer(call, forward, names, sleep, sent or _unheard)
+            return await self._answer(call, forward, names, sleep, sent or _ignore_sent)
 
         return answer
 
     async def _answer(
         self, call: Call, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None]
     ) -> Reply:
-        recorded = self._take(call, names)
+        recorded = self._take_response(call, names)
         if recorded is None:
-            self._tell(RecordedUse(self._called(call.plane, names), 0, call.plane, 0, shown(call), passed=self._live))
+            self._tell(
+                RecordedUse(
+                    self._find_tool_name(call.plane, names), 0, call.plane, 0, format_call(call), passed=self._live
+                )
+            )
             if not self._live:
-                raise _cut_off(call, "the recording has no reply for this call")
+                raise _build_lost_connection(call, "the recording has no reply for this call")
             sent()
             return await forward(call)
         response = recorded.response
-        self._tell(RecordedUse(response.tool, recorded.n, call.plane, response.status, shown(call)))
+        self._tell(RecordedUse(response.tool, recorded.n, call.plane, response.status, format_call(call)))
         if response.latency_ms > 0:
             await sleep(response.latency_ms)
         if response.status == 0:
-            raise _cut_off(call, "connection error")
+            raise _build_lost_connection(call, "connection error")
         sent()
-        in_agent, text = response.python and call.plane == "tool", _addressed(response, call.arguments)
-        value = read_reply(text) if in_agent else decoded(text)
+        in_agent, text = response.python and call.plane == "tool", _adapt_reply(response, call.arguments)
+        value = read_reply(text) if in_agent else decode_response(text)
         if response.status >= 400:
-            raise _failure(response, value)
+            raise _build_failure(response, value)
         return ReplayedReply(value, status=response.status)
 
-    def _take(self, call: Call, names: Sequence[str]) -> _Waiting | None:
+    def _take_response(self, call: Call, names: Sequence[str]) -> _Waiting | None:
         """The recorded response of a tool with one of these names whose call is most similar; of several, the next."""
         with self._lock:
-            at = _first(call.plane, names, [one.response.tool for one in self._left])
+            at = _find_first(call.plane, names, [one.response.tool for one in self._left])
             if at is None:
                 return None
             tool = self._left[at].response.tool
             fitting = [one for one in self._left if one.response.tool == tool]
-            best = max(fitting, key=lambda one: likeness(one.response.arguments, call.arguments))
+            best = max(fitting, key=lambda one: score_likeness(one.response.arguments, call.arguments))
             self._left.remove(best)
             return best
 
-    def _called(self, plane: str, names: Sequence[str]) -> str:
+    def _find_tool_name(self, plane: str, names: Sequence[str]) -> str:
         """The recording's name for a tool that has no responses left; otherwise the first name."""
-        at = _first(plane, names, self._tools)
-        return brief(names[0]) if at is None else self._tools[at]
+        at = _find_first(plane, names, self._tools)
+        return shorten_target(names[0]) if at is None else self._tools[at]
 
 
-def _first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int | None:
+def _find_first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int | None:
     """The first recorded name that matches: exact names in order, then URL globs."""
     for name in names:
         if name in tools:
             return tools.index(name)
     urls = enumerate(tools) if plane == "http" else ()
-    return next((at for at, tool in urls if is_url(tool) and url_matches(tool, names[0])), None)
+    return next((at for at, tool in urls if is_url(tool) and matches_url(tool, names[0])), None)
 
 
 _MADE = re.compile(
@@ -139,34 +143,34 @@ _LONG_NUMBER = re.compile(r"(?<![\w.])-?(?=[\d.]{4})\d+(?:\.\d+)?(?![\w.])|(?<![
 """A number that may identify a call, alone or after a word: `483920`, `req-483920`."""
 
 
-def without_made_parts(text: str, mark: str = "#") -> str:
+def replace_generated(text: str, mark: str = "#") -> str:
     """The text with each id, time or token replaced by a mark, so that two attempts at one call are equal."""
     return _MADE.sub(mark, text)
 
 
-def without_numbers(text: str) -> str:
+def replace_numbers(text: str) -> str:
     """The text without generated values and without numbers that may be random."""
-    return _LONG_NUMBER.sub("#", without_made_parts(text))
+    return _LONG_NUMBER.sub("#", replace_generated(text))
 
 
-def likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
+def score_likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
     """Similarity of a call's arguments to recorded ones; 0 if none were recorded.
 
     An equal argument counts double, one that differs only in ids and times counts once, and any other difference is
     subtracted.
     """
-    had = decoded(recorded) if recorded else {}
+    had = decode_response(recorded) if recorded else {}
     if not isinstance(had, dict):
         return 0
-    return sum(_alike(given_as({name: value}), arguments, name) for name, value in had.items())
+    return sum(_score_argument(format_arguments({name: value}), arguments, name) for name, value in had.items())
 
 
-def _addressed(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
+def _adapt_reply(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
     """The recorded reply, with ids, times and numbers of the recorded call replaced by those of this call."""
-    had = decoded(response.arguments) if response.arguments else {}
+    had = decode_response(response.arguments) if response.arguments else {}
     now: dict[str, str] = {}
     for name in had if isinstance(had, dict) else ():
-        recorded, current = (_repeatable(one) for one in (had[name], arguments.get(name)))
+        recorded, current = (_find_repeatable(one) for one in (had[name], arguments.get(name)))
         now |= dict(zip(recorded, current, strict=True)) if len(recorded) == len(current) else {}
     now = {old: new for old, new in now.items() if old != new}
     if not now:
@@ -176,22 +180,22 @@ def _addressed(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
     return re.sub(rf"(?<![\w.])(?:{either})(?![\w.]*\w)", lambda match: now[match[0]], response.response)
 
 
-def _repeatable(value: Any) -> list[str]:
+def _find_repeatable(value: Any) -> list[str]:
     """The parts of an argument that a reply may repeat: ids, times, tokens, and numbers of at least four digits."""
-    text = given_as({"": value}).decode()
+    text = format_arguments({"": value}).decode()
     return _MADE.findall(text) or _LONG_NUMBER.findall(text)
 
 
-def _alike(recorded: bytes, arguments: Mapping[str, Any], name: str) -> int:
+def _score_argument(recorded: bytes, arguments: Mapping[str, Any], name: str) -> int:
     if name not in arguments:
         return -1
-    now = given_as({name: arguments[name]})
+    now = format_arguments({name: arguments[name]})
     if now == recorded:
         return 2
-    return 1 if without_made_parts(now.decode()) == without_made_parts(recorded.decode()) else -1
+    return 1 if replace_generated(now.decode()) == replace_generated(recorded.decode()) else -1
 
 
-def decoded(response: str) -> Any:
+def decode_response(response: str) -> Any:
     """The value of a recorded response; text that is not JSON stays text."""
     try:
         return msgspec.json.decode(response)
@@ -199,25 +203,25 @@ def decoded(response: str) -> Any:
         return response
 
 
-def shown(call: Call) -> str:
+def format_call(call: Call) -> str:
     """A call in a few words: `search(q=kettle)`, `GET https://example.com/`."""
     if call.plane == "http":
-        return f"{call.arguments.get('method', '')} {brief(call.target)}".strip()
+        return f"{call.arguments.get('method', '')} {shorten_target(call.target)}".strip()
     arguments = ", ".join(f"{name}={describe(value)}" for name, value in call.arguments.items())
-    return shorten(f"{brief(call.target)}({arguments})")
+    return shorten(f"{shorten_target(call.target)}({arguments})")
 
 
-def _cut_off(call: Call, why: str) -> Failed:
+def _build_lost_connection(call: Call, why: str) -> Failed:
     """A missing connection, as the plane presents it. An MCP server reports it as an error: its other tools
     still work."""
     message = f"{shorten(call.target)}: {why}"
     return Failed(message, kind="rpc_error") if call.plane == "mcp" else Dropped(message, kind="closed")
 
 
-def _failure(response: RecordedResponse, value: Any) -> Failed:
+def _build_failure(response: RecordedResponse, value: Any) -> Failed:
     status = response.status
     if isinstance(value, BaseException):
-        failed = Failed(said(value), status=status)
+        failed = Failed(format_exception(value), status=status)
         failed.exception = value
         return failed
     if response.raises and isinstance(value, str):
@@ -234,7 +238,7 @@ def _failure(response: RecordedResponse, value: Any) -> Failed:
     return Failed(words, status=status, body=value)
 
 
-def _unheard() -> None:
+def _ignore_sent() -> None:
     """The default of `sent`."""
 
 
@@ -243,15 +247,15 @@ USES_KEPT = 1_000
 _LISTED = 10
 
 
-def replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ...]:
+def write_replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ...]:
     """How the observed calls differ from the session recorded for the task; empty for another task."""
     if task.recording is UNSET:
         return ()
     recorded = Counter(one.tool for one in task.recording.responses)
     used = Counter(one.tool for one in uses if one.is_known)
-    notes = _unknown(uses, recorded)
+    notes = _note_unknown_calls(uses, recorded)
     if task.recording.seed is None:  # a session made from a trial has replies in reserve for a fixed agent
-        notes += _left(recorded, used)
+        notes += _note_unused(recorded, used)
     if recorded and not used and task.recording.seed is None:
         notes.append("none of the recorded tools was called; the rules were still judged")
     ran = dict.fromkeys(one.tool for one in uses if one.is_known and one.plane == "tool_result")
@@ -262,22 +266,22 @@ def replay_notes(task: Task, uses: Sequence[RecordedUse]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _unknown(uses: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
+def _note_unknown_calls(uses: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
     """Calls that the recording has no reply for, each listed once."""
     calls = Counter((one.passed, one.tool in recorded, one.call) for one in uses if not one.is_known)
-    notes = [_unknown_call(*key, times) for key, times in list(calls.items())[:_LISTED]]
+    notes = [_format_unknown_call(*key, times) for key, times in list(calls.items())[:_LISTED]]
     if len(calls) > _LISTED:
         notes.append(f"the recording has no reply for {len(calls) - _LISTED} more calls")
     return notes
 
 
-def _unknown_call(passed: bool, named: bool, call: str, times: int) -> str:
+def _format_unknown_call(passed: bool, named: bool, call: str, times: int) -> str:
     often = f" ({times} times)" if times > 1 else ""
     spent = "; all its recorded replies were used" if named else ""
     return f"the recording has no reply for: {call}{often}{spent}{'; the tool was called' if passed else ''}"
 
 
-def _left(recorded: Counter[str], used: Counter[str]) -> list[str]:
+def _note_unused(recorded: Counter[str], used: Counter[str]) -> list[str]:
     """Recorded responses that no call used."""
     notes = []
     for tool, count in recorded.items():

@@ -77,7 +77,7 @@ def write_lost(code: LossCode, kind: str = "") -> str:
     return encode({TAG: _LOST, "code": code, "kind": make_encodable(kind)}).decode()
 
 
-def lost_reply(text: str) -> UnkeptReply | None:
+def read_lost(text: str) -> UnkeptReply | None:
     """Why a reply was not kept; None if it was."""
     if not text.startswith(f'{_MARK}"{_LOST}"'):
         return None

@@ -54,14 +54,14 @@ def tool(function: F | None = None, *, name: str | None = None) -> F | Callable[
 def _declare(name: str, function: Callable[..., Any]) -> None:
     before = declared.get(name, function)
     # a module that is imported again declares its tools again
-    if before is not function and _home(before) != _home(function):
+    if before is not function and _find_home(before) != _find_home(function):
         raise UserError(
-            f"two tools are called {name!r}: {'.'.join(_home(before))} and {'.'.join(_home(function))}",
+            f"two tools are called {name!r}: {'.'.join(_find_home(before))} and {'.'.join(_find_home(function))}",
             code="tool-unusable",
             hint="name one: @holdfast.tool(name=...)",
         )
     declared[name] = function
 
 
-def _home(function: Callable[..., Any]) -> tuple[str, str]:
+def _find_home(function: Callable[..., Any]) -> tuple[str, str]:
     return (str(getattr(function, "__module__", "")), str(getattr(function, "__qualname__", type(function).__name__)))

@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from holdfast.http1.server import ClientConnection, Exchange, serve
-from holdfast.planes.trial_address import LoopbackAddress, OpenTrial, TrialServer, Variables, report, serve_request
+from holdfast.planes.trial_address import (
+    LoopbackAddress,
+    OpenTrial,
+    TrialServer,
+    Variables,
+    report_errors,
+    serve_request,
+)
 from holdfast.processes.peers import find_owner
 from holdfast.protocols.trial import TrialContext
 
@@ -34,7 +41,7 @@ class SharedAddress(LoopbackAddress):
     async def open(cls, open_trial: OpenTrial, variables: Variables) -> SharedAddress:
         shared_address = cls(open_trial, variables)
         shared_address.listener = await serve(shared_address.answer)
-        report(shared_address.listener, lambda connection: shared_address._of.get(connection.root, (0, None))[1])
+        report_errors(shared_address.listener, lambda connection: shared_address._of.get(connection.root, (0, None))[1])
         return shared_address
 
     @contextmanager
@@ -43,32 +50,32 @@ class SharedAddress(LoopbackAddress):
         served = self._open_trial(self, context)
         pids: list[int] = []
 
-        def began(pid: int) -> None:
+        def add_process(pid: int) -> None:
             pids.append(pid)
             self._served[pid] = served
 
         try:
-            yield began
+            yield add_process
         finally:
             for pid in pids:
                 self._served.pop(pid, None)
-                self._leave(pid)
+                self._close_connections(pid)
             served.close()
 
     async def close(self) -> None:
         await self.listener.close()
 
     async def answer(self, exchange: Exchange) -> None:
-        await serve_request(exchange, self.token, await self._whose(exchange))
+        await serve_request(exchange, self.token, await self._find_trial(exchange))
 
-    def _leave(self, pid: int) -> None:
+    def _close_connections(self, pid: int) -> None:
         """Closes the connections that the trial's process still has open."""
         theirs = {one for one, (held, _) in self._of.items() if held == pid}
         for connection in theirs:
             del self._of[connection]
         self.listener.drop(theirs)
 
-    async def _whose(self, exchange: Exchange) -> TrialServer | None:
+    async def _find_trial(self, exchange: Exchange) -> TrialServer | None:
         connection = exchange.connection.root
         known = self._of.get(connection)
         if known is not None:

@@ -19,17 +19,24 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Network
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.http.trust import NODE_PRELOAD, node_options, proxy_environ
-from holdfast.planes.http.trust import environ as trust_environ
-from holdfast.planes.llm.codecs.formats import asks_model, provider_of_host
+from holdfast.planes.http.trust import NODE_PRELOAD, add_node_preload, build_proxy_variables
+from holdfast.planes.http.trust import build_trust_variables as trust_environ
+from holdfast.planes.llm.codecs.formats import find_provider, is_model_call
 from holdfast.planes.llm.gateway import Gateway, TrialGateway, end_over_limit
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, is_public
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import PLACEHOLDER_KEY
-from holdfast.planes.mcp.config import Target, filling, read, relay_command, rewrite, write
+from holdfast.planes.mcp.config import (
+    Target,
+    build_relay_command,
+    create_filler,
+    read_config,
+    rewrite_config,
+    write_config,
+)
 from holdfast.planes.mcp.plane import McpPlane
 from holdfast.planes.shared_address import SharedAddress
-from holdfast.planes.trial_address import LoopbackAddress, TrialAddress, route
+from holdfast.planes.trial_address import LoopbackAddress, TrialAddress, route_request
 from holdfast.processes import scratch
 from holdfast.protocols.trial import TrialContext
 
@@ -88,8 +95,8 @@ class SitePlanes:
         """Tools that are wrapped in the agent's process."""
         self.folder = scratch.make("planes")
         self.environ = {**settings.environ, **settings.agent.env}
-        self.upstreams = Upstreams(self._trusted)
-        self.policy = _policy(settings)
+        self.upstreams = Upstreams(self._create_trust)
+        self.policy = _build_policy(settings)
         self.urls = settings.urls
         self.authority: Authority | None = None
         self._served: WeakSet[TrialPlanes] = WeakSet()
@@ -101,8 +108,8 @@ class SitePlanes:
 
     def _open(self, authority: bytes | None) -> None:
         settings, agent = self.settings, self.settings.agent
-        self._config = _mcp_config(agent, settings.root)
-        servers = _servers(self._config, self.environ) if self._config else {}
+        self._config = _read_mcp_config(agent, settings.root)
+        servers = _read_servers(self._config, self.environ) if self._config else {}
         self.mcp = McpPlane(servers, self.upstreams)
         self.router = Router(
             settings.models,
@@ -125,19 +132,19 @@ class SitePlanes:
 
             self.authority = Authority(self.folder, authority, self.environ)
 
-    def _trusted(self) -> SSLContext:
+    def _create_trust(self) -> SSLContext:
         """The certificates that the agent itself would trust."""
-        from holdfast.planes.http.roots import trusted
+        from holdfast.planes.http.roots import create_trusted_context
 
-        return trusted(self.environ)
+        return create_trusted_context(self.environ)
 
     async def open_address(self, *, sock: socket | None = None, token: str | None = None) -> TrialAddress:
         """Opens an address for one instance of the agent."""
-        return await TrialAddress.open(self.open_trial, self.variables, sock=sock, token=token)
+        return await TrialAddress.open(self.open_trial, self.build_variables, sock=sock, token=token)
 
-    async def shared_address(self) -> SharedAddress:
+    async def open_shared_address(self) -> SharedAddress:
         """Opens an address for all trials that are forked from one process."""
-        return await SharedAddress.open(self.open_trial, self.variables)
+        return await SharedAddress.open(self.open_trial, self.build_variables)
 
     async def close(self) -> None:
         try:
@@ -159,26 +166,26 @@ class SitePlanes:
         for trial_planes in self._served:
             trial_planes.note(text)
 
-    def variables(self, address: LoopbackAddress) -> dict[str, str]:
+    def build_variables(self, address: LoopbackAddress) -> dict[str, str]:
         """The variables to start an agent with, to route its calls here."""
-        variables = {**model_variables(address.url), **placeholders(self.environ)}
+        variables = {**build_model_variables(address.url), **build_placeholder_keys(self.environ)}
         if self.authority is not None:
-            variables |= proxy_environ(address.proxy_url, self.policy.on_loopback)
+            variables |= build_proxy_variables(address.proxy_url, self.policy.has_loopback_target)
             variables |= trust_environ(self.authority.ca_file, self.authority.own_file)
-            variables["NODE_OPTIONS"] = node_options(self.environ.get("NODE_OPTIONS", ""), str(NODE_PRELOAD))
+            variables["NODE_OPTIONS"] = add_node_preload(self.environ.get("NODE_OPTIONS", ""), str(NODE_PRELOAD))
         path = self.folder / f"mcp-{address.port}.json"
-        variables |= mcp_variables(self.settings.agent, self.settings.root, path, address.url, address.proxy_url)
+        variables |= build_mcp_variables(self.settings.agent, self.settings.root, path, address.url, address.proxy_url)
         return variables
 
 
-def _policy(settings: PlaneSettings) -> Policy:
+def _build_policy(settings: PlaneSettings) -> Policy:
     network = settings.network
     if network is None:
         return Policy(settings.urls)
     return Policy(default=network.egress, allow=network.allow)
 
 
-def model_variables(url: str) -> dict[str, str]:
+def build_model_variables(url: str) -> dict[str, str]:
     """The variables from which the providers' libraries read the API address."""
     return {
         name: f"{url}/{provider}{'/v1' if provider == 'openai' else ''}"
@@ -187,19 +194,19 @@ def model_variables(url: str) -> dict[str, str]:
     }
 
 
-def mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, proxy_url: str) -> dict[str, str]:
+def build_mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, proxy_url: str) -> dict[str, str]:
     """The variables from which MCP relays and clients read their address; the client configuration is written to
     `path`."""
     led = {"HOLDFAST_MCP": proxy_url}
-    config = _mcp_config(agent, root) if agent is not None else None
+    config = _read_mcp_config(agent, root) if agent is not None else None
     if not config:
         return led
-    rewritten, _ = rewrite(config, relay=relay_command(), environ=led, base_url=f"{url}/mcp")
-    write(path, rewritten)
+    rewritten, _ = rewrite_config(config, relay=build_relay_command(), environ=led, base_url=f"{url}/mcp")
+    write_config(path, rewritten)
     return {**led, "HOLDFAST_MCP_CONFIG": str(path)}
 
 
-def placeholders(environ: Mapping[str, str]) -> dict[str, str]:
+def build_placeholder_keys(environ: Mapping[str, str]) -> dict[str, str]:
     """Keys for libraries that refuse to start without one: dummy keys where the user has none."""
     keys: dict[str, str] = {}
     for host in HOSTS.values():
@@ -209,15 +216,15 @@ def placeholders(environ: Mapping[str, str]) -> dict[str, str]:
     return keys
 
 
-def _servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:
+def _read_servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:
     """The HTTP servers, which Holdfast itself connects to, with placeholders filled in from the agent's environment."""
-    _, servers = rewrite(config, relay=(), environ={}, base_url="", fill=filling(environ))
+    _, servers = rewrite_config(config, relay=(), environ={}, base_url="", fill=create_filler(environ))
     return servers
 
 
-def _mcp_config(agent: AgentSpec, root: Path) -> Mapping[str, Any] | None:
+def _read_mcp_config(agent: AgentSpec, root: Path) -> Mapping[str, Any] | None:
     config = agent.mcp_config
-    return read(root / config) if isinstance(config, str) else config
+    return read_config(root / config) if isinstance(config, str) else config
 
 
 class TrialPlanes:
@@ -227,28 +234,28 @@ class TrialPlanes:
         self._shared = shared
         self._address = address
         self._context = context
-        self._traffic = TrialGateway(shared.gateway, context, self._elsewhere)
-        self.model = self._traffic.serve
+        self._traffic = TrialGateway(shared.gateway, context, self._list_other_tools)
+        self.serve_model = self._traffic.serve
         self._proxy: Proxy | None = None
 
-    async def web(self, exchange: Exchange) -> None:
+    async def serve_web(self, exchange: Exchange) -> None:
         if self._context.sink.limit:
             await end_over_limit(exchange)
             return
         if self._shared.authority is None:
             await exchange.respond(403, body=b"this run has no HTTP plane\n")
             return
-        await self._web().serve(exchange, self._context)
+        await self._get_proxy().serve(exchange, self._context)
 
-    async def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> None:
+    async def serve_host(self, exchange: Exchange, scheme: str, host: str, port: int) -> None:
         from holdfast.planes.http.request import Origin
 
-        await self._web().request(exchange, self._context, Origin(scheme, host, port))
+        await self._get_proxy().serve_request(exchange, self._context, Origin(scheme, host, port))
 
-    async def mcp(self, exchange: Exchange, server: str) -> None:
+    async def serve_mcp(self, exchange: Exchange, server: str) -> None:
         await self._shared.mcp.serve(exchange, server, self._context)
 
-    def broke(self, why: str) -> None:
+    def report_error(self, why: str) -> None:
         self._context.sink.add_error(why, "bug")
 
     def note(self, text: str) -> None:
@@ -257,14 +264,16 @@ class TrialPlanes:
     def close(self) -> None:
         self._traffic.close()
         if self._proxy is not None:
-            self._proxy.leave(self._context)
-        self._shared.mcp.leave(self._context)  # last: until then the traffic needs to know which tools belong to MCP
+            self._proxy.end_trial(self._context)
+        self._shared.mcp.end_trial(
+            self._context
+        )  # last: until then the traffic needs to know which tools belong to MCP
 
-    def _elsewhere(self) -> frozenset[str]:
+    def _list_other_tools(self) -> frozenset[str]:
         """Tools that another plane than the model traffic handles."""
-        return self._shared.mcp.names(self._context) | self._shared.tools
+        return self._shared.mcp.list_tool_names(self._context) | self._shared.tools
 
-    def _web(self) -> Proxy:
+    def _get_proxy(self) -> Proxy:
         if self._proxy is None:
             from holdfast.planes.http.proxy import Proxy
 
@@ -275,25 +284,25 @@ class TrialPlanes:
                 authority=shared.authority,
                 policy=shared.policy,
                 looked_into=shared.urls,
-                model=self._by_host,
-                is_model=lambda host: provider_of_host(host) is not None,
-                asks_model=asks_model,
+                model=self._serve_model_host,
+                is_model=lambda host: find_provider(host) is not None,
+                asks_model=is_model_call,
                 nearby=self._context.services,
                 own=("127.0.0.1", self._address.port),
-                own_handler=self._own,
+                own_handler=self._serve_own,
             )
         return self._proxy
 
-    async def _by_host(self, exchange: Exchange, context: TrialContext, origin: str) -> None:
+    async def _serve_model_host(self, exchange: Exchange, context: TrialContext, origin: str) -> None:
         """Handles a call to a provider's own host through the proxy. If egress rules deny that host, the gateway calls
         the configured provider, as for any other model call, instead of a host that the agent chooses."""
         host = origin.partition("://")[2].partition(":")[0]
-        provider = provider_of_host(host) or "openai"
-        led = is_public(provider, host) and not self._shared.policy.permits(host, _HTTPS)
+        provider = find_provider(host) or "openai"
+        led = is_public(provider, host) and not self._shared.policy.is_permitted(host, _HTTPS)
         target = exchange.head.target
         path = "/" + target.partition("://")[2].partition("/")[2] if "://" in target[:12] else target
         await self._traffic.serve(exchange, provider, path, base_url=None if led else origin)
 
-    async def _own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
+    async def _serve_own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
         """Handles a call to Holdfast's own address that a client sent through the proxy."""
-        await route(exchange, path, self._address.token, self)
+        await route_request(exchange, path, self._address.token, self)

@@ -25,12 +25,12 @@ class SseEvent(Struct, frozen=True):
     id: bytes = b""
 
     @property
-    def too_long(self) -> bool:
+    def is_too_long(self) -> bool:
         return not self.raw
 
-    def saying(self, data: bytes) -> bytes:
+    def format_with(self, data: bytes) -> bytes:
         """The same event with other data."""
-        return message(data, self.id)
+        return format_message(data, self.id)
 
 
 class EventSplitter:
@@ -48,7 +48,7 @@ class EventSplitter:
         self._partial += data
         events, at = [], 0
         while end := _END.search(self._partial, max(at, fresh)):
-            events.append(self._cut(at, end.end()))
+            events.append(self._cut_event(at, end.end()))
             at = end.end()
         del self._partial[:at]
         if len(self._partial) > self._limit:
@@ -56,28 +56,28 @@ class EventSplitter:
             del self._partial[:-3]
         return events
 
-    def _cut(self, start: int, end: int) -> SseEvent:
+    def _cut_event(self, start: int, end: int) -> SseEvent:
         over, self._over = self._over or end - start > self._limit, False
         begun, self._begun = self._begun, True
         if over:
             return SseEvent(b"")
         raw = bytes(self._partial[start:end])
-        return _read(raw, raw if begun else raw.removeprefix(_BOM))
+        return _parse_event(raw, raw if begun else raw.removeprefix(_BOM))
 
 
-def data_of(stream: bytes) -> list[bytes]:
+def list_data(stream: bytes) -> list[bytes]:
     """The data of every event of a complete stream, including one that the end cut off."""
     return [event.data for event in EventSplitter().feed(stream + b"\n\n") if event.data is not None]
 
 
-def message(data: bytes, id: bytes = b"") -> bytes:
+def format_message(data: bytes, id: bytes = b"") -> bytes:
     """An event that carries a message as it is."""
     named = b"id: %b\n" % id if id else b""
     lines = b"\n".join([b"data: %b" % line for line in _BREAK.split(data)])
     return b"event: message\n%b%b\n\n" % (named, lines)
 
 
-def _read(raw: bytes, text: bytes) -> SseEvent:
+def _parse_event(raw: bytes, text: bytes) -> SseEvent:
     data: list[bytes] = []
     name = id = b""
     for line in _BREAK.split(text):

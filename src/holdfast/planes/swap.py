@@ -28,7 +28,7 @@ _BODIES = {
 }
 
 
-def kind_of(function: Callable[..., Any]) -> str:
+def find_kind(function: Callable[..., Any]) -> str:
     """plain, coroutine, generator or async_generator."""
     if inspect.iscoroutinefunction(function):
         return "coroutine"
@@ -37,7 +37,7 @@ def kind_of(function: Callable[..., Any]) -> str:
     return "generator" if inspect.isgeneratorfunction(function) else "plain"
 
 
-def exchange(function: FunctionType, make_hook: Callable[[FunctionType], Callable[..., Any]]) -> FunctionType:
+def replace_code(function: FunctionType, make_hook: Callable[[FunctionType], Callable[..., Any]]) -> FunctionType:
     """Replaces the function's code with a hook; returns a twin with the old code.
 
     `make_hook` gets the twin and returns `hook(args, kwargs)`: the value of a plain function, or an awaitable, an
@@ -55,7 +55,7 @@ def exchange(function: FunctionType, make_hook: Callable[[FunctionType], Callabl
     twin.__kwdefaults__ = function.__kwdefaults__
     twin.__dict__.update(function.__dict__)
     twin.__qualname__, twin.__module__ = function.__qualname__, function.__module__
-    function.__code__ = _trampoline(function.__code__, kind_of(twin), make_hook(twin))
+    function.__code__ = _build_trampoline(function.__code__, find_kind(twin), make_hook(twin))
     return twin
 
 
@@ -64,8 +64,8 @@ def restore(function: FunctionType, twin: FunctionType) -> None:
     function.__code__ = twin.__code__
 
 
-def _trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> CodeType:
-    head, positional, named = _parameters(code)
+def _build_trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> CodeType:
+    head, positional, named = _list_parameters(code)
     word = "async def" if kind in ("coroutine", "async_generator") else "def"
     body = _BODIES[kind].format(hook=f"({_MARK!r})({positional}, {named})")
     lines = ["def outer():", *(f"    {name} = None" for name in code.co_freevars), f"    {word} inner({head}):"]
@@ -81,7 +81,7 @@ def _trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> CodeType
     )
 
 
-def _parameters(code: CodeType) -> tuple[str, str, str]:
+def _list_parameters(code: CodeType) -> tuple[str, str, str]:
     """The parameter list, and the arguments to pass on, by position and by name."""
     names, at = code.co_varnames, code.co_argcount + code.co_kwonlyargcount
     positional, keyword = list(names[: code.co_argcount]), names[code.co_argcount : at]
@@ -117,7 +117,7 @@ class CallableHome(NamedTuple):
     put: Callable[[Any, Any, Any], None]
 
 
-class Declared:
+class DeclaredCallable:
     """A declared callable with its name; not a container, to keep it from counting as a stray reference."""
 
     __slots__ = ("homes", "method", "name", "plane", "target")
@@ -131,7 +131,7 @@ class Declared:
         """A plain method of a class, called on any instance."""
 
 
-def replace(declared: Declared) -> FunctionType:
+def replace_references(declared: DeclaredCallable) -> FunctionType:
     """Replaces every reference to the callable; raises UserError if that is impossible or a reference is left."""
     name, target = declared.name, declared.target
     if isinstance(target, type) or not callable(target):
@@ -141,7 +141,7 @@ def replace(declared: Declared) -> FunctionType:
             code="tool-unusable",
             hint="name a function, a method or an instance",
         )
-    stand_in = _stand_in(declared)
+    stand_in = _build_stand_in(declared)
     for home in declared.homes:
         try:
             home.put(home.container, home.key, stand_in)
@@ -150,7 +150,7 @@ def replace(declared: Declared) -> FunctionType:
             raise UserError(
                 f"{name!r} cannot be wrapped: {broken}", code="tool-unusable", hint="wrap it in a Python function"
             ) from None
-    strays = sorted(set(_strays(target, stand_in)))
+    strays = sorted(set(_find_strays(target, stand_in)))
     if strays:
         put_back(declared)
         raise UserError(
@@ -162,7 +162,7 @@ def replace(declared: Declared) -> FunctionType:
     return stand_in
 
 
-def put_back(declared: Declared) -> None:
+def put_back(declared: DeclaredCallable) -> None:
     """Restores the callable wherever it was replaced."""
     for home in declared.homes:
         try:
@@ -171,16 +171,16 @@ def put_back(declared: Declared) -> None:
             continue  # it was never replaced
 
 
-def _stand_in(declared: Declared) -> FunctionType:
+def _build_stand_in(declared: DeclaredCallable) -> FunctionType:
     target: Any = declared.target
 
-    async def awaited(*args: Any, **kwargs: Any) -> Any:
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
         return await target(*args, **kwargs)
 
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def call_plain(*args: Any, **kwargs: Any) -> Any:
         return target(*args, **kwargs)
 
-    stand_in: Any = awaited if inspect.iscoroutinefunction(target) else called
+    stand_in: Any = call_async if inspect.iscoroutinefunction(target) else call_plain
     functools.update_wrapper(stand_in, target)
     home = declared.homes[0]
     if isinstance(home.container, ModuleType):  # lets it pickle by the name it now has
@@ -192,14 +192,14 @@ def _stand_in(declared: Declared) -> FunctionType:
     return stand_in
 
 
-def _strays(target: Any, stand_in: FunctionType) -> list[str]:
+def _find_strays(target: Any, stand_in: FunctionType) -> list[str]:
     """The places, other than those Holdfast replaced, that still refer to the callable."""
     ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
     strays = []
     for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell
-        if id(place) in ours or isinstance(place, FrameType | Declared) or _is_own(place, target):
+        if id(place) in ours or isinstance(place, FrameType | DeclaredCallable) or _is_own(place, target):
             continue
-        strays.append(_named(place, target))
+        strays.append(_describe_place(place, target))
     return strays
 
 
@@ -208,16 +208,16 @@ def _is_own(place: Any, target: Any) -> bool:
     return isinstance(place, BuiltinMethodType | MethodType) and place.__self__ is target
 
 
-def _named(place: Any, target: Any) -> str:
+def _describe_place(place: Any, target: Any) -> str:
     if isinstance(place, dict):
         keys = ", ".join(str(key) for key, value in place.items() if value is target)
-        return f"{_owner(place)} ({keys})"
+        return f"{_find_owner(place)} ({keys})"
     if isinstance(place, CellType):
         return "a closure"
     return f"a {type(place).__name__}"
 
 
-def _owner(place: dict[Any, Any]) -> str:
+def _find_owner(place: dict[Any, Any]) -> str:
     if isinstance(place.get("__name__"), str) and "__spec__" in place:
         return f"module {place['__name__']}"
     for holder in gc.get_referrers(place):

@@ -13,7 +13,7 @@ from holdfast.model.canary import CanaryReader, find_echoes
 from holdfast.model.codec import digest, encode_canonical, make_encodable
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import cut_off, said, witness
+from holdfast.planes.describe import find_cut_canaries, format_exception, render_value
 from holdfast.planes.recorded_value import has_python, write_lost, write_reply
 
 Phase: TypeAlias = Literal["done", "unfinished"]
@@ -47,7 +47,7 @@ class CallTrace:
         """Whether the trial has an attack, and sent text may therefore contain a canary."""
         self._numbers = count(1)
 
-    def number(self) -> int:
+    def take_number(self) -> int:
         """The next call's number; 0 once the limit of recorded calls is reached."""
         n = next(self._numbers)
         return n if n <= EVENTS_KEPT + 1 else 0  # one more than is kept, to show that some are missing
@@ -75,7 +75,7 @@ class TracedCall:
     )  # fmt: skip
 
     def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
-        arguments_json = given_as(arguments)  # now, because the function may change its arguments
+        arguments_json = format_arguments(arguments)  # now, because the function may change its arguments
         self.modes: dict[int, str] | None = None
         """The modes of the faults that act on the call, by index of the injection."""
         self._held = False
@@ -93,41 +93,41 @@ class TracedCall:
             self._canaries, self._unread = read.canaries, read.unread
         self._mutable = {name: value for name, value in arguments.items() if type(value) in _CONTAINERS}
         """Arguments that the function can change in place, with their original form."""
-        self._before = given_as(self._mutable) if self._mutable else b""
+        self._before = format_arguments(self._mutable) if self._mutable else b""
         if len(arguments_json) > TEXT_KEPT:
-            self._canaries += cut_off(self._input)
-            self._input, self._digest = kept(self._input), digest(name.encode() + arguments_json)
+            self._canaries += find_cut_canaries(self._input)
+            self._input, self._digest = format_value(self._input), digest(name.encode() + arguments_json)
         key = arguments.get(IDEMPOTENCY_KEY)
-        self._idempotency = "" if key is None else kept(key)
+        self._idempotency = "" if key is None else format_value(key)
         self._at = perf_counter()
         if watch.early:
-            self._tell("unfinished", None, "", "")
+            self._report("unfinished", None, "", "")
 
-    def faces(self, modes: dict[int, str]) -> None:
+    def expect_faults(self, modes: dict[int, str]) -> None:
         """Faults may act on the call: they report their modes in `modes`, and may delay it."""
         self.modes = modes
         self._held = True
 
-    def sent(self) -> None:
+    def mark_sent(self) -> None:
         """The function itself is called."""
         self._held = False
 
-    def gave(self, value: Any) -> None:
+    def record_value(self, value: Any) -> None:
         """The call returned."""
-        output, reply = kept(value), ""
-        if self._plane == "tool" and not (type(value) is str and output == value and not _reads_as_json(value)):
+        output, reply = format_value(value), ""
+        if self._plane == "tool" and not (type(value) is str and output == value and not _looks_like_json(value)):
             reply = write_reply(value)
             if not isinstance(value, str) and len(reply) <= TEXT_KEPT and not has_python(reply):
                 output, reply = reply, ""  # this text is complete, with keys in their order
-        if self._mutable and self._plane == "tool" and given_as(self._mutable) != self._before:
+        if self._mutable and self._plane == "tool" and format_arguments(self._mutable) != self._before:
             reply = write_lost("argument-changed")  # a replay returns the reply but changes no argument
-        self._tell("done", None, "", output, reply=reply)
+        self._report("done", None, "", output, reply=reply)
 
-    def streamed(self) -> None:
+    def record_stream(self) -> None:
         """The call ended normally after yielding items, which are not recorded."""
-        self._tell("done", None, "", "", reply=write_lost("streamed"))
+        self._report("done", None, "", "", reply=write_lost("streamed"))
 
-    def failed(self, raised: BaseException) -> None:
+    def record_exception(self, raised: BaseException) -> None:
         """The call raised an exception."""
         status, kind = None, type(raised)
         path, reply = f"{kind.__module__}:{kind.__qualname__}", ""
@@ -135,9 +135,9 @@ class TracedCall:
             status, path = raised.status_code, ""
         elif self._plane == "tool":
             reply = write_reply(raised)
-        self._tell("done", status, kind.__name__, kept(said(raised)), raised=path, reply=reply)
+        self._report("done", status, kind.__name__, format_value(format_exception(raised)), raised=path, reply=reply)
 
-    def _tell(
+    def _report(
         self, phase: Phase, status: int | None, error_type: str, output: str, raised: str = "", reply: str = ""
     ) -> None:
         at, watch, plane = self._at, self._watch, self._plane
@@ -174,25 +174,25 @@ class TracedCall:
         watch.tell(self._number, event)
 
 
-def given_as(arguments: dict[str, Any]) -> bytes:
+def format_arguments(arguments: dict[str, Any]) -> bytes:
     """Arguments as JSON that is equal for equal arguments, whatever their order and memory addresses."""
     try:
         text = encode_canonical(arguments)
     except Exception:  # JSON cannot represent these values: use their printed form
-        return make_encodable(witness(arguments)).encode()
-    return text if b" at 0x" not in text else witness(arguments).encode()
+        return make_encodable(render_value(arguments)).encode()
+    return text if b" at 0x" not in text else render_value(arguments).encode()
 
 
-def _reads_as_json(text: str) -> bool:
+def _looks_like_json(text: str) -> bool:
     return text[:1] in _JSON or text in _WORDS
 
 
-def kept(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as text, shortened to the size that an event keeps."""
     if isinstance(value, str):
         text = str.__str__(value)
     else:
-        text = witness(bytes(value[: TEXT_KEPT + 1]) if isinstance(value, _BYTES) else value)
+        text = render_value(bytes(value[: TEXT_KEPT + 1]) if isinstance(value, _BYTES) else value)
     if len(text) > TEXT_KEPT:
         text = shorten(text, TEXT_KEPT)
     return text if text.isascii() else make_encodable(text)
@@ -222,7 +222,7 @@ class ReadValues:
                 self.unread = True
                 return
             try:
-                waiting += self._parts(one)
+                waiting += self._read_parts(one)
             except Exception:  # a library's object may reject inspection
                 self.unread = True
 
@@ -231,7 +231,7 @@ class ReadValues:
         """In lower case, without duplicates."""
         return tuple(self._found)
 
-    def _parts(self, value: Any) -> list[Any]:
+    def _read_parts(self, value: Any) -> list[Any]:
         """The values inside a value; the value itself is read here."""
         if isinstance(value, str):
             self._found |= dict.fromkeys(find_echoes(value))
@@ -250,21 +250,21 @@ class ReadValues:
         if isinstance(value, Iterator):
             self.unread = True  # reading it would consume it
             return []
-        return [] if isinstance(value, _PROGRAM) or callable(value) else [_printed_form(value), *_fields(value)]
+        return [] if isinstance(value, _PROGRAM) or callable(value) else [_print_value(value), *_list_fields(value)]
 
 
-def _fields(value: Any) -> list[Any]:
+def _list_fields(value: Any) -> list[Any]:
     """The values inside an object: its attributes, including those in slots."""
-    slots = [name for kind in type(value).__mro__ for name in _slots(kind)]
+    slots = [name for kind in type(value).__mro__ for name in _list_slots(kind)]
     held = [getattr(value, name) for name in slots if hasattr(value, name)]
     return [*held, *vars(value).values()] if hasattr(value, "__dict__") else held
 
 
-def _slots(kind: type) -> list[str]:
+def _list_slots(kind: type) -> list[str]:
     named = vars(kind).get("__slots__", ())
     return [named] if isinstance(named, str) else [name for name in named if name not in ("__dict__", "__weakref__")]
 
 
-def _printed_form(value: Any) -> str:
+def _print_value(value: Any) -> str:
     """The printed form of an object without fields, such as a number type, a path or a date."""
     return str(value)[:_VALUES]

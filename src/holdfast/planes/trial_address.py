@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from holdfast.http1.heads import RawFields, drop_hop_by_hop
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.processes.peers import ProcessTree
 from holdfast.processes.program import await_all
 from holdfast.protocols.trial import TrialContext
@@ -42,23 +42,23 @@ STRANGER = "a process outside this trial called its address and got 403"
 class TrialServer(Protocol):
     """Serves the requests of one trial."""
 
-    def model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
+    def serve_model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
         """A model API call; `path` is the part after the base URL, with its query."""
         ...
 
-    def web(self, exchange: Exchange) -> Awaitable[None]:
+    def serve_web(self, exchange: Exchange) -> Awaitable[None]:
         """A request to a forward proxy."""
         ...
 
-    def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> Awaitable[None]:
+    def serve_host(self, exchange: Exchange, scheme: str, host: str, port: int) -> Awaitable[None]:
         """A request to a host that Holdfast serves."""
         ...
 
-    def mcp(self, exchange: Exchange, server: str) -> Awaitable[None]:
+    def serve_mcp(self, exchange: Exchange, server: str) -> Awaitable[None]:
         """A request to an MCP server over HTTP, or the connection of a relay."""
         ...
 
-    def broke(self, why: str) -> None:
+    def report_error(self, why: str) -> None:
         """A plane failed: a harness error, never the agent's."""
         ...
 
@@ -136,7 +136,7 @@ class TrialAddress(LoopbackAddress):
         """Binds a free port, or takes over a bound socket."""
         address = cls(open_trial, token or secrets.token_urlsafe(18), variables)
         address.listener = await serve(address.answer, sock=sock)
-        report(address.listener, address._current)
+        report_errors(address.listener, address._find_trial)
         return address
 
     @contextmanager
@@ -155,7 +155,7 @@ class TrialAddress(LoopbackAddress):
             self.listener.drop()
             served.close()
 
-    async def stand(
+    async def serve_as_host(
         self,
         sock: socket.socket,
         host: str,
@@ -173,15 +173,15 @@ class TrialAddress(LoopbackAddress):
 
         async def visit(exchange: Exchange) -> None:
             if self._served is None and self.passes_on and upstream is not None:
-                await _pass_on(exchange, upstream)
+                await _forward_to_host(exchange, upstream)
             elif self._served is None:
-                await _nobody(exchange)
+                await _reject_no_trial(exchange)
             else:
-                requested = _named(exchange)
-                await self._served.visit(exchange, scheme, requested if requested in also else host, port)
+                requested = _find_host(exchange)
+                await self._served.serve_host(exchange, scheme, requested if requested in also else host, port)
 
         listener = await serve(visit, sock=sock, tls=tls)
-        report(listener, lambda _: self._served)
+        report_errors(listener, lambda _: self._served)
         self._host_listeners.append(listener)
 
     async def close(self) -> None:
@@ -190,18 +190,18 @@ class TrialAddress(LoopbackAddress):
     async def answer(self, exchange: Exchange) -> None:
         """Serves one request: checks the token, the trial and the plane."""
         known = not self.process_tree.first or exchange.connection in self._known
-        if not known and await self._excluded(exchange):
+        if not known and await self._reject_stranger(exchange):
             return
-        served = self._current(exchange.connection)
+        served = self._find_trial(exchange.connection)
         # Holdfast closes the connection after a rejected request: that does not count against the agent.
         if served is None:
             if self._served is not None:
-                self._served.broke(OLD)
+                self._served.report_error(OLD)
             elif not self._used:
                 self._early += 1
         await serve_request(exchange, self.token, served)
 
-    async def _excluded(self, exchange: Exchange) -> bool:
+    async def _reject_stranger(self, exchange: Exchange) -> bool:
         """Whether the connecting process is rejected because it read the token in another's environment; checked
         once per connection."""
         if not await self.process_tree.is_foreign(exchange.connection.peer, self.port):
@@ -213,58 +213,58 @@ class TrialAddress(LoopbackAddress):
         await exchange.respond(403, body=b"this address is another process's\n")
         return True
 
-    def _current(self, connection: ClientConnection) -> TrialServer | None:
+    def _find_trial(self, connection: ClientConnection) -> TrialServer | None:
         return self._served if connection.born == self.listener.epoch else None
 
 
-def report(listener: Listener, served: Callable[[ClientConnection], TrialServer | None]) -> None:
+def report_errors(listener: Listener, served: Callable[[ClientConnection], TrialServer | None]) -> None:
     """Reports an error on a connection to the trial that it belongs to."""
 
-    def failed(connection: ClientConnection, error: Exception) -> None:
+    def report_failure(connection: ClientConnection, error: Exception) -> None:
         if (trial := served(connection)) is not None:
-            trial.broke(f"a plane broke: {said(error)}")
+            trial.report_error(f"a plane broke: {format_exception(error)}")
 
-    def unread(connection: ClientConnection, refused: BadRequest) -> None:
+    def report_bad_request(connection: ClientConnection, refused: BadRequest) -> None:
         if (trial := served(connection)) is not None:  # a request that cannot be parsed is the client's fault
             trial.note(f"a request could not be parsed and was answered {refused.status}: {refused}")
 
-    listener.on_error, listener.on_refused = failed, unread
+    listener.on_error, listener.on_refused = report_failure, report_bad_request
 
 
 def serve_request(exchange: Exchange, token: str, served: TrialServer | None) -> Awaitable[None]:
     """Serves a request with a valid token, if a trial is in progress."""
     head = exchange.head
     if head.method != "CONNECT" and "://" not in head.target[:12]:
-        return route(exchange, head.target, token, served)
-    if not _knows(head.get("proxy-authorization"), token):
+        return route_request(exchange, head.target, token, served)
+    if not _has_token(head.get("proxy-authorization"), token):
         wanted = (("proxy-authenticate", "Basic"),)
         return exchange.respond(407, wanted, b"the proxy's password is missing or wrong\n")
     if served is None:
-        return _nobody(exchange)
+        return _reject_no_trial(exchange)
     if head.method == "CONNECT" and head.target.startswith(MCP_HOST):
-        return served.mcp(exchange, unquote(head.target.removeprefix(MCP_HOST)))
-    return served.web(exchange)
+        return served.serve_mcp(exchange, unquote(head.target.removeprefix(MCP_HOST)))
+    return served.serve_web(exchange)
 
 
-def route(exchange: Exchange, path: str, token: str, served: TrialServer | None) -> Awaitable[None]:
+def route_request(exchange: Exchange, path: str, token: str, served: TrialServer | None) -> Awaitable[None]:
     """Serves a request to one of Holdfast's own paths, `/token/plane/...`."""
     first, _, rest = path[1:].partition("/")
     plane, slash, rest = rest.partition("/")
-    if not slash or not _same(first, token) or plane not in PLANES:
+    if not slash or not _is_token(first, token) or plane not in PLANES:
         return exchange.respond(404, body=b"not found\n")
     if served is None:
-        return _nobody(exchange)
-    return served.mcp(exchange, rest) if plane == "mcp" else served.model(exchange, plane, f"/{rest}")
+        return _reject_no_trial(exchange)
+    return served.serve_mcp(exchange, rest) if plane == "mcp" else served.serve_model(exchange, plane, f"/{rest}")
 
 
-async def _nobody(exchange: Exchange) -> None:
+async def _reject_no_trial(exchange: Exchange) -> None:
     # A call outside a trial, such as a late one from the previous trial, must not count for the next trial. Closing
     # makes a client that retries, or calls in the next trial, open a new connection.
     exchange.keep_alive = False
     await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
 
 
-async def _pass_on(exchange: Exchange, upstream: tuple[str, int]) -> None:
+async def _forward_to_host(exchange: Exchange, upstream: tuple[str, int]) -> None:
     """Forwards the request to the real host, on a connection of its own."""
     from holdfast.http1.client import UpstreamFailed, Upstreams
 
@@ -272,9 +272,9 @@ async def _pass_on(exchange: Exchange, upstream: tuple[str, int]) -> None:
     exchange.keep_alive = False
     try:
         url = f"http://{upstream[0]}:{upstream[1]}{head.target}"
-        reply = await upstreams.send(head.method, url, _texts(head.headers), await exchange.read_body())
+        reply = await upstreams.send(head.method, url, _decode_headers(head.headers), await exchange.read_body())
         body = await reply.read()
-        headers = [(name, value) for name, value in _texts(reply.headers) if name.lower() != "content-length"]
+        headers = [(name, value) for name, value in _decode_headers(reply.headers) if name.lower() != "content-length"]
         await exchange.respond(reply.status, headers, body)
     except UpstreamFailed as failed:
         await exchange.respond(502, body=f"{failed}\n".encode())
@@ -282,16 +282,16 @@ async def _pass_on(exchange: Exchange, upstream: tuple[str, int]) -> None:
         await upstreams.close()
 
 
-def _texts(fields: RawFields) -> list[tuple[str, str]]:
+def _decode_headers(fields: RawFields) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in drop_hop_by_hop(fields)]
 
 
-def _named(exchange: Exchange) -> str:
+def _find_host(exchange: Exchange) -> str:
     """The host that a request names."""
     return (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
 
 
-def _knows(authorization: str | None, token: str) -> bool:
+def _has_token(authorization: str | None, token: str) -> bool:
     scheme, _, coded = (authorization or "").partition(" ")
     if scheme.lower() != "basic":
         return False
@@ -299,8 +299,8 @@ def _knows(authorization: str | None, token: str) -> bool:
         _, _, password = base64.b64decode(coded).decode("utf-8").partition(":")
     except ValueError:
         return False
-    return _same(password, token)
+    return _is_token(password, token)
 
 
-def _same(text: str, token: str) -> bool:
+def _is_token(text: str, token: str) -> bool:
     return text.isascii() and hmac.compare_digest(text, token)

@@ -10,18 +10,18 @@ from urllib.parse import urlsplit
 _PORTS = {"http": 80, "https": 443}
 
 
-def url_matches(glob: str, url: str) -> bool:
+def matches_url(glob: str, url: str) -> bool:
     """Whether the glob matches a URL. A glob without a scheme matches both schemes; one without a path matches every
     path."""
     if fnmatchcase(url, glob):
         return True
-    scheme, host, path = _parts(glob)
+    scheme, host, path = _split_glob(glob)
     parts = urlsplit(url)
     port = parts.port or _PORTS.get(parts.scheme, 0)
     if not fnmatchcase(parts.scheme, scheme):
         return False
     name = (parts.hostname or "").lower()
-    if not _host_matches(host, name, port, parts.scheme):
+    if not _matches_host_glob(host, name, port, parts.scheme):
         return False
     where = (parts.path or "/") + (f"?{parts.query}" if parts.query and "?" in path else "")
     return fnmatchcase(where, path)
@@ -41,34 +41,34 @@ def is_origin(target: str) -> bool:
     return bool(sep) and "/" not in rest
 
 
-def origin_matches(glob: str, origin: str) -> bool:
+def matches_origin(glob: str, origin: str) -> bool:
     """Whether the glob could match a URL at this origin."""
     parts = urlsplit(origin)
-    if not fnmatchcase(parts.scheme, _parts(glob)[0]):
+    if not fnmatchcase(parts.scheme, _split_glob(glob)[0]):
         return False
-    return host_matches(glob, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0))
+    return matches_host(glob, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0))
 
 
-def declares(globs: Iterable[str], url: str) -> bool:
+def is_declared(globs: Iterable[str], url: str) -> bool:
     """Whether one of the globs names this URL, or a URL at this origin. A glob for every host names none."""
-    meant = origin_matches if is_origin(url) else url_matches
-    return any(_names_a_host(glob) and meant(glob, url) for glob in globs)
+    meant = matches_origin if is_origin(url) else matches_url
+    return any(_names_host(glob) and meant(glob, url) for glob in globs)
 
 
-def host_matches(glob: str, host: str, port: int) -> bool:
+def matches_host(glob: str, host: str, port: int) -> bool:
     """Whether the glob could match a URL at this host and port: decides whether TLS there is intercepted."""
-    name = _parts(glob)[1]
+    name = _split_glob(glob)[1]
     if "*" in name.removeprefix("*.") or "?" in name:
         return True  # a glob over complete URLs: only the URL can decide
-    return _host_matches(name, host.lower(), port, "https" if port == 443 else "")
+    return _matches_host_glob(name, host.lower(), port, "https" if port == 443 else "")
 
 
-def _names_a_host(glob: str) -> bool:
-    host = _parts(glob)[1]
+def _names_host(glob: str) -> bool:
+    host = _split_glob(glob)[1]
     return bool((host.rpartition(":")[0] if _has_port(host) else host).strip("*?."))
 
 
-def _host_matches(glob: str, host: str, port: int, scheme: str) -> bool:
+def _matches_host_glob(glob: str, host: str, port: int, scheme: str) -> bool:
     name, colon, wanted = glob.rpartition(":") if _has_port(glob) else (glob, "", "")
     if colon and wanted != "*" and wanted != str(port):
         return False
@@ -85,7 +85,7 @@ def _has_port(glob: str) -> bool:
 
 
 @cache
-def _parts(glob: str) -> tuple[str, str, str]:
+def _split_glob(glob: str) -> tuple[str, str, str]:
     """Scheme, host and path of a glob; each is a glob itself."""
     scheme, sep, rest = glob.partition("://")
     if not sep:

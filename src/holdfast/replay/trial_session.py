@@ -16,10 +16,10 @@ from holdfast.model.scenario import Scenario, Schedule
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedFiring, RecordedResponse
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.injection.luck import trial_seed
-from holdfast.planes.recorded_tools import decoded, without_made_parts, without_numbers
-from holdfast.planes.recorded_value import REPLY_KEPT, LossCode, has_python, lost_reply
-from holdfast.planes.urls import url_matches
+from holdfast.planes.injection.luck import compute_trial_seed
+from holdfast.planes.recorded_tools import decode_response, replace_generated, replace_numbers
+from holdfast.planes.recorded_value import REPLY_KEPT, LossCode, has_python, read_lost
+from holdfast.planes.urls import matches_url
 from holdfast.replay.foreign_json import to_iso, to_json
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.session_file import is_too_deep
@@ -89,7 +89,7 @@ def build_session(
         expected_failure="; ".join(list_failures(traced))[:1000],
         contract=contract,
         scenario=replace(scenario, profile=None, left_out=(), left_out_why=(), position=None),
-        seed=trial_seed(trial),
+        seed=compute_trial_seed(trial),
         fired=_list_firings(scenario, observation.ledger),
     )
     return TrialSession(session, tuple(_build_notes(trial.id, observation, session)))
@@ -119,7 +119,7 @@ def build_identities(event: TraceEvent) -> tuple[str, str, str]:
     """Three keys of a call, from exact to loose: with all arguments, without ids and times, without long numbers."""
     # Agents put fresh ids and times into their arguments, so the same call differs from trial to trial.
     called = f"{event.tool}:"
-    return event.identity, without_made_parts(called + event.input), f"{called}#{without_numbers(event.input)}"
+    return event.identity, replace_generated(called + event.input), f"{called}#{replace_numbers(event.input)}"
 
 
 def _list_spares(observation: Observation, known: Mapping[str, RecordedResponse]) -> Iterator[RecordedResponse]:
@@ -141,7 +141,7 @@ def _list_spares(observation: Observation, known: Mapping[str, RecordedResponse]
 
 def explain_unstorable(response: RecordedResponse) -> str:
     """Why a session cannot store a tool's result; empty if it can."""
-    lost, tool = lost_reply(response.response), response.tool
+    lost, tool = read_lost(response.response), response.tool
     if lost is not None:
         return _UNKEPT[lost.code].format(tool=tool, kind=lost.kind, most=f"{REPLY_KEPT:,}")
     if is_too_deep(response):
@@ -236,13 +236,13 @@ def _get_target(event: TraceEvent) -> str:
     if event.event_type != "http_call":
         return event.tool
     url = event.tool.partition(" ")[2]
-    glob = without_made_parts(url, "*")
-    return glob if glob != url and url_matches(glob, url) else url
+    glob = replace_generated(url, "*")
+    return glob if glob != url and matches_url(glob, url) else url
 
 
 def _read_arguments(event: TraceEvent) -> str:
     """The arguments of the call as JSON; empty if the trace is incomplete."""
-    arguments = decoded(event.input)
+    arguments = decode_response(event.input)
     if event.event_type == "http_call":
         method, _, url = event.tool.partition(" ")
         arguments = {**(arguments if isinstance(arguments, dict) else {"body": event.input}), "method": method}
@@ -253,7 +253,9 @@ def _read_arguments(event: TraceEvent) -> str:
 def _read_value(event: TraceEvent) -> Any:
     """The result of a tool: decoded if the trace stores it as JSON, otherwise its text."""
     text = event.output
-    return decoded(text) if event.plane == "tool" or (event.plane == "http" and text[:1] in ("{", "[")) else text
+    return (
+        decode_response(text) if event.plane == "tool" or (event.plane == "http" and text[:1] in ("{", "[")) else text
+    )
 
 
 def _build_notes(trial: str, observation: Observation, session: RecordedSession) -> Iterator[str]:

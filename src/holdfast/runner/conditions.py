@@ -50,10 +50,10 @@ class Conditions:
 
     def note_replay(self, task: Task, observation: Observation) -> None:
         """Note how a replayed trial's calls differ from the recording."""
-        from holdfast.planes.recorded_tools import replay_notes
+        from holdfast.planes.recorded_tools import write_replay_notes
 
         session = "" if task.recording is UNSET else task.recording.session
-        for note in replay_notes(task, observation.recorded):
+        for note in write_replay_notes(task, observation.recorded):
             if len(self._sessions) < SESSION_NOTES:
                 self._sessions[f"session {session}: {note}"] = None
 

@@ -74,9 +74,9 @@ def _explain_called(waiting: Sequence[Injection], names: list[str], detail: str)
 
 def has_target_call(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
     """Whether a call went to the target of one of the injections."""
-    from holdfast.planes.injection.weather import faces
+    from holdfast.planes.injection.weather import can_face
 
-    return any(faces(injection, *_split_call(name)) for injection in placed for name in calls)
+    return any(can_face(injection, *_split_call(name)) for injection in placed for name in calls)
 
 
 def describe_other_calls(placed: Iterable[Injection], calls: Mapping[str, int]) -> str:

@@ -126,10 +126,10 @@ def _find_mcp_variables(config: Any, folder: Path, environ: Mapping[str, str]) -
     """
     if not isinstance(config, str) or find_names(config).has_references or not os.path.isfile(folder / config):
         return []
-    from holdfast.planes.mcp.config import read, variables
+    from holdfast.planes.mcp.config import list_variables, read_config
 
     try:
-        named = variables(read(folder / config))
+        named = list_variables(read_config(folder / config))
     except UserError:
         return []  # reported by the check of the file
     return [name for name in named if len(environ.get(name, "")) >= SHORTEST_SECRET]

@@ -81,7 +81,7 @@ def _report_user_problems(reader: Reader, user: UserSection, written: int) -> No
         if text is not None and find_names(text).params:
             message = "{{ params }} are not filled in here"
             reader.report(at.get(key), message, hint="only the goal has them", code="unknown-reference")
-    if user.stop is not None and (wrong := answer_pattern(user.stop).fault()):
+    if user.stop is not None and (wrong := answer_pattern(user.stop).find_problem()):
         reader.report(at.get("stop"), wrong[0], hint=wrong[1], code="bad-regex")
 
 
@@ -102,10 +102,12 @@ def find_unbuilt_users(file: File) -> Iterator[Unbuilt]:
     for user in iter_users(file):
         if user.model is None:
             continue
-        from holdfast.planes.llm.sources.provider_hosts import is_hosted, meaning, without_meaning
+        from holdfast.planes.llm.sources.provider_hosts import describe_unknown_model, is_hosted, resolve_model
 
-        if meaning(models, user.model) is None:
+        if resolve_model(models, user.model) is None:
             close = find_near_name(user.model, models)
             hint = f"did you mean {close}?" if close else ""
             at = user.at.get("model")
-            yield Unbuilt(at.path, without_meaning(user.model), at.position, hint, mistake=not is_hosted(user.model))
+            yield Unbuilt(
+                at.path, describe_unknown_model(user.model), at.position, hint, mistake=not is_hosted(user.model)
+            )

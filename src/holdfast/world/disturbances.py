@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.luck import Luck
 from holdfast.planes.injection.weather import make_fault
 from holdfast.protocols.fault import FaultContext
@@ -64,7 +64,7 @@ class Disturbances:
         self._context = context
         luck = Luck(context.trial)
         self._placed = [
-            _PlacedFault(index, one, make_fault(one), FaultContext(luck.rng(index, "world"), _sleep, 1))
+            _PlacedFault(index, one, make_fault(one), FaultContext(luck.create_rng(index, "world"), _sleep, 1))
             for index, one in enumerate(context.trial.scenario.injections)
             if one.plane == "world"
         ]
@@ -183,7 +183,9 @@ class Disturbances:
         except HarnessError as broken:
             self._context.sink.add_error(f"world fault {mode}: {broken}", broken.code)
         except Exception as broken:  # a bug in Holdfast or in a plug-in
-            self._context.sink.add_error(f"world fault {mode} broke: {said(broken)}{place_of(broken)}", "fault-broken")
+            self._context.sink.add_error(
+                f"world fault {mode} broke: {format_exception(broken)}{place_of(broken)}", "fault-broken"
+            )
         else:
             entry = self._make_entry(slot, done)
             # The ledger gets the entry now, as every fault is in it before the agent can notice. Whether the agent hit
@@ -212,7 +214,8 @@ class Disturbances:
                     why = slot.fault.unmet(world, slot.ctx)
                 except Exception as broken:  # a bug in Holdfast or in a plug-in
                     self._context.sink.add_error(
-                        f"world fault {slot.injection.mode} broke: {said(broken)}{place_of(broken)}", "fault-broken"
+                        f"world fault {slot.injection.mode} broke: {format_exception(broken)}{place_of(broken)}",
+                        "fault-broken",
                     )
                     continue
                 self._context.injector.amend_fault(

@@ -158,7 +158,7 @@ class ServicePlanes:
     def stop_faults(self) -> None:
         """Stops the faults once the agent has ended, so that they do not act on connections of checks."""
         for plane in self.carried:
-            plane.calm()
+            plane.stop_faults()
         self.trial_address.passes_on = True
 
     async def open(self, unresolved: frozenset[str]) -> dict[str, tuple[str, int]]:
@@ -221,7 +221,7 @@ class ServicePlanes:
         also = {host for host, service in self.spec.network.dns_overrides.items() if service == name}
         certificate = self.leaf(name) if port in address.tls else None
         upstream = self.services[name].upstream
-        await self.trial_address.stand(
+        await self.trial_address.serve_as_host(
             sock, name, port, certificate, also, None if isinstance(upstream, str) else upstream
         )
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.capabilities import WORKDIR
 from holdfast.model.world import PlacedFile
-from holdfast.planes.http.trust import NODE_PRELOAD, node_options
-from holdfast.planes.site_planes import placeholders
-from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
+from holdfast.planes.http.trust import NODE_PRELOAD, add_node_preload
+from holdfast.planes.site_planes import build_placeholder_keys
+from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, list_unresolved
 from holdfast.processes.startable import build_trial_variables as trial_variables
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.protocols.trial import TrialContext
@@ -70,7 +70,7 @@ class _WorldOpening:
         self._site = site
         self._spec = world.spec
         self._settings = site.settings
-        self._unresolved = unresolved(world.trial.scenario)
+        self._unresolved = list_unresolved(world.trial.scenario)
         """Services whose names a fault may prevent from resolving.
 
         The name server answers for them, not the hosts file.
@@ -208,7 +208,7 @@ class _WorldOpening:
             world.services,
             world.planes,
             world.context,
-            leaf=lambda name: None if authority is None else authority.leaf(name),
+            leaf=lambda name: None if authority is None else authority.get_leaf_context(name),
             disturbed=lambda name: site.is_disturbed(world.trial, name),
             wrote=lambda: world.disturbances.handle_event("db_write", write=True),
             parts=world.parts,
@@ -218,7 +218,7 @@ class _WorldOpening:
         """The variables that route the agent's calls to Holdfast; the files that they name are lent to the agent."""
         world = self._world
         # The gateway adds the user's keys; the agent does not see them.
-        environ = {**placeholders({}), **world.planes.environ}
+        environ = {**build_placeholder_keys({}), **world.planes.environ}
         folder = str(self._site.site_planes.folder)
         for name, value in environ.items():
             if value.startswith(folder):
@@ -233,7 +233,7 @@ class _WorldOpening:
         if self._site.site_planes.authority is None:
             return {"NODE_OPTIONS": wanted} if wanted else {}
         lent = self._world.lend(NODE_PRELOAD.name, NODE_PRELOAD.read_bytes())
-        return {"NODE_OPTIONS": node_options(wanted, lent)}
+        return {"NODE_OPTIONS": add_node_preload(wanted, lent)}
 
     async def _set_clock(self) -> None:
         """Sets the agent's clock; if that is impossible, `isolation` says why."""

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from holdfast.model.scenario import Injection
-from holdfast.planes.http.trust import NODE_PRELOAD, node_options
+from holdfast.planes.http.trust import NODE_PRELOAD, add_node_preload
 
 URLLIB = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
 REQUESTS = "import sys, requests; print(requests.get(sys.argv[1]).text)"
@@ -168,7 +168,7 @@ def test_node_options_of_the_user_stay(bench, plain, tmp_path):
     own.write_text("globalThis.mine = 'yes'")
     with bench.trial(looked_into=[f"{plain.url}/*"]) as trial:
         ours = trial.environ["NODE_OPTIONS"]
-        asked = {**trial.environ, "NODE_OPTIONS": node_options(f'--require "{own}"', str(NODE_PRELOAD))}
+        asked = {**trial.environ, "NODE_OPTIONS": add_node_preload(f'--require "{own}"', str(NODE_PRELOAD))}
         ended = subprocess.run(
             ["node", "-e", "console.log(mine); fetch(process.argv[1])", "--", plain.url + "/rows"],
             env=asked,
@@ -178,4 +178,4 @@ def test_node_options_of_the_user_stay(bench, plain, tmp_path):
         )
         assert len(trial.events()) == 1
     assert ended.stdout == "yes\n"
-    assert node_options(ours, str(NODE_PRELOAD)) == ours
+    assert add_node_preload(ours, str(NODE_PRELOAD)) == ours

@@ -13,7 +13,7 @@ from urllib3.util.retry import Retry
 
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.llm.codecs.formats import asks_model
+from holdfast.planes.llm.codecs.formats import is_model_call
 from planes_kit import answer, replay, uses
 
 NOWHERE = "https://api.nowhere.test"
@@ -140,7 +140,7 @@ def test_calls_at_once_get_each_response_once(bench, plain):
 
 
 def test_a_model_call_at_any_host_is_not_a_tools_call(bench, plain):
-    with replaying(bench, answer("search", 1), asks_model=asks_model, declared=[plain.url]) as trial:
+    with replaying(bench, answer("search", 1), asks_model=is_model_call, declared=[plain.url]) as trial:
         got = trial.ask("POST", f"{plain.url}/v1/chat/completions", json={"model": "m", "messages": []})
         assert got.json()["done"] is True
         with pytest.raises(requests.ConnectionError):

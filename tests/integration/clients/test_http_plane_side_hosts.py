@@ -6,7 +6,7 @@ import requests
 from golden_words import Golden
 from holdfast.model.observation import list_unread_models
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.http.side_hosts import side_kind, unread_format
+from holdfast.planes.http.side_hosts import find_side_kind, find_unread_format
 
 SENTRY = "http://o1.ingest.sentry.io/api"
 DENIED = Policy(default="deny")
@@ -27,14 +27,14 @@ DENIED = Policy(default="deny")
     ],
 )
 def test_what_a_program_wants_there_is_known(host, kind):
-    assert side_kind(host) == kind
+    assert find_side_kind(host) == kind
 
 
 def test_models_that_the_gateway_does_not_speak_to_are_known():
     hosts = ("bedrock-runtime.eu-west-1.amazonaws.com", "chatgpt.com", "API.cohere.com.", "eu-de.ml.cloud.ibm.com")
-    assert all(map(unread_format, hosts))
+    assert all(map(find_unread_format, hosts))
     others = ("bucket.s3.amazonaws.com", "api.openai.com", "bedrock.eu-west-1.amazonaws.com")
-    assert not any(map(unread_format, others))
+    assert not any(map(find_unread_format, others))
 
 
 def test_what_is_none_of_the_work_is_distinguished(bench, golden: Golden):

@@ -12,7 +12,7 @@ import requests
 from golden_words import Golden
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.urls import declares
+from holdfast.planes.urls import is_declared
 from http_proxy_kit import wait_for
 
 NEVER = Schedule(on_call=10_000)
@@ -112,10 +112,10 @@ async def _leave(trial):
     ],
 )
 def test_what_a_glob_names(glob, url, named):
-    assert declares((glob,), url) is named
+    assert is_declared((glob,), url) is named
 
 
 def test_a_host_on_this_machine_named_without_scheme_and_port_is_at_both_usual_ports():
     policy = Policy(["localhost/api/*"])
-    assert policy.on_loopback
-    assert [policy.declared("localhost", port) for port in (80, 443, 8080)] == [True, True, False]
+    assert policy.has_loopback_target
+    assert [policy.is_declared("localhost", port) for port in (80, 443, 8080)] == [True, True, False]

@@ -40,11 +40,11 @@ class Wire:
 
 
 def plain(codec: Codec, completion: Completion) -> Wire:
-    return Wire(200, {"content-type": "application/json"}, [codec.body(completion, ASKED)])
+    return Wire(200, {"content-type": "application/json"}, [codec.write_body(completion, ASKED)])
 
 
 def stream(codec: Codec, completion: Completion, through: Callable[[Any], Any] = lambda frames: frames) -> Wire:
-    frames = through(codec.frames(completion, ASKED))
+    frames = through(codec.write_frames(completion, ASKED))
     return Wire(200, {"content-type": codec.stream_type}, [frame for frame in frames if isinstance(frame, bytes)])
 
 

@@ -32,7 +32,7 @@ from sdk_voices import Chat, Google, Messages, OllamaChat, Responses
 from codec_kit import CALLING, CODECS, SUNNY
 from holdfast.model.completion import Completion, EmptyChunk, ErrorChunk, Text
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.reply_sender import odd_frames
+from holdfast.planes.llm.reply_sender import split_oddly
 from holdfast.protocols.fault import Failed
 
 errors = quietly("google.genai.errors")
@@ -69,7 +69,7 @@ HOLLOW = Completion((*CALLING.deltas[:2], EmptyChunk(), *CALLING.deltas[2:]), "m
 WIRES: dict[str, Callable[[Codec], Wire]] = {
     "plain": lambda codec: plain(codec, CALLING),
     "streamed": lambda codec: stream(codec, CALLING),
-    "odd pieces": lambda codec: stream(codec, CALLING, lambda frames: odd_frames(frames, Random(3))),
+    "odd pieces": lambda codec: stream(codec, CALLING, lambda frames: split_oddly(frames, Random(3))),
     "an event without content": lambda codec: stream(codec, HOLLOW),
 }
 
@@ -139,14 +139,16 @@ RAISED: dict[str, dict[str, tuple[type[Exception], object]]] = {
 @EVERY_LIBRARY
 def test_errors_raise_as_in_production(name: str, kind: str) -> None:
     library, (raised, word) = LIBRARIES[name], RAISED[name][kind]
-    error = library.asked(refused(library.codec.refusal(ERRORS[kind]))).error
+    error = library.asked(refused(library.codec.write_refusal(ERRORS[kind]))).error
     assert (type(error), getattr(error, library.word)) == (raised, word)
 
 
 @pytest.mark.parametrize("name", ["chat", "responses", "anthropic"])
 def test_the_time_to_wait_is_a_header(name: str) -> None:
     library = LIBRARIES[name]
-    waits = [library.asked(refused(library.codec.refusal(ERRORS[kind]))).error for kind in ("rate limit", "quota")]
+    waits = [
+        library.asked(refused(library.codec.write_refusal(ERRORS[kind]))).error for kind in ("rate limit", "quota")
+    ]
     assert [error.response.headers.get("retry-after") for error in waits] == ["2", None]  # type: ignore[union-attr]
 
 
@@ -188,6 +190,6 @@ def test_a_stream_of_responses_that_never_finished_has_no_last_event() -> None:
 def test_usage_of_chat_is_streamed_only_on_request() -> None:
     body = {"model": "model-1", "messages": [{"role": "user", "content": "Hello"}], "stream": True}
     codec = CODECS["openai_chat"]
-    frames = list(codec.frames(SUNNY, codec.read_request("/chat/completions", body)))
+    frames = list(codec.write_frames(SUNNY, codec.read_request("/chat/completions", body)))
     assert not any(b"prompt_tokens" in frame for frame in frames if isinstance(frame, bytes))
     assert frames[-1] == b"data: [DONE]\n\n"

@@ -14,7 +14,7 @@ from holdfast.doctor.diagnose import look_at_spec
 from holdfast.doctor.needs import check_needs, find_program_word
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
-from holdfast.planes.handover import Standby, place_in
+from holdfast.planes.handover import Standby, load_address
 from holdfast.spec import load
 
 KEY = "sk-this-is-never-to-be-shown"
@@ -270,7 +270,7 @@ def test_a_gateway_must_be_running(tmp_path):
     path = written(tmp_path, agent, models=SCRIPT)
 
     async def main():
-        standby = Standby(folder, place_in(folder))
+        standby = Standby(folder, load_address(folder))
         await standby.open()
         try:
             spec, _ = load(path, environ={})

@@ -17,7 +17,7 @@ from holdfast.execute.open_site import open_site
 from holdfast.execute.site import Site
 from holdfast.folders import HOME
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.planes.handover import Standby, place_in
+from holdfast.planes.handover import Standby, load_address
 from holdfast.planes.site_planes import SitePlanes
 
 AGENT = AgentSpec(type="http", endpoint="http://127.0.0.1:9/", gateway=True)
@@ -69,10 +69,10 @@ def standing_by(folder: Path) -> Iterator[int]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    standby = Standby(folder, place_in(folder))
+    standby = Standby(folder, load_address(folder))
     try:
         asyncio.run_coroutine_threadsafe(standby.open(), loop).result(5)
-        yield place_in(folder).port
+        yield load_address(folder).port
     finally:
         asyncio.run_coroutine_threadsafe(standby.close(), loop).result(5)
         loop.call_soon_threadsafe(loop.stop)

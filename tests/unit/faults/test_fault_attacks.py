@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from holdfast.faults.attacks import choose_payload, placed
+from holdfast.faults.attacks import choose_payload, insert_paragraph
 from holdfast.faults.texts import read_texts
 from holdfast.model.canary import draw_canary, find_canaries
 
@@ -45,8 +45,8 @@ def test_given_payloads_come_instead_of_ours_and_may_hold_a_canary():
     [("start", "X\n\na b c d"), ("middle", "a b\n\nX\n\nc d"), ("end", "a b c d\n\nX")],
 )
 def test_an_addition_goes_to_its_place(place, expected):
-    assert placed("a b c d", "X", place) == expected
+    assert insert_paragraph("a b c d", "X", place) == expected
 
 
 def test_the_middle_of_one_word_is_its_end():
-    assert placed("word", "X", "middle") == "word\n\nX\n\n"
+    assert insert_paragraph("word", "X", "middle") == "word\n\nX\n\n"

@@ -1,4 +1,4 @@
-from holdfast.faults.drift import smaller
+from holdfast.faults.drift import name_smaller_model
 
 
 def test_a_fallback_is_a_smaller_model_of_the_family():
@@ -16,4 +16,4 @@ def test_a_fallback_is_a_smaller_model_of_the_family():
         ("qwen2.5:1.5b", "qwen2.5:1.5b-mini"),
         ("", ""),
     ]:
-        assert smaller(model) == fallback, (model, fallback)
+        assert name_smaller_model(model) == fallback, (model, fallback)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.json_text import dump_like, parse
+from holdfast.faults.json_text import dump_like, parse_json
 
 DATA = {"name": "Zoë", "rows": [1, 2.5, {"a: b, c": None}], "on": True}
 
@@ -22,18 +22,18 @@ def test_json_text_is_written_back_in_its_own_style():
         "[1, 2]",
         "[1,2]",
     ]:
-        assert dump_like(parse(text), text) == text, text
+        assert dump_like(parse_json(text), text) == text, text
 
 
 @pytest.mark.parametrize("text", ["", "42", '"word"', "null", "{broken", "{'a': 1}", "[" * 100_000])
 def test_only_an_object_or_an_array_counts_as_json(text):
-    assert parse(text) is None
+    assert parse_json(text) is None
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers()), st.sampled_from([None, 1, 4]))
 def test_what_is_written_parses_to_the_same_data(data, indent):
     text = json.dumps(data, indent=indent)
-    assert parse(dump_like(data, text)) == data
+    assert parse_json(dump_like(data, text)) == data
 
 
 @pytest.mark.parametrize(

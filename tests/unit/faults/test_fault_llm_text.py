@@ -6,7 +6,7 @@ from types import SimpleNamespace as Object
 import pytest
 
 from holdfast.errors import HarnessError
-from holdfast.faults.llm_text import UnsupportedShape, ended, text_of, with_text
+from holdfast.faults.llm_text import UnsupportedShape, read_text, replace_text, set_early_end
 from holdfast.model.completion import Completion, Finish, Text, ToolCall
 
 
@@ -53,8 +53,8 @@ def test_the_text_is_found_and_replaced_in_every_usual_shape():
     for shape in SHAPES:
         before, after = SHAPES[shape]
         kept = copy.deepcopy(before)
-        assert text_of(before) == "hi", shape
-        assert with_text(before, "ho") == after, shape
+        assert read_text(before) == "hi", shape
+        assert replace_text(before, "ho") == after, shape
         assert before == kept, shape
 
 
@@ -72,27 +72,27 @@ def test_the_text_is_found_and_replaced_in_every_usual_shape():
     ids=repr,
 )
 def test_a_reply_without_text_is_known_and_has_none(value):
-    assert text_of(value) is None
+    assert read_text(value) is None
 
 
 def test_text_can_be_put_where_there_is_none_yet():
-    assert with_text(chat(None), "ho") == chat("ho")
-    assert with_text({"choices": []}, "ho") == {"choices": []}
+    assert replace_text(chat(None), "ho") == chat("ho")
+    assert replace_text({"choices": []}, "ho") == {"choices": []}
 
 
 def test_other_choices_are_other_answers():
     two = {"choices": [{"text": "hi"}, {"text": "or this"}]}
-    assert text_of(two) == "hi"
-    assert with_text(two, "ho") == {"choices": [{"text": "ho"}, {"text": "or this"}]}
+    assert read_text(two) == "hi"
+    assert replace_text(two, "ho") == {"choices": [{"text": "ho"}, {"text": "or this"}]}
 
 
 @pytest.mark.parametrize("value", [5, 1.5, object(), {"reply": "hi"}, {"content": 5}, [1, 2], [{"a": "b"}], iter("hi")])
 def test_another_shape_is_our_error_that_shows_the_type(value):
     with pytest.raises(UnsupportedShape, match=type(value).__name__) as raised:
-        text_of(value)
+        read_text(value)
     assert isinstance(raised.value, HarnessError)
     with pytest.raises(UnsupportedShape):
-        with_text(value, "ho")
+        replace_text(value, "ho")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_another_shape_is_our_error_that_shows_the_type(value):
     ],
 )
 def test_a_cut_is_admitted_in_the_providers_own_field(value, marked):
-    assert ended(value, "length") == marked
+    assert set_early_end(value, "length") == marked
 
 
 @pytest.mark.parametrize(
@@ -120,19 +120,19 @@ def test_a_cut_is_admitted_in_the_providers_own_field(value, marked):
     ],
 )
 def test_a_filter_is_named_in_the_providers_own_field(value, marked):
-    assert ended(value, "content_filter") == marked
+    assert set_early_end(value, "content_filter") == marked
 
 
 def test_the_text_of_a_reply_on_the_wire_is_that_of_all_its_chunks():
     reply = Completion((Text("h"), Text("i"), Finish("stop")))
-    assert text_of(reply) == "hi"
-    assert with_text(reply, "ho") == Completion((Text("ho"), Finish("stop")))
-    assert ended(reply, "length").finish == "length"
-    assert text_of(Completion((ToolCall("1", "f", "{}"),))) is None
+    assert read_text(reply) == "hi"
+    assert replace_text(reply, "ho") == Completion((Text("ho"), Finish("stop")))
+    assert set_early_end(reply, "length").finish == "length"
+    assert read_text(Completion((ToolCall("1", "f", "{}"),))) is None
 
 
 def test_a_long_stream_is_quick_to_change():
     chunks: list[str] = ["word "] * 3_000
     assert isinstance(iter(chunks), Iterator)
-    changed = with_text(chunks, "ho")
+    changed = replace_text(chunks, "ho")
     assert (changed[0], set(changed[1:]), len(changed)) == ("ho", {""}, 3_000)

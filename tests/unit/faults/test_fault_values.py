@@ -57,10 +57,10 @@ RECORDS = [
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: type(r).__name__)
 def test_a_field_is_changed_in_a_copy_of_the_same_kind(record):
-    changed = values.with_field(record, "x", 9)
+    changed = values.replace_field(record, "x", 9)
     assert type(changed) is type(record)
-    assert values.fields(changed) == [("x", 9), ("y", 2)]
-    assert values.fields(record) == [("x", 1), ("y", 2)]
+    assert values.list_fields(changed) == [("x", 9), ("y", 2)]
+    assert values.list_fields(record) == [("x", 1), ("y", 2)]
 
 
 def test_a_pydantic_model_is_copied_with_its_extra_fields():
@@ -68,24 +68,24 @@ def test_a_pydantic_model_is_copied_with_its_extra_fields():
 
     kind = pydantic.create_model("Quote", __config__={"extra": "allow", "frozen": True}, price=(float, ...))
     quote = kind(price=1.5, note="x")
-    assert values.fields(quote) == [("price", 1.5), ("note", "x")]
-    assert values.with_field(quote, "note", "y") == kind(price=1.5, note="y")
-    assert values.with_field(quote, "price", "text").price == "text"
+    assert values.list_fields(quote) == [("price", 1.5), ("note", "x")]
+    assert values.replace_field(quote, "note", "y") == kind(price=1.5, note="y")
+    assert values.replace_field(quote, "price", "text").price == "text"
     assert quote == kind(price=1.5, note="x")
 
 
 def test_a_read_only_mapping_becomes_a_dict():
-    assert values.with_field(MappingProxyType({"x": 1}), "x", 2) == {"x": 2}
+    assert values.replace_field(MappingProxyType({"x": 1}), "x", 2) == {"x": 2}
 
 
 def test_a_scalar_has_no_parts():
     for scalar in [None, 1, 1.5, True, "text", b"bytes", int, len, ValueError("x"), object()]:
-        assert values.fields(scalar) == [], scalar
+        assert values.list_fields(scalar) == [], scalar
 
 
 def test_put_changes_one_part_and_shares_the_rest():
     before = {"rows": [{"a": 1}, {"a": 2}], "other": [3]}
-    after = values.put(before, ("rows", 1, "a"), 9)
+    after = values.replace_part(before, ("rows", 1, "a"), 9)
     assert after == {"rows": [{"a": 1}, {"a": 9}], "other": [3]}
     assert before["rows"][1] == {"a": 2}
     assert after["other"] is before["other"]
@@ -94,12 +94,12 @@ def test_put_changes_one_part_and_shares_the_rest():
 def test_parts_of_a_value_that_holds_itself_come_to_an_end():
     knot = {"name": "knot"}
     knot["children"] = [{"parent": knot, "n": n} for n in range(50)]
-    assert 100 < len(values.parts(knot)) < 300
-    assert values.plain(knot)["children"][0]["parent"] == "<dict>"
+    assert 100 < len(values.list_parts(knot)) < 300
+    assert values.to_plain(knot)["children"][0]["parent"] == "<dict>"
 
 
 def test_plain_data_shows_no_addresses():
-    assert values.plain({"o": object(), "p": Point(1, None), 3: b"x"}) == {
+    assert values.to_plain({"o": object(), "p": Point(1, None), 3: b"x"}) == {
         "o": "<object>",
         "p": {"x": 1, "y": None},
         "3": "x",
@@ -110,27 +110,27 @@ def test_edited_opens_json_text_and_bytes_and_keeps_their_kind():
     def add(data):
         return {**data, "b": 2} if isinstance(data, dict) else data
 
-    assert values.edited('{"a":1}', add) == '{"a":1,"b":2}'
-    assert values.edited(b'{"a": 1}\n', add) == b'{"a": 1, "b": 2}\n'
-    assert values.edited({"a": 1}, add) == {"a": 1, "b": 2}
+    assert values.edit_value('{"a":1}', add) == '{"a":1,"b":2}'
+    assert values.edit_value(b'{"a": 1}\n', add) == b'{"a": 1, "b": 2}\n'
+    assert values.edit_value({"a": 1}, add) == {"a": 1, "b": 2}
 
 
 @pytest.mark.parametrize("value", ['{ "a" :1}', b"[1,2 ]", "plain", b"\xff\x00", 5])
 def test_edited_returns_the_very_value_if_nothing_changed(value):
-    assert values.edited(value, lambda data: data) is value
+    assert values.edit_value(value, lambda data: data) is value
 
 
 def test_edited_gives_binary_as_it_is():
-    assert values.edited(b"\xff\x00", lambda data: data[:1]) == b"\xff"
+    assert values.edit_value(b"\xff\x00", lambda data: data[:1]) == b"\xff"
 
 
 def test_snapshot_is_out_of_reach_and_never_fails():
     rows = [{"a": 1}]
-    kept = values.snapshot(rows)
+    kept = values.copy_value(rows)
     rows[0]["a"] = 2
     assert kept == [{"a": 1}]
     lock = (n for n in ())
-    assert values.snapshot(lock) is lock
+    assert values.copy_value(lock) is lock
 
 
 def test_same_survives_values_that_cannot_be_compared():
@@ -138,8 +138,8 @@ def test_same_survives_values_that_cannot_be_compared():
         def __eq__(self, other):
             raise ValueError("ambiguous")
 
-    assert not values.same(Array(), Array())
-    assert values.same([1], [1])
+    assert not values.are_equal(Array(), Array())
+    assert values.are_equal([1], [1])
 
 
 json_data = st.recursive(
@@ -152,14 +152,14 @@ json_data = st.recursive(
 @given(json_data)
 def test_every_part_is_found_at_its_path_and_put_there_changes_nothing(data):
     before = copy.deepcopy(data)
-    for path, part in values.parts(data):
-        assert values.at(data, path) is part
-        assert values.put(data, path, part) == before
+    for path, part in values.list_parts(data):
+        assert values.get_part(data, path) is part
+        assert values.replace_part(data, path, part) == before
 
 
 def test_a_list_of_a_kind_of_its_own_stays_of_its_kind():
     class Rows(list):
         pass
 
-    changed = values.with_items(Rows([1, 2]), [3])
+    changed = values.replace_items(Rows([1, 2]), [3])
     assert (type(changed), changed) == (Rows, [3])

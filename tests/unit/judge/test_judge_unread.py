@@ -78,9 +78,9 @@ def test_where_nobody_sees_the_agents_http_a_rule_that_reads_it_never_passes(
 
 
 def test_a_url_too_long_to_be_kept_whole_is_not_taken_for_another() -> None:
-    from holdfast.planes.describe import brief
+    from holdfast.planes.describe import shorten_target
 
-    long = brief("https://example.com/" + "a" * 900 + "/transfer/" + "b" * 900)
+    long = shorten_target("https://example.com/" + "a" * 900 + "/transfer/" + "b" * 900)
     event = TraceEvent(0.2, "http_call", f"GET {long}", "http", 1, status=200)
     assert judged("tool_not_called", {"tool": "https://example.com/*/transfer/*"}, event).outcome == "unproven"
     assert judged("tool_not_called", {"tool": "https://other.org/*"}, event).outcome == "pass"

@@ -19,8 +19,8 @@ from holdfast.model.codec import encode
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationSpec
 from holdfast.model.task import DialogueMessage, Task
 from holdfast.mutate.expand import expand
-from holdfast.mutate.mutator import dice
-from holdfast.mutate.mutators import mutator_of
+from holdfast.mutate.mutator import create_random
+from holdfast.mutate.mutators import find_mutator
 
 BY_PROGRAM = [type for type in MUTATIONS if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS and type != "custom"]
 GOLDEN = Task(("Where is order A-1234?",))
@@ -139,7 +139,7 @@ ANY_TEXT = st.text(st.characters(), max_size=60) | st.text("aA \n'\"{}.?\ud800\u
 @given(prompt=ANY_TEXT, n=st.integers(0, 40), seed=st.integers(0, 3))
 @settings(max_examples=examples(60), deadline=None)
 def test_a_mutator_takes_any_prompt_and_never_gives_it_back(type: str, prompt: str, n: int, seed: int) -> None:
-    mutator = mutator_of(type)
+    mutator = find_mutator(type)
     made = mutator.mutate(prompt, n, Random(seed))
     assert made == mutator.mutate(prompt, n, Random(seed))
     assert (made is None) <= (not prompt.strip() or "{{" in prompt or type not in ("encoding_attacks", "noise"))
@@ -158,8 +158,8 @@ def test_tasks_of_any_prompt_can_be_stored_and_differ(prompt: str) -> None:
 
 @given(seed=st.integers(0), prompt=ANY_TEXT, n=st.integers(0, 99))
 def test_dice_depend_on_all_that_they_are_made_of(seed: int, prompt: str, n: int) -> None:
-    throw = dice(seed, prompt, "noise", n).random()
-    assert throw == dice(seed, prompt, "noise", n).random()
-    others = (dice(seed + 1, prompt, "noise", n), dice(seed, prompt + "x", "noise", n),
-              dice(seed, prompt, "custom", n), dice(seed, prompt, "noise", n + 1))  # fmt: skip
+    throw = create_random(seed, prompt, "noise", n).random()
+    assert throw == create_random(seed, prompt, "noise", n).random()
+    others = (create_random(seed + 1, prompt, "noise", n), create_random(seed, prompt + "x", "noise", n),
+              create_random(seed, prompt, "custom", n), create_random(seed, prompt, "noise", n + 1))  # fmt: skip
     assert throw not in [other.random() for other in others]

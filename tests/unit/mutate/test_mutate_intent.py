@@ -15,7 +15,7 @@ from whole_encodings import WHOLE
 
 from holdfast.model.mutation import MutationType
 from holdfast.model.task import Task
-from holdfast.mutate.bundled import languages
+from holdfast.mutate.bundled import read_languages
 
 KEEPING: list[MutationType] = ["noise", "encoding_attacks", "length_extremes", "language_mixing", "token_manipulation"]
 WRITTEN = tomllib.loads((Path(__file__).parent / "intent.toml").read_text("utf-8"))["prompts"]
@@ -66,7 +66,7 @@ def test_names_units_quantities_and_quoted_text_keep_their_form() -> None:
 def test_only_courtesies_go(type: MutationType) -> None:
     courtesies = {
         word
-        for table in languages().values()
+        for table in read_languages().values()
         for phrase in (*table.courtesies, *table.requests)
         for word in re.findall(r"\w+", phrase)
     }
@@ -83,7 +83,7 @@ def test_only_courtesies_go(type: MutationType) -> None:
 
 def test_a_number_word_never_appears_by_a_slip_of_the_fingers() -> None:
     words = ["there", "form", "quite", "seat", "test", "tea", "nigh", "tow", "noe"]
-    quantities = {word for table in languages().values() for word in table.quantities}
+    quantities = {word for table in read_languages().values() for word in table.quantities}
     for task in mutated(["noise", "encoding_attacks"], [f"it {word} is {word} here" for word in words], count=40).tasks:
         if task.variation.name not in WHOLE:
             made = set(re.findall(r"\w+", html.unescape(task.turns[0]).lower().replace("\u200b", "")))

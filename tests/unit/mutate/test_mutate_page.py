@@ -8,7 +8,7 @@ from pathlib import Path
 from mutate_kit import SHOWN, mutated, shown
 
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, MUTATION_WEIGHTS, MUTATIONS, REQUEST_MUTATIONS
-from holdfast.mutate.corpus import corpus
+from holdfast.mutate.corpus import read_corpus
 from holdfast.mutate.mutators import CORPORA
 
 PAGE = (Path(__file__).parents[3] / "docs/mutation.md").read_text("utf-8")
@@ -42,5 +42,5 @@ def test_the_examples_are_what_comes_out() -> None:
 
 
 def test_the_page_says_how_many_attacks_there_are() -> None:
-    assert {len(corpus(type)) for type in CORPORA} == {13, 14}
+    assert {len(read_corpus(type)) for type in CORPORA} == {13, 14}
     assert "13 or 14 per type" in PAGE

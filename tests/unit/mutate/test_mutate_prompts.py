@@ -13,10 +13,10 @@ from whole_encodings import WHOLE
 from holdfast.model.canary import MARK
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationType
 from holdfast.model.task import Task
-from holdfast.mutate.corpus import corpus
+from holdfast.mutate.corpus import read_corpus
 from holdfast.mutate.encoding_attacks import HOMOGLYPHS, LEET
 from holdfast.mutate.mutators import CORPORA
-from holdfast.mutate.words import exact_parts, names
+from holdfast.mutate.words import find_exact_parts, find_names
 
 BY_PROGRAM: list[MutationType] = [
     type for type in MUTATIONS if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS and type != "custom"
@@ -39,8 +39,8 @@ def normal(text: str) -> str:
 
 def test_there_are_fifty_prompts_in_five_languages_and_they_have_something_to_keep() -> None:
     assert len(PROMPTS) == len(set(PROMPTS)) == 50
-    assert sum(bool(exact_parts(prompt)) for prompt in PROMPTS) >= 35
-    assert sum(bool(names(prompt)) for prompt in PROMPTS) >= 20
+    assert sum(bool(find_exact_parts(prompt)) for prompt in PROMPTS) >= 35
+    assert sum(bool(find_names(prompt)) for prompt in PROMPTS) >= 20
 
 
 def test_every_prompt_is_mutated_and_none_comes_out_as_it_went_in() -> None:
@@ -61,7 +61,7 @@ def test_a_type_uses_many_techniques() -> None:
 def test_numbers_quoted_text_and_names_are_kept(type: MutationType) -> None:
     exchanged = {"Sie"}  # German courtesies look like names
     for task, name, source in variations(type):
-        for part in {*exact_parts(source), *names(source)} - exchanged:
+        for part in {*find_exact_parts(source), *find_names(source)} - exchanged:
             assert normal(part) in normal(task.turns[0]), (name, part, task.turns[0][:300])
 
 
@@ -88,7 +88,7 @@ def test_what_is_encoded_can_be_read_back() -> None:
 def test_encoding_in_part_leaves_numbers_as_they_are() -> None:
     for task, name, source in variations("encoding_attacks"):
         if name not in WHOLE:
-            assert all(part in task.turns[0] for part in exact_parts(source)), name
+            assert all(part in task.turns[0] for part in find_exact_parts(source)), name
 
 
 def test_length_goes_both_ways() -> None:
@@ -138,7 +138,7 @@ def test_an_attack_holds_the_prompt_and_the_pieces_of_its_canary(type: MutationT
 
 @pytest.mark.parametrize("type", CORPORA)
 def test_a_corpus_has_a_dozen_attacks_of_different_names_and_one_wants_a_tool(type: MutationType) -> None:
-    entries = corpus(type)
+    entries = read_corpus(type)
     assert len(entries) >= 12
     assert len({entry.name for entry in entries}) == len({entry.turns for entry in entries}) == len(entries)
     assert all("`" + entry.action + "`" in str(entry.turns) or entry.action in str(entry.turns) for entry in entries)
@@ -146,7 +146,7 @@ def test_a_corpus_has_a_dozen_attacks_of_different_names_and_one_wants_a_tool(ty
 
 
 def test_no_text_is_in_two_corpora() -> None:
-    texts = [entry.turns for type in CORPORA for entry in corpus(type)]
+    texts = [entry.turns for type in CORPORA for entry in read_corpus(type)]
     assert len(set(texts)) == len(texts) >= 72
 
 

@@ -7,9 +7,9 @@ from typing import SupportsIndex
 
 import pytest
 
-from holdfast.mutate.length_extremes import _curt
-from holdfast.mutate.noise import _typos
-from holdfast.mutate.words import exact_parts, free_words, gaps, names
+from holdfast.mutate.length_extremes import _remove_courtesies
+from holdfast.mutate.noise import _add_typos
+from holdfast.mutate.words import find_exact_parts, find_free_words, find_gaps, find_names
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from holdfast.mutate.words import exact_parts, free_words, gaps, names
     ],
 )
 def test_exact_parts(prompt: str, parts: list[str]) -> None:
-    assert exact_parts(prompt) == parts
+    assert find_exact_parts(prompt) == parts
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_exact_parts(prompt: str, parts: list[str]) -> None:
     ],
 )
 def test_names(prompt: str, found: list[str]) -> None:
-    assert names(prompt) == found
+    assert find_names(prompt) == found
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_names(prompt: str, found: list[str]) -> None:
     ],
 )
 def test_free_words_are_neither_names_nor_exact_unless_nothing_else_is_left(prompt: str, words: list[str]) -> None:
-    assert [word.text for word in free_words(prompt)] == words
+    assert [word.text for word in find_free_words(prompt)] == words
 
 
 def test_gaps_are_not_inside_of_what_is_exact() -> None:
     prompt = 'tell "b c" it is 4 kg to Oslo now again'
-    assert [prompt[at:].split()[0] for at in gaps(prompt)] == ["is", "again"]
+    assert [prompt[at:].split()[0] for at in find_gaps(prompt)] == ["is", "again"]
 
 
 def test_a_long_text_is_read_in_proportion_to_its_size() -> None:
@@ -75,7 +75,7 @@ def test_a_long_text_is_read_in_proportion_to_its_size() -> None:
 
     text = Counted("Take 5 kg of it to Maria in Oslo, as we go. " * 4_600)
     assert len(text) > 200_000
-    assert len(free_words(text)) > 4_600
+    assert len(find_free_words(text)) > 4_600
     assert Counted.copied < 2 * len(text)
 
 
@@ -91,7 +91,7 @@ def test_a_long_text_is_read_in_proportion_to_its_size() -> None:
     ],
 )
 def test_only_courtesies_that_nobody_asks_about_are_taken_away(prompt: str, made: str) -> None:
-    assert _curt(prompt, Random(0)) == made
+    assert _remove_courtesies(prompt, Random(0)) == made
 
 
 @pytest.mark.parametrize("how", ["neighbour", "missing", "doubled", "swapped"])
@@ -99,5 +99,5 @@ def test_a_typo_is_not_another_word(how: str) -> None:
     words = "files form there later coast stale signs causal trail angle slat diary quiet united hoping planed bread"
     others = "flies from three latter cost steal sings casual trial angel salt dairy quite untied hopping planned"
     for seed in range(300):
-        made = _typos(f"what about {words}", Random(seed), how).split()
+        made = _add_typos(f"what about {words}", Random(seed), how).split()
         assert not set(made) & {*others.split()}

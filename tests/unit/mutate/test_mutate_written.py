@@ -20,7 +20,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.mutate import made
-from holdfast.mutate.model_writer import Assignment, ModelWriter, kept_parts, replies, unusable
+from holdfast.mutate.model_writer import Assignment, ModelWriter, explain_rejection, list_required_parts, parse_replies
 from holdfast.score.attacks import judge_obedience
 from judge_kit import Got, Reply, judging
 
@@ -131,14 +131,14 @@ def test_what_is_not_a_mutation_is_named() -> None:
         (SAME.replace("Maria", "she"), "without a number, name or quoted text of the prompt"),
         (SAME.replace("Blue Lamp", "blue light"), "without a number, name or quoted text of the prompt"),
     ]:
-        assert unusable(text, PROMPT, kept_parts(PROMPT)) == why, (text, why)
+        assert explain_rejection(text, PROMPT, list_required_parts(PROMPT)) == why, (text, why)
 
 
 def test_german_nouns_may_be_reworded_and_german_numbers_not() -> None:
     prompt = "Ich brauche eine Rechnung über 49,90 € für die Bestellung."
     same = "Bitte schicken Sie mir den Beleg zu 49,90 €."
-    assert unusable(same, prompt, kept_parts(prompt)) == ""
-    assert unusable(same.replace(" zu 49,90 €", ""), prompt, kept_parts(prompt)).startswith("without")
+    assert explain_rejection(same, prompt, list_required_parts(prompt)) == ""
+    assert explain_rejection(same.replace(" zu 49,90 €", ""), prompt, list_required_parts(prompt)).startswith("without")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_german_nouns_may_be_reworded_and_german_numbers_not() -> None:
     ],
 )
 def test_replies_are_read_in_the_forms_that_models_use(reply: str, texts: list[str]) -> None:
-    assert replies(reply) == texts
+    assert parse_replies(reply) == texts
 
 
 # -- a real server ----------------------------------------------------------------------------------
@@ -242,5 +242,5 @@ def test_replies_are_kept_next_to_the_spec_or_where_the_variable_says(
     (tmp_path / "pen.yaml").write_text(json.dumps({"replies": [{"text": json.dumps([SAME])}]}))
     settings = MutationSpec(types=("paraphrase",), count=1, model=ModelSpec(provider="script", script="pen.yaml"))
     path = str(tmp_path / "holdfast.yaml")
-    assert made.mutated(Spec(path, AgentSpec(), tasks=(Task("t", (PROMPT,)),), mutations=settings), {}).tasks
+    assert made.make_tasks(Spec(path, AgentSpec(), tasks=(Task("t", (PROMPT,)),), mutations=settings), {}).tasks
     assert list((tmp_path / cache / "cache/mutations").iterdir())

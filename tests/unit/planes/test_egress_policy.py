@@ -98,14 +98,14 @@ def test_a_glob_declares_nothing():
 
 def test_egress_rules():
     policy = Policy(default="deny", allow=["*.example.com", "api.x.com:443"], resolve=names())
-    policy.permit("a.example.com", 80)
-    policy.permit("API.x.com", 443)
+    policy.ensure_permitted("a.example.com", 80)
+    policy.ensure_permitted("API.x.com", 443)
     for host, port in (("api.x.com", 80), ("example.com", 80), ("other.org", 443)):
         with pytest.raises(NotPermitted, match="egress"):
-            policy.permit(host, port)
+            policy.ensure_permitted(host, port)
     with pytest.raises(NotPermitted, match="denies"):
-        Policy(deny=["*.bad.org"]).permit("x.bad.org", 443)
-    Policy(deny=["*.bad.org"]).permit("good.org", 443)
+        Policy(deny=["*.bad.org"]).ensure_permitted("x.bad.org", 443)
+    Policy(deny=["*.bad.org"]).ensure_permitted("good.org", 443)
 
 
 def test_a_denied_name_is_not_even_resolved():
@@ -114,9 +114,9 @@ def test_a_denied_name_is_not_even_resolved():
 
 
 def test_declared_targets_on_loopback_are_known():
-    assert Policy(["http://localhost:1/*"]).on_loopback
-    assert Policy(["http://127.0.0.1:1/*"]).on_loopback
-    assert not Policy(["https://api.example.com/*", "*"]).on_loopback
+    assert Policy(["http://localhost:1/*"]).has_loopback_target
+    assert Policy(["http://127.0.0.1:1/*"]).has_loopback_target
+    assert not Policy(["https://api.example.com/*", "*"]).has_loopback_target
 
 
 @pytest.mark.parametrize(("host", "loopback"), [("127.0.0.1", True), ("::ffff:127.0.0.1", True), ("10.0.0.1", False)])
@@ -128,8 +128,8 @@ def test_a_refusal_says_by_a_value_whether_it_is_about_loopback(host: str, loopb
 
     policy = Policy(["http://localhost:1/"], deny=["10.*"], resolve=resolve)
     with pytest.raises(NotPermitted) as refused:
-        asyncio.run(policy.addresses(host, 80))
+        asyncio.run(policy.resolve_addresses(host, 80))
     assert refused.value.loopback is loopback
     with pytest.raises(NotPermitted) as refused:
-        asyncio.run(policy.addresses("loopback.example", 80))
+        asyncio.run(policy.resolve_addresses("loopback.example", 80))
     assert refused.value.loopback is False

@@ -11,7 +11,7 @@ from served_trial import ServedTrial
 from error_code import has_code
 from golden_words import Golden
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.planes.handover import Standby, place_in, shown, take, variables
+from holdfast.planes.handover import Standby, build_variables, format_exports, load_address, take_socket
 from holdfast.planes.trial_address import TrialAddress
 from planes_kit import FakeContext
 
@@ -30,12 +30,12 @@ def test_a_run_takes_the_socket_and_gives_it_back(tmp_path, depth):
     tmp_path.mkdir(parents=True, exist_ok=True)
 
     async def main():
-        place = place_in(tmp_path)
+        place = load_address(tmp_path)
         standby = Standby(tmp_path, place)
         await standby.open()
         assert await status(place) == 503
         for _ in range(2):  # and again for the next run
-            taken = await asyncio.to_thread(take, tmp_path)
+            taken = await asyncio.to_thread(take_socket, tmp_path)
             assert taken.handed.token == place.token
             address = await TrialAddress.open(
                 lambda _, context: ServedTrial(context), lambda _: {}, sock=taken.listening, token=taken.handed.token
@@ -52,10 +52,10 @@ def test_a_run_takes_the_socket_and_gives_it_back(tmp_path, depth):
 
 
 def test_the_place_stays_the_same_after_a_restart(tmp_path):
-    place = place_in(tmp_path)
-    assert place_in(tmp_path) == place
-    assert place_in(tmp_path, place.port) == place
-    other = place_in(tmp_path, place.port + 1)
+    place = load_address(tmp_path)
+    assert load_address(tmp_path) == place
+    assert load_address(tmp_path, place.port) == place
+    other = load_address(tmp_path, place.port + 1)
     assert other.port == place.port + 1
     assert other.token != place.token
     assert stat.S_IMODE(os.stat(tmp_path / "gateway.json").st_mode) == 0o600
@@ -63,7 +63,7 @@ def test_the_place_stays_the_same_after_a_restart(tmp_path):
 
 def test_only_its_owner_can_open_the_line(tmp_path):
     async def main():
-        standby = Standby(tmp_path, place_in(tmp_path))
+        standby = Standby(tmp_path, load_address(tmp_path))
         await standby.open()
         modes = [stat.S_IMODE(os.stat(path).st_mode) for path in (tmp_path, tmp_path / "gateway.sock")]
         await standby.close()
@@ -77,7 +77,7 @@ def test_only_its_owner_can_open_the_line(tmp_path):
 
 def test_no_gateway_here_says_how_to_start_one(tmp_path):
     with pytest.raises(AgentUnavailable, check=has_code("gateway-missing")) as refused:
-        take(tmp_path)
+        take_socket(tmp_path)
     assert "holdfast gateway" in refused.value.hint
 
 
@@ -85,11 +85,11 @@ def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(t
     told = []
 
     async def main():
-        standby = Standby(tmp_path, place_in(tmp_path), told.append)
+        standby = Standby(tmp_path, load_address(tmp_path), told.append)
         await standby.open()
-        first = await asyncio.to_thread(take, tmp_path)
+        first = await asyncio.to_thread(take_socket, tmp_path)
         with pytest.raises(AgentUnavailable, check=has_code("gateway-busy")):
-            await asyncio.to_thread(take, tmp_path)
+            await asyncio.to_thread(take_socket, tmp_path)
         first.give_back()
         await asyncio.sleep(0.05)
         await standby.close()
@@ -107,9 +107,9 @@ def test_a_gateway_that_is_ended_during_a_run_ends_quietly(tmp_path):
 
     async def main():
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        standby = Standby(tmp_path, place_in(tmp_path))
+        standby = Standby(tmp_path, load_address(tmp_path))
         await standby.open()
-        taken = await asyncio.to_thread(take, tmp_path)
+        taken = await asyncio.to_thread(take_socket, tmp_path)
         await asyncio.wait_for(standby.close(), 5)
         taken.give_back()
         await asyncio.sleep(0.02)
@@ -121,7 +121,7 @@ def test_a_gateway_that_is_ended_during_a_run_ends_quietly(tmp_path):
 
 def test_a_port_that_is_taken_is_named(tmp_path):
     async def main():
-        place = place_in(tmp_path)
+        place = load_address(tmp_path)
         standby = Standby(tmp_path, place)
         try:
             with pytest.raises(UserError, match=str(place.port)):
@@ -133,10 +133,10 @@ def test_a_port_that_is_taken_is_named(tmp_path):
 
 
 def test_variables_lead_every_client_to_the_gateway(tmp_path):
-    place = place_in(tmp_path)
-    found = variables(tmp_path, place, {"OPENAI_API_KEY": "mine"})
+    place = load_address(tmp_path)
+    found = build_variables(tmp_path, place, {"OPENAI_API_KEY": "mine"})
     assert found["OPENAI_BASE_URL"] == f"http://127.0.0.1:{place.port}/{place.token}/openai/v1"
     assert found["HTTPS_PROXY"].startswith("http://holdfast:")
     assert "OPENAI_API_KEY" not in found
     assert found["ANTHROPIC_API_KEY"]
-    assert shown({"A": "b c"}) == "export A='b c'\n"
+    assert format_exports({"A": "b c"}) == "export A='b c'\n"

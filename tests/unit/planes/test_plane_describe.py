@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.model.shorten import LIMIT, shorten
-from holdfast.planes.describe import arguments_digest, describe, said, same
+from holdfast.planes.describe import describe, digest_arguments, format_exception, is_same_value
 
 
 class Plain:
@@ -45,25 +45,25 @@ def test_two_values_are_the_same_if_the_agent_could_not_tell() -> None:
         (Mute(), Mute(), True),
         (None, "None", False),
     ]:
-        assert same(one, other) is alike, (one, other, alike)
+        assert is_same_value(one, other) is alike, (one, other, alike)
 
 
 def test_the_digest_of_arguments_knows_no_order_and_no_address() -> None:
-    assert arguments_digest({"a": 1, "b": 2}) == arguments_digest({"b": 2, "a": 1})
-    assert arguments_digest({"client": object()}) == arguments_digest({"client": object()})
-    assert arguments_digest({"f": lambda: 1}) == arguments_digest({"f": lambda: 1})
-    assert arguments_digest({"a": "x"}) != arguments_digest({"a": "y"})
+    assert digest_arguments({"a": 1, "b": 2}) == digest_arguments({"b": 2, "a": 1})
+    assert digest_arguments({"client": object()}) == digest_arguments({"client": object()})
+    assert digest_arguments({"f": lambda: 1}) == digest_arguments({"f": lambda: 1})
+    assert digest_arguments({"a": "x"}) != digest_arguments({"a": "y"})
 
 
 @pytest.mark.parametrize("odd", [{(1, 2): 3}, "\ud800", Mute(), {1, "a"}, float("nan"), b"\xff"])
 def test_any_argument_has_a_digest(odd: Any) -> None:
-    assert arguments_digest({"odd": odd}) == arguments_digest({"odd": odd})
+    assert digest_arguments({"odd": odd}) == digest_arguments({"odd": odd})
 
 
 def test_a_value_of_itself_has_a_digest() -> None:
     loop: list[Any] = []
     loop.append(loop)
-    assert len(arguments_digest({"loop": loop})) == 12
+    assert len(digest_arguments({"loop": loop})) == 12
     assert describe(loop) == "[[...]]"
 
 
@@ -89,5 +89,5 @@ def test_a_long_value_is_shortened_in_the_middle() -> None:
 
 
 def test_an_exception_is_reported_in_a_line() -> None:
-    assert said(ValueError("x")) == "ValueError: x"
-    assert said(KeyboardInterrupt()) == "KeyboardInterrupt"
+    assert format_exception(ValueError("x")) == "ValueError: x"
+    assert format_exception(KeyboardInterrupt()) == "KeyboardInterrupt"

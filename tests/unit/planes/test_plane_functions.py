@@ -24,8 +24,8 @@ from holdfast.model.scenario import Injection
 from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.install import Installed, install
-from holdfast.planes.open_call import under
+from holdfast.planes.install import InstalledHooks, install
+from holdfast.planes.open_call import ActiveWeather
 from holdfast.protocols.fault import Call, Reply
 from plane_weather import Own, fault, weather_of
 
@@ -37,7 +37,7 @@ class Fixture:
 
     def __init__(self) -> None:
         self.module = ModuleType("plane_tools")
-        self.installed = Installed()
+        self.installed = InstalledHooks()
         self.ledger: list[FaultMet] = []
         self.broke: list[HarnessError] = []
         self.weather: Weather | None = None
@@ -52,7 +52,7 @@ class Fixture:
 
     def under(self, *injections: Injection) -> Any:
         self.weather, self.ledger = weather_of(*injections)
-        return under(self.weather, self.broke.append)
+        return ActiveWeather(self.weather, self.broke.append)
 
     def evil(self, target: str = "*") -> Any:
         return self.under(fault(target, EVIL, payload="evil"))

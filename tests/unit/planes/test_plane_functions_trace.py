@@ -19,8 +19,8 @@ from holdfast.model.scenario import Injection
 from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.planes import registry
-from holdfast.planes.install import Installed, install
-from holdfast.planes.open_call import under
+from holdfast.planes.install import InstalledHooks, install
+from holdfast.planes.open_call import ActiveWeather
 from holdfast.planes.traced_call import CallTrace
 from plane_weather import fault, weather_of
 
@@ -30,7 +30,7 @@ class Traced:
 
     def __init__(self) -> None:
         self.module = ModuleType("traced_tools")
-        self.installed = Installed()
+        self.installed = InstalledHooks()
         self.told: list[TraceEvent] = []
         self.ledger: list[FaultMet] = []
 
@@ -44,7 +44,7 @@ class Traced:
     def watched(self, *injections: Injection, early: bool = False) -> Any:
         weather, self.ledger = weather_of(*injections)
         watch = CallTrace(perf_counter(), lambda _, event: self.told.append(event), early=early)
-        return under(weather, lambda broke: pytest.fail(str(broke)), watch)
+        return ActiveWeather(weather, lambda broke: pytest.fail(str(broke)), watch)
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_threads_that_call_at_once_are_noticed(traced: Traced) -> None:
         "import threading\nboth = threading.Barrier(2)\ndef look():\n    both.wait(5)\n    return 1", "look"
     )
     weather, _ = weather_of()
-    with under(weather, lambda broke: pytest.fail(str(broke)), None):
+    with ActiveWeather(weather, lambda broke: pytest.fail(str(broke)), None):
         threads = [threading.Thread(target=m.look) for _ in range(2)]
         for thread in threads:
             thread.start()

@@ -21,9 +21,9 @@ from holdfast.model.canary import CanaryReader
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import Task, Variation
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.http.request import Origin, Wanted
+from holdfast.planes.http.request import Origin, RequestTarget
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.llm.tool_results import _event
+from holdfast.planes.llm.tool_results import _build_event
 from holdfast.planes.mcp.trial_state import McpCallTrace
 from holdfast.planes.traced_call import CallTrace, TracedCall
 from holdfast.protocols.fault import Call
@@ -51,11 +51,13 @@ def test_a_lookout_keeps_a_few_whatever_is_sent() -> None:
 
 def test_functions_mcp_calls_and_tool_results_tell_canaries_that_would_be_cut_off() -> None:
     told: list[TraceEvent] = []
-    TracedCall(CallTrace(0.0, lambda _, event: told.append(event)), 1, "tool", "send", 1, {"text": LONG}).gave("ok")
+    TracedCall(CallTrace(0.0, lambda _, event: told.append(event)), 1, "tool", "send", 1, {"text": LONG}).record_value(
+        "ok"
+    )
     context = FakeContext()
-    McpCallTrace(context, "server", Call("mcp", "send", {"text": LONG}, 1)).ended("ok")
+    McpCallTrace(context, "server", Call("mcp", "send", {"text": LONG}, 1)).report_end("ok")
     told += context.trace
-    told.append(_event("send", f'{{"text": "{LONG}"}}', 0.0))
+    told.append(_build_event("send", f'{{"text": "{LONG}"}}', 0.0))
     assert [CANARY in event.input for event in told] == [False] * 3
     assert [event.canaries for event in told] == [(CANARY.lower(),)] * 3
 
@@ -116,7 +118,7 @@ PLACES: dict[str, Callable[[str], Any]] = {
 def call_of(value: Any) -> TraceEvent:
     told: list[TraceEvent] = []
     watch = CallTrace(0.0, lambda _, event: told.append(event), attack=True)
-    TracedCall(watch, 1, "tool", "send", 1, {"value": value, "n": 1}).gave("ok")
+    TracedCall(watch, 1, "tool", "send", 1, {"value": value, "n": 1}).record_value("ok")
     return told[0]
 
 
@@ -162,7 +164,9 @@ def test_an_object_that_holds_itself_is_read_once() -> None:
 
 def test_outside_an_attack_nobody_looks_into_objects() -> None:
     told: list[TraceEvent] = []
-    TracedCall(CallTrace(0.0, lambda _, e: told.append(e)), 1, "tool", "send", 1, {"value": Closed()}).gave("ok")
+    TracedCall(CallTrace(0.0, lambda _, e: told.append(e)), 1, "tool", "send", 1, {"value": Closed()}).record_value(
+        "ok"
+    )
     assert not told[0].unread
 
 
@@ -176,10 +180,10 @@ def sent(body: bytes, encoding: str = "identity", path: str = "/", size: int = 7
     async def go() -> TraceEvent:
         context = FakeContext(task=ATTACK)
         head = RequestHead("POST", path, ((b"Content-Encoding", encoding.encode()),))
-        trace = RequestTrace(context, Wanted("POST", Origin("http", "shop.example", 80), path), head)
-        async for _ in trace.watched(chunks()):
+        trace = RequestTrace(context, RequestTarget("POST", Origin("http", "shop.example", 80), path), head)
+        async for _ in trace.watch_body(chunks()):
             pass
-        trace.tell()
+        trace.report()
         return context.trace[0]
 
     return asyncio.run(go())

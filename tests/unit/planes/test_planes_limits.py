@@ -9,7 +9,7 @@ from holdfast.planes.injection.weather import OTHERS, TARGETS_KEPT, Weather
 def test_targets_beyond_the_limit_are_counted_together():
     weather = Weather(Trial("0" * 12, "contract", Scenario("calm"), Task(("q",))), print, print)
     for n in range(TARGETS_KEPT + 5):
-        weather.facing("http", f"http://x/{n}")
+        weather.find_facing("http", f"http://x/{n}")
         weather.count("http", f"http://x/{n}")
     assert weather.calls[OTHERS] == 5
     assert weather.count("http", "http://x/0") == 2

@@ -22,9 +22,9 @@ from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.model.task import RecordedFiring, RecordedResponse, RecordedUse, Recording, Task
 from holdfast.planes import functions, registry
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.install import Installed, install
-from holdfast.planes.open_call import under
-from holdfast.planes.recorded_tools import RecordedTools, decoded
+from holdfast.planes.install import InstalledHooks, install
+from holdfast.planes.open_call import ActiveWeather
+from holdfast.planes.recorded_tools import RecordedTools, decode_response
 from holdfast.planes.traced_call import CallTrace
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply
 from plane_weather import TRIAL, fault
@@ -59,7 +59,7 @@ class Tools:
 
         trial = replace(TRIAL, task=task, scenario=Scenario("s", injections))
         weather = Weather(trial, self.ledger.append, self.ledger.append, self.seen.append)
-        return under(weather, self.fail, CallTrace(0.0, lambda _, event: self.events.append(event)))
+        return ActiveWeather(weather, self.fail, CallTrace(0.0, lambda _, event: self.events.append(event)))
 
     def fail(self, why: HarnessError) -> None:
         raise AssertionError(why)
@@ -72,7 +72,9 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tools]:
     monkeypatch.setattr(registry, "declared", {})
     exec(compile(dedent(SOURCE), "recorded_functions.py", "exec"), module.__dict__)
     refs = tuple(ToolRef(f"recorded_functions:{name}") for name in ("search", "fetch", "rows", "pages"))
-    installed: Installed = install(AgentSpec(type="python", tools=refs, llm=(ToolRef("recorded_functions:think"),)))
+    installed: InstalledHooks = install(
+        AgentSpec(type="python", tools=refs, llm=(ToolRef("recorded_functions:think"),))
+    )
     yield Tools(module)
     installed.remove()
 
@@ -201,7 +203,7 @@ def ask(recorded: RecordedTools, plane: str, *names: str) -> Any:
     """What one call gets: a value, or its failure."""
     call = Call(plane, names[-1], {"method": "GET"}, 1)
     try:
-        return asyncio.run(_value(recorded.before(_real, names, _at_once)(call)))  # type: ignore[arg-type]
+        return asyncio.run(_value(recorded.wrap_forward(_real, names, _at_once)(call)))  # type: ignore[arg-type]
     except Failed as failed:
         return failed
 
@@ -233,10 +235,10 @@ def test_an_mcp_tool_is_met_by_server_and_name_first() -> None:
 def test_only_calls_of_tools_are_minded() -> None:
     recorded = RecordedTools(Recording("s"), lambda use: None)
     others = ("llm", "mcp_list", "mcp_read", "service", "context")
-    minded = [plane for plane in ("tool", "tool_result", "mcp", *others) if recorded.answers_for(plane, "x")]
+    minded = [plane for plane in ("tool", "tool_result", "mcp", *others) if recorded.can_answer(plane, "x")]
     assert minded == ["tool", "tool_result", "mcp"]
-    assert recorded.answers_for("http", "https://api.test/")
-    assert not recorded.answers_for("http", "https://api.test")
+    assert recorded.can_answer("http", "https://api.test/")
+    assert not recorded.can_answer("http", "https://api.test")
 
 
 @pytest.mark.parametrize(
@@ -244,7 +246,7 @@ def test_only_calls_of_tools_are_minded() -> None:
     [('{"a": 1}', {"a": 1}), ("null", None), ('"words"', "words"), ("no JSON {", "no JSON {"), ("", "")],
 )
 def test_what_is_not_json_is_text(text: str, value: Any) -> None:
-    assert decoded(text) == value
+    assert decode_response(text) == value
 
 
 @given(
@@ -284,7 +286,7 @@ ID, OTHER_ID = "0b9d1a52-9d0a-4a5e-8d2e-6f6f3c1f0a11", "f3a1c0de-1111-4222-8333-
 def test_a_call_gets_the_response_of_the_call_most_like_it(arguments: list[str], call: Any, best: int) -> None:
     responses = tuple(RecordedResponse("search", str(n), arguments=had) for n, had in enumerate(arguments))
     recorded = RecordedTools(Recording("s", responses), [].append)
-    passed = recorded.before(real, ("search",), still)
+    passed = recorded.wrap_forward(real, ("search",), still)
     assert asyncio.run(passed(Call("tool", "search", call, 1))).value == best
 
 
@@ -299,7 +301,7 @@ async def still(ms: float) -> None:
 def test_values_that_json_does_not_have_are_made_for_functions_alone() -> None:
     response = RecordedResponse("search", '{"$python":"builtins:tuple","value":[1]}', python=True)
     for plane, value in (("tool", (1,)), ("mcp", {"$python": "builtins:tuple", "value": [1]})):
-        passed = RecordedTools(Recording("s", (response,)), [].append).before(real, ("search",), still)
+        passed = RecordedTools(Recording("s", (response,)), [].append).wrap_forward(real, ("search",), still)
         assert asyncio.run(passed(Call(plane, "search", {}, 1))).value == value
 
 
@@ -345,5 +347,5 @@ def test_a_reply_that_repeats_an_id_of_its_call_repeats_that_of_the_call_it_answ
     had: Any, reply: Any, call: Any, value: Any
 ) -> None:
     response = RecordedResponse("search", encode(reply).decode(), arguments=encode(had).decode())
-    passed = RecordedTools(Recording("s", (response,)), [].append).before(real, ("search",), still)
+    passed = RecordedTools(Recording("s", (response,)), [].append).wrap_forward(real, ("search",), still)
     assert asyncio.run(passed(Call("tool", "search", call, 1))).value == value

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from holdfast.errors import HarnessError
-from holdfast.planes.recorded_value import REPLY_KEPT, has_python, lost_reply, read_reply, write_lost, write_reply
+from holdfast.planes.recorded_value import REPLY_KEPT, has_python, read_lost, read_reply, write_lost, write_reply
 
 
 class Kind(enum.Enum):
@@ -84,7 +84,7 @@ VALUES: list[Any] = [
 def test_what_is_read_is_what_was_written(n: int) -> None:
     value = VALUES[n]
     text = write_reply(value)
-    assert lost_reply(text) is None
+    assert read_lost(text) is None
     again = read_reply(text)
     assert (type(again), write_reply(again)) == (type(value), text)
     assert again == value
@@ -114,7 +114,7 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_nest_of_them_comes_back(value: Any) -> None:
     text = write_reply(value)
-    assert lost_reply(text) is None
+    assert read_lost(text) is None
     assert repr(read_reply(text)) == repr(value)
 
 
@@ -161,7 +161,7 @@ LOST: list[tuple[Any, str, str]] = [
 
 @pytest.mark.parametrize(("value", "code", "kind"), LOST, ids=[kind or code for _, code, kind in LOST])
 def test_what_would_not_come_back_is_lost_with_the_reason(value: Any, code: str, kind: str) -> None:
-    lost = lost_reply(write_reply(value))
+    lost = read_lost(write_reply(value))
     assert lost is not None
     assert lost.code == code
     assert lost.kind.endswith(kind)
@@ -170,7 +170,7 @@ def test_what_would_not_come_back_is_lost_with_the_reason(value: Any, code: str,
 def test_a_value_that_holds_itself_is_too_deep() -> None:
     value: list[Any] = []
     value.append(value)
-    lost = lost_reply(write_reply(value))
+    lost = read_lost(write_reply(value))
     assert lost is not None
     assert lost.code == "too-deep"
 

@@ -16,7 +16,7 @@ from holdfast.model.task import DialogueMessage, RecordedFiring, RequestChange, 
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.planes.injection.luck import trial_seed
+from holdfast.planes.injection.luck import compute_trial_seed
 from holdfast.planes.recorded_value import write_lost, write_reply
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.trial_session import TrialSession, build_identities, build_session, list_failures
@@ -122,7 +122,7 @@ def test_the_weather_and_the_seed_of_the_trial_are_kept() -> None:
     found = build_session(one, run="0001")
     assert isinstance(found, TrialSession)
     assert found.session.scenario == Scenario("down", faults)
-    assert found.session.seed == trial_seed(one.trial)
+    assert found.session.seed == compute_trial_seed(one.trial)
 
 
 def test_a_trial_that_no_session_can_hold_is_left_out() -> None:

@@ -5,7 +5,7 @@ from spec_texts import HTTP, RULES
 from golden_words import Golden
 from holdfast.faults import profiles
 
-NAMES = [scenario["name"] for scenario in profiles.load("top14")["scenarios"]]
+NAMES = [scenario["name"] for scenario in profiles.load_profile("top14")["scenarios"]]
 STARTED = """
 agent: {type: command, command: ./run%s}
 golden_prompts: [hello]

@@ -266,7 +266,7 @@ def test_a_fault_that_breaks_is_ours(golden: Golden):
 )
 def test_jump_comes_to_just_before_the_border(settings, border, golden: Golden):
     fault = plugins.find("faults.world", "jump")(before_s=2, **settings)
-    assert datetime.fromtimestamp(fault.border(NOON), UTC).isoformat() == border
+    assert datetime.fromtimestamp(fault.find_boundary(NOON), UTC).isoformat() == border
     world, context, _ = run(("jump", {"before_s": 2, **settings}))
     assert world.now == datetime.fromisoformat(border).timestamp() - 2
     golden(context.ledger[0].got)
@@ -274,8 +274,8 @@ def test_jump_comes_to_just_before_the_border(settings, border, golden: Golden):
 
 def test_a_jump_at_the_border_goes_to_the_next():
     fault = plugins.find("faults.world", "jump")()
-    border = fault.border(NOON)
-    assert fault.border(border - 0.5) == border + 86_400
+    border = fault.find_boundary(NOON)
+    assert fault.find_boundary(border - 0.5) == border + 86_400
 
 
 def test_every_fault_of_the_world_is_described():

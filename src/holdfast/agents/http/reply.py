@@ -13,7 +13,7 @@ from holdfast.agents.http.client import BODY_LIMIT, HttpExchange
 from holdfast.errors import HarnessError
 from holdfast.model.observation import EndingCause, EndingKind
 from holdfast.model.shorten import get_beginning
-from holdfast.planes.sse import data_of
+from holdfast.planes.sse import list_data
 from holdfast.reading.json_values import MISSING, Find, parse_json
 
 TEXT_LIMIT = 1_000_000
@@ -178,7 +178,7 @@ class Stream(NamedTuple):
 
 def read_stream(text: str, find: Find | None = None) -> Stream:
     """The answer in an event stream: the matching parts of its JSON events, else its plain data."""
-    all_data = [event.decode("utf-8", "surrogatepass") for event in data_of(text.encode("utf-8", "surrogatepass"))]
+    all_data = [event.decode("utf-8", "surrogatepass") for event in list_data(text.encode("utf-8", "surrogatepass"))]
     data = [event for event in all_data if event.strip() != "[DONE]"]
     events = _parse_events(data)
     if not events:

@@ -27,7 +27,7 @@ from holdfast.model.scenario import CALM
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes import open_call, traced_call  # noqa: F401  # `perform` needs them: loaded before any child
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.planes.injection import weather  # noqa: F401
 from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, kill_group, list_children
 from holdfast.processes.spares import SpareChild
@@ -63,7 +63,7 @@ def perform_work(line: int, agent: LoadedAgent) -> None:
     try:
         perform(request, agent.agent, agent.reset, wire)
     except Exception as ours:  # the agent's own exceptions have become turns by now
-        wire.send(protocol.HarnessFailure(said(ours)))
+        wire.send(protocol.HarnessFailure(format_exception(ours)))
 
 
 def redirect(output: int) -> None:

@@ -36,10 +36,10 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.install import Installed
-from holdfast.planes.open_call import under
+from holdfast.planes.install import InstalledHooks
+from holdfast.planes.open_call import ActiveWeather
 from holdfast.planes.traced_call import CallTrace
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class InlineAgent:
         agent: AgentSpec,
         loaded: CallableAgent,
         reset: ResetFunction | None,
-        installed: Installed,
+        installed: InstalledHooks,
         place: InlineFolder,
         guard: Guard,
     ) -> None:
@@ -164,7 +164,7 @@ class InlineAgent:
                     watch = CallTrace(
                         perf_counter() - context.sink.now(), lambda _, e: context.sink.add(e), attack=attack
                     )
-                    with under(weather, broke.append, watch):
+                    with ActiveWeather(weather, broke.append, watch):
                         turns, notes = await self._converse(task, context)
         finally:
             sys.stdout, sys.stderr = before
@@ -243,7 +243,7 @@ class InlineAgent:
         except TimeoutError:
             raise HarnessError(f"reset did not finish within {RESET_S:g} s", code="reset-failed") from None
         except (Exception, SystemExit) as broken:
-            raise HarnessError(f"reset failed: {said(broken)}", code="reset-failed") from broken
+            raise HarnessError(f"reset failed: {format_exception(broken)}", code="reset-failed") from broken
 
     async def close(self) -> None:
         self.installed.remove()

@@ -14,10 +14,10 @@ from holdfast.errors import HoldfastError, UserError, place_of
 from holdfast.model.codec import make_storable
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.raised_error import load_exception
 from holdfast.planes.injection.weather import make_fault
-from holdfast.planes.install import Installed, install, resolve
+from holdfast.planes.install import InstalledHooks, install, resolve
 
 AgentInput: TypeAlias = str | list[AgentMessage]
 """The input of an agent: the question, or the messages up to it."""
@@ -48,7 +48,9 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
         files("holdfast")  # faults read their texts this way; the first time it imports more
 
 
-def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[CallableAgent, ResetFunction | None, Installed]:
+def load(
+    agent: AgentSpec, scenarios: tuple[Scenario, ...]
+) -> tuple[CallableAgent, ResetFunction | None, InstalledHooks]:
     """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
     loaded = load_agent(agent.endpoint, agent.input)
     reset = _resolve("agent.reset_function", agent.reset_function) if agent.reset_function else None
@@ -170,7 +172,7 @@ def _describe_error(broken: BaseException, root: str, agent: AgentSpec) -> Unusa
     elif isinstance(broken, SyntaxError):
         message = f"importing the agent failed: {type(broken).__name__}: {broken.msg}"
     else:
-        message = f"importing the agent failed: {said(broken)}"
+        message = f"importing the agent failed: {format_exception(broken)}"
     return Unusable(message + place, hint, _format_frames(broken, own), key=key)
 
 

@@ -139,7 +139,7 @@ class MachineHosts:
         if self._site_planes is None:
             return await PythonHost.start(self._setup, self._environ)
         if self._setup.mode == "fork":
-            self._shared_address = self._shared_address or await self._site_planes.shared_address()
+            self._shared_address = self._shared_address or await self._site_planes.open_shared_address()
             return await PythonHost.start(self._setup, {**self._environ, **self._shared_address.environ})
         address = await self._site_planes.open_address()
         try:

@@ -28,9 +28,9 @@ from holdfast.model.observation import Turn
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.weather import Weather
-from holdfast.planes.open_call import drive, under
+from holdfast.planes.open_call import ActiveWeather, drive
 from holdfast.planes.traced_call import CallTrace, ReadValues
 from holdfast.processes.startable import build_trial_variables
 
@@ -84,7 +84,7 @@ def perform(
     reporter = _CallReporter(line)
     attack = request.trial.task.attack or bool(request.trial.scenario.injections)
     watch = CallTrace(request.began, reporter.report, early=True, attack=attack)
-    with under(weather, lambda ours: line.send(protocol.HarnessFailure(str(ours), ours.code or "bug")), watch):
+    with ActiveWeather(weather, lambda ours: line.send(protocol.HarnessFailure(str(ours), ours.code or "bug")), watch):
         loop = _LazyLoop()
         try:
             if agent.is_async:
@@ -159,7 +159,7 @@ def _run_reset(reset: ResetFunction, line: protocol.ReportLine) -> bool:
 
             asyncio.run(_await_value(result))
     except BaseException as broken:
-        line.send(protocol.HarnessFailure(f"reset failed: {said(broken)}", "reset-failed"))
+        line.send(protocol.HarnessFailure(f"reset failed: {format_exception(broken)}", "reset-failed"))
         return False
     return True
 
@@ -266,7 +266,7 @@ def build_raised_turn(prompt: str, started: float, raised: BaseException, partia
     while isinstance(raised, BaseExceptionGroup):  # its text only says how many exceptions it contains
         others += len(raised.exceptions) - 1
         raised = raised.exceptions[0]
-    detail = shorten(said(raised), 2000) + (f" (and {others} more)" if others else "") + _find_place(raised)
+    detail = shorten(format_exception(raised), 2000) + (f" (and {others} more)" if others else "") + _find_place(raised)
     return Turn(prompt, text, latency_ms, "raised", detail, cut=len(partial) > ANSWER_LIMIT)
 
 

@@ -16,7 +16,7 @@ from holdfast.checks.wording import shorten
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.traits import CheckTraits, FaultTraits
 from holdfast.planes.describe import TARGET_KEPT
-from holdfast.planes.urls import origin_matches, url_matches
+from holdfast.planes.urls import matches_origin, matches_url
 
 Glob = Annotated[str, Meta(min_length=1)]
 """A setting that selects calls: a tool name, a glob, or a URL with `://`."""
@@ -155,7 +155,7 @@ def _is_unreadable(event: TraceEvent) -> bool:
 def _has_origin(globs: Iterable[str], url: str) -> bool:
     origin = "/".join(url.split("/", 3)[:3])
     try:
-        return any(origin_matches(glob, origin) for glob in globs)
+        return any(matches_origin(glob, origin) for glob in globs)
     except ValueError:  # an agent may request something that is not a URL
         return False
 
@@ -171,7 +171,7 @@ def is_match(event: TraceEvent, glob: str) -> bool:
     if by == "CONNECT" and method != by:
         return False  # the tunnel itself, whose content was not read
     try:
-        return fnmatchcase(by, method or "*") and url_matches(wanted, get_url(event))
+        return fnmatchcase(by, method or "*") and matches_url(wanted, get_url(event))
     except ValueError:  # an agent may request something that is not a URL
         return False
 

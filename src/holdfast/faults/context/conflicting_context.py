@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import AttackPlace, choose_payload, placed
+from holdfast.faults.attacks import AttackPlace, choose_payload, insert_paragraph
 from holdfast.protocols.fault import FaultContext, FaultTraits
 
 
@@ -29,4 +29,4 @@ class ConflictingContext:
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         payload = choose_payload(self.payload, self.payloads, "conflicting_context", ctx.rng)
-        return placed(text, payload, self.inject_at)
+        return insert_paragraph(text, payload, self.inject_at)

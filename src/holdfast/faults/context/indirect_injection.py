@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import by_text, first_fitting
+from holdfast.faults.accepted_values import change_each_text, choose_fitting
 from holdfast.faults.attacks import Action, choose_payload
 from holdfast.faults.met import CANARY
-from holdfast.faults.values import edited, parts, put, with_field
+from holdfast.faults.values import edit_value, list_parts, replace_field, replace_part
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -48,24 +48,24 @@ class IndirectInjection:
         reply = await forward(call)
         ctx.idle = "the reply has no text and no record to put it in"
         ctx.planted = payload = choose_payload(self.payload, self.payloads, "indirect_injection", ctx.rng)
-        return Reply(first_fitting(reply.value, _changes(reply.value, payload), ctx))
+        return Reply(choose_fitting(reply.value, _generate_changes(reply.value, payload), ctx))
 
 
-def _changes(value: Any, payload: str) -> Iterator[Any]:
-    yield edited(value, lambda data: _inject(data, payload))
-    yield from by_text(value, lambda text: f"{text}\n\n{payload}" if text else payload)
+def _generate_changes(value: Any, payload: str) -> Iterator[Any]:
+    yield edit_value(value, lambda data: _inject(data, payload))
+    yield from change_each_text(value, lambda text: f"{text}\n\n{payload}" if text else payload)
 
 
 def _inject(data: Any, payload: str) -> Any:
     """Inserts into the longest prose; else as a new field of the first record; else into the longest word."""
-    all_parts = parts(data)
+    all_parts = list_parts(data)
     texts = [(path, part) for path, part in all_parts if isinstance(part, str)]
     prose = [(path, part) for path, part in texts if " " in part or not path]
     record = next(((path, part) for path, part in all_parts if isinstance(part, Mapping)), None)
     if not prose and record is not None:
         path, fields = record
-        return put(data, path, with_field(fields, "note", payload))
+        return replace_part(data, path, replace_field(fields, "note", payload))
     if not texts:
         return data
     path, text = max(prose or texts, key=lambda at: len(at[1]))
-    return put(data, path, f"{text}\n\n{payload}" if text else payload)
+    return replace_part(data, path, f"{text}\n\n{payload}" if text else payload)

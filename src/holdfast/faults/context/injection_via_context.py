@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import AttackPlace, choose_payload, placed
+from holdfast.faults.attacks import AttackPlace, choose_payload, insert_paragraph
 from holdfast.protocols.fault import FaultContext, FaultTraits
 
 
@@ -32,4 +32,6 @@ class InjectionViaContext:
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         payload = choose_payload(self.payload, self.payloads, "injection_via_context", ctx.rng)
-        return placed(text, f"Context (retrieved document):\n<document>\n{payload}\n</document>", self.inject_at)
+        return insert_paragraph(
+            text, f"Context (retrieved document):\n<document>\n{payload}\n</document>", self.inject_at
+        )

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import choose_payload, placed
+from holdfast.faults.attacks import choose_payload, insert_paragraph
 from holdfast.protocols.fault import FaultContext, FaultTraits
 
 
@@ -36,4 +36,4 @@ class MemoryPoisoning:
         payload = choose_payload(self.payload, self.payloads, "memory_poisoning", ctx.rng)
         if self.strategy == "replace":
             return payload
-        return placed(text, payload, "start" if self.strategy == "prepend" else "end")
+        return insert_paragraph(text, payload, "start" if self.strategy == "prepend" else "end")

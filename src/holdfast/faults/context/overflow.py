@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.attacks import AttackPlace, placed
+from holdfast.faults.attacks import AttackPlace, insert_paragraph
 from holdfast.faults.texts import read_texts
 from holdfast.model.tokens import count_tokens, take_tokens
 from holdfast.protocols.fault import FaultContext, FaultTraits
@@ -29,10 +29,10 @@ class Overflow:
     )
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
-        return placed(text, _prose(self.inject_tokens, ctx.rng), self.inject_at)
+        return insert_paragraph(text, _generate_prose(self.inject_tokens, ctx.rng), self.inject_at)
 
 
-def _prose(tokens: int, rng: Random) -> str:
+def _generate_prose(tokens: int, rng: Random) -> str:
     """Exactly this many tokens of sentences in random order."""
     sentences = read_texts("filler")
     sizes = [count_tokens(sentence) for sentence in sentences]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.faults.llm_text import ended, text_of, with_text
-from holdfast.faults.llm_wire import ending
+from holdfast.faults.llm_text import read_text, replace_text, set_early_end
+from holdfast.faults.llm_wire import end_with
 from holdfast.model.completion import Completion
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
@@ -20,6 +20,6 @@ class ContentFilter:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value
         if isinstance(value, Completion):
-            return Reply(ending(value, (), "content_filter"))
-        blank = value if text_of(value) is None else with_text(value, "")
-        return Reply(ended(blank, "content_filter"))
+            return Reply(end_with(value, (), "content_filter"))
+        blank = value if read_text(value) is None else replace_text(value, "")
+        return Reply(set_early_end(blank, "content_filter"))

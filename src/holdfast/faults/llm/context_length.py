@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.faults.failures import failure
+from holdfast.faults.failures import build_failure
 from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 
@@ -14,4 +14,4 @@ class ContextLength:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         message = "400 Bad Request: the messages are longer than this model's maximum context length"
-        raise failure(400, message, kind="context_length")
+        raise build_failure(400, message, kind="context_length")

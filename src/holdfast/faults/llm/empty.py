@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_text import text_of, with_text, without_calls
-from holdfast.faults.values import fields, is_rows, put, with_items
+from holdfast.faults.llm_text import read_text, remove_calls, replace_text
+from holdfast.faults.values import is_rows, list_fields, replace_items, replace_part
 from holdfast.model.completion import Completion
 from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
@@ -30,16 +30,16 @@ class Empty:
         value = (await forward(call)).value
         if isinstance(value, Completion) and self.shape != "content":
             return Reply(replace(value, lacks=self.shape))
-        blank = without_calls(value if text_of(value) is None else with_text(value, ""))
-        return Reply(blank if self.shape == "content" else _remove(value, self.shape, blank))
+        blank = remove_calls(value if read_text(value) is None else replace_text(value, ""))
+        return Reply(blank if self.shape == "content" else _remove_part(value, self.shape, blank))
 
 
-def _remove(value: Any, shape: str, blank: Any) -> Any:
+def _remove_part(value: Any, shape: str, blank: Any) -> Any:
     """The reply without its choices or message, or `blank` if it has none."""
-    parts = dict(fields(value))
+    parts = dict(list_fields(value))
     choices = parts.get("choices")
     if not is_rows(choices) or not choices:
-        return put(value, ("message",), None) if shape == "message" and "message" in parts else blank
+        return replace_part(value, ("message",), None) if shape == "message" and "message" in parts else blank
     if shape == "choices":
-        return put(value, ("choices",), with_items(choices, []))
-    return put(value, ("choices", 0, "message"), None) if "message" in dict(fields(choices[0])) else blank
+        return replace_part(value, ("choices",), replace_items(choices, []))
+    return replace_part(value, ("choices", 0, "message"), None) if "message" in dict(list_fields(choices[0])) else blank

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from holdfast.faults.llm_wire import is_streamed, on_wire
+from holdfast.faults.llm_wire import is_streamed, require_completion
 from holdfast.model.completion import EmptyChunk
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
@@ -19,7 +19,7 @@ class EmptyChoices:
     traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.EMPTY, common=True),), wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        reply = on_wire((await forward(call)).value, "empty_choices")
+        reply = require_completion((await forward(call)).value, "empty_choices")
         if is_streamed(call):
             return Reply(replace(reply, deltas=(EmptyChunk(), *reply.deltas)))
         return Reply(replace(reply, lacks="choices"))

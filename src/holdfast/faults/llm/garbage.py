@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.faults.llm_text import text_of, with_text
-from holdfast.faults.llm_wire import ending
+from holdfast.faults.llm_text import read_text, replace_text
+from holdfast.faults.llm_wire import end_with
 from holdfast.model.completion import Completion, Text
 from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
@@ -22,8 +22,8 @@ class Garbage:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value
         shortest, longest = _LENGTHS
-        length = min(max(len(text_of(value) or ""), shortest), longest)
+        length = min(max(len(read_text(value) or ""), shortest), longest)
         nonsense = "".join(ctx.rng.choices(_SIGNS, k=length))
         if isinstance(value, Completion):
-            return Reply(ending(value, (Text(nonsense),), "stop"))
-        return Reply(with_text(value, nonsense))
+            return Reply(end_with(value, (Text(nonsense),), "stop"))
+        return Reply(replace_text(value, nonsense))

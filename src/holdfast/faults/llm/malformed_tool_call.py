@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_wire import on_wire, with_calls
+from holdfast.faults.llm_wire import replace_calls, require_completion
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 _KEPT = 0.7
@@ -28,9 +28,9 @@ class MalformedToolCall:
     traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.MALFORMED, common=True),), wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        reply = on_wire((await forward(call)).value, "malformed_tool_call")
+        reply = require_completion((await forward(call)).value, "malformed_tool_call")
         return Reply(
-            with_calls(reply, [replace(c, arguments=self._cut_arguments(c.arguments)) for c in reply.tool_calls])
+            replace_calls(reply, [replace(c, arguments=self._cut_arguments(c.arguments)) for c in reply.tool_calls])
         )
 
     def _cut_arguments(self, arguments: str) -> str:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from holdfast.faults.llm_wire import is_streamed, on_wire
+from holdfast.faults.llm_wire import is_streamed, require_completion
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -22,5 +22,5 @@ class OddChunks:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         passed = await forward(call)
-        reply = on_wire(passed.value, "odd_chunks")
+        reply = require_completion(passed.value, "odd_chunks")
         return Reply(replace(reply, odd=True)) if is_streamed(call) else passed

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.failures import failure
-from holdfast.faults.llm_wire import beginning
+from holdfast.faults.failures import build_failure
+from holdfast.faults.llm_wire import take_first_tokens
 from holdfast.model.completion import Completion, ErrorChunk
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
@@ -36,6 +36,8 @@ class Overloaded:
         if self.shape == "stream_error":
             value = (await forward(call)).value
             if isinstance(value, Completion):
-                return Reply(replace(value, deltas=(*beginning(value, _TOKENS), ErrorChunk("overloaded", _MESSAGE))))
+                return Reply(
+                    replace(value, deltas=(*take_first_tokens(value, _TOKENS), ErrorChunk("overloaded", _MESSAGE)))
+                )
         # A model function has no stream to interrupt: there the call fails.
-        raise failure(503, f"503 Service Unavailable: {_MESSAGE}", kind="overloaded")
+        raise build_failure(503, f"503 Service Unavailable: {_MESSAGE}", kind="overloaded")

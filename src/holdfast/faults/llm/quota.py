@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.faults.failures import failure
+from holdfast.faults.failures import build_failure
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -16,4 +16,4 @@ class Quota:
     traits: ClassVar[FaultTraits] = FaultTraits(see=("llm_faults.rate_limit", "invariants.retries_within"))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        raise failure(429, "429 Too Many Requests: you exceeded your current quota", kind="quota")
+        raise build_failure(429, "429 Too Many Requests: you exceeded your current quota", kind="quota")

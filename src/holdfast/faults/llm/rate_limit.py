@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.failures import failure
+from holdfast.faults.failures import build_failure
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
@@ -27,4 +27,4 @@ class RateLimit:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         message = "429 Too Many Requests: rate limit reached"
-        raise failure(429, message, retry_after_s=self.retry_after_s, kind="rate_limit")
+        raise build_failure(429, message, retry_after_s=self.retry_after_s, kind="rate_limit")

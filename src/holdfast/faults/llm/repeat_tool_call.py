@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from holdfast.faults.llm_wire import asking, new_id, on_wire
+from holdfast.faults.llm_wire import create_call_id, request_calls, require_completion
 from holdfast.model.completion import Completion, ToolCall
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
@@ -26,13 +26,13 @@ class RepeatToolCall:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         passed = await forward(call)
-        reply = on_wire(passed.value, "repeat_tool_call")
+        reply = require_completion(passed.value, "repeat_tool_call")
         earlier: tuple[ToolCall, ...] | None = ctx.memory.get("calls")
         self.watch(call, passed, ctx.memory)
-        if earlier is None or _same(earlier, reply.tool_calls):
+        if earlier is None or _have_same_calls(earlier, reply.tool_calls):
             return passed
-        return Reply(asking(reply, [replace(c, id=new_id(ctx.rng, c.id)) for c in earlier]))
+        return Reply(request_calls(reply, [replace(c, id=create_call_id(ctx.rng, c.id)) for c in earlier]))
 
 
-def _same(one: Iterable[ToolCall], other: Iterable[ToolCall]) -> bool:
+def _have_same_calls(one: Iterable[ToolCall], other: Iterable[ToolCall]) -> bool:
     return [(c.name, c.arguments) for c in one] == [(c.name, c.arguments) for c in other]

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, assert_never
 from msgspec import Meta
 
 from holdfast.faults import drift
-from holdfast.faults.llm_text import text_of, with_text
-from holdfast.faults.values import fields, is_rows, with_field, with_items
+from holdfast.faults.llm_text import read_text, replace_text
+from holdfast.faults.values import is_rows, list_fields, replace_field, replace_items
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _FACTORS = {"subtle": 1.5, "moderate": 2.0, "significant": 4.0}
@@ -51,9 +51,9 @@ class ResponseDrift:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        text = text_of(reply.value)
+        text = read_text(reply.value)
         drifted = text if text is None else self._drift(text, ctx.rng)
-        value = reply.value if drifted is None or drifted == text else with_text(reply.value, drifted)
+        value = reply.value if drifted is None or drifted == text else replace_text(reply.value, drifted)
         value = _fall_back(value) if self.drift_type == "model_fallback" else value
         return reply if value is reply.value else Reply(value)
 
@@ -80,6 +80,8 @@ def _fall_back(value: Any) -> Any:
     """The reply, or each of its chunks, with the name of a smaller model if it names one."""
     if is_rows(value):
         chunks = [_fall_back(chunk) for chunk in value]
-        return value if all(new is old for new, old in zip(chunks, value, strict=True)) else with_items(value, chunks)
-    model = dict(fields(value)).get("model")
-    return with_field(value, "model", drift.smaller(model)) if isinstance(model, str) and model else value
+        return (
+            value if all(new is old for new, old in zip(chunks, value, strict=True)) else replace_items(value, chunks)
+        )
+    model = dict(list_fields(value)).get("model")
+    return replace_field(value, "model", drift.name_smaller_model(model)) if isinstance(model, str) and model else value

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.faults.failures import failure
+from holdfast.faults.failures import build_failure
 from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 _PAGE = "<html>\n<head><title>{words}</title></head>\n<body><center><h1>{words}</h1></center><hr></body>\n</html>\n"
@@ -27,7 +27,7 @@ class ServerError:
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        failed = failure(self.status, kind="server_error")
+        failed = build_failure(self.status, kind="server_error")
         if self.body == "html":
             page = _PAGE.format(words=failed)
             raise Failed(str(failed), status=self.status, body=page, kind="html")

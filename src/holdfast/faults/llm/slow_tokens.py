@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_text import text_of
+from holdfast.faults.llm_text import read_text
 from holdfast.faults.met import WAIT
 from holdfast.model.completion import Completion, Delta, Pause, Text, ToolCall
 from holdfast.model.tokens import count_tokens, split_tokens
@@ -33,25 +33,25 @@ class SlowTokens:
             return reply
         if isinstance(reply.value, Completion):
             await ctx.sleep(self.ttft_ms)
-            return Reply(replace(reply.value, deltas=tuple(self._trickle(reply.value))))
-        after_first = max(count_tokens(text_of(reply.value) or "") - 1, 0)
+            return Reply(replace(reply.value, deltas=tuple(self._send_slowly(reply.value))))
+        after_first = max(count_tokens(read_text(reply.value) or "") - 1, 0)
         await ctx.sleep(self.ttft_ms + self.per_token_ms * after_first)
         return reply
 
-    def _trickle(self, reply: Completion) -> Iterator[Delta]:
+    def _send_slowly(self, reply: Completion) -> Iterator[Delta]:
         """Sends token by token, with a pause before each except the first; a call takes as long as its arguments."""
         begun = False
         for delta in reply.deltas:
             parts = [Text(part) for part in split_tokens(delta.text)] if isinstance(delta, Text) else [delta]
             for part in parts:
-                tokens = _tokens(part)
+                tokens = _count_tokens(part)
                 if begun and tokens and self.per_token_ms:
                     yield Pause(self.per_token_ms * tokens)
                 begun = begun or tokens > 0
                 yield part
 
 
-def _tokens(delta: Delta) -> int:
+def _count_tokens(delta: Delta) -> int:
     if isinstance(delta, ToolCall):
         return 1 + count_tokens(delta.arguments)
     return 1 if isinstance(delta, Text) else 0

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_wire import beginning, on_wire
+from holdfast.faults.llm_wire import require_completion, take_first_tokens
 from holdfast.faults.met import LOSS
 from holdfast.model.completion import Cut
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
@@ -28,5 +28,5 @@ class StreamCut:
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        reply = on_wire((await forward(call)).value, "stream_cut")
-        return Reply(replace(reply, deltas=(*beginning(reply, self.after_tokens), Cut())))
+        reply = require_completion((await forward(call)).value, "stream_cut")
+        return Reply(replace(reply, deltas=(*take_first_tokens(reply, self.after_tokens), Cut())))

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.llm_text import ended, text_of, with_text
-from holdfast.faults.llm_wire import beginning, ending
+from holdfast.faults.llm_text import read_text, replace_text, set_early_end
+from holdfast.faults.llm_wire import end_with, take_first_tokens
 from holdfast.model.completion import Completion, Usage
 from holdfast.model.tokens import take_tokens
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
@@ -31,18 +31,18 @@ class TruncatedResponse:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        text = text_of(reply.value)
+        text = read_text(reply.value)
         cut = text if text is None else take_tokens(text, self.max_tokens)
         if cut is None or cut == text:
             return reply
         if isinstance(reply.value, Completion):
             return Reply(self._cut_on_wire(reply.value))
-        value = with_text(reply.value, cut)
-        return Reply(value if self.silent else ended(value, "length"))
+        value = replace_text(reply.value, cut)
+        return Reply(value if self.silent else set_early_end(value, "length"))
 
     def _cut_on_wire(self, reply: Completion) -> Completion:
         """The chunks before the cut, without later tool calls; usage counts only what was sent."""
-        cut = ending(reply, beginning(reply, self.max_tokens), "stop" if self.silent else "length")
+        cut = end_with(reply, take_first_tokens(reply, self.max_tokens), "stop" if self.silent else "length")
         return replace(cut, deltas=tuple([self._cut_usage(d) if isinstance(d, Usage) else d for d in cut.deltas]))
 
     def _cut_usage(self, usage: Usage) -> Usage:

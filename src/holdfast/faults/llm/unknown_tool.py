@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.llm_wire import asking, new_id, on_wire
+from holdfast.faults.llm_wire import create_call_id, request_calls, require_completion
 from holdfast.model.completion import ToolCall
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
@@ -30,14 +30,14 @@ class UnknownTool:
     traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.MALFORMED),), wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        reply = on_wire((await forward(call)).value, "unknown_tool")
+        reply = require_completion((await forward(call)).value, "unknown_tool")
         wanted = next(iter(reply.tool_calls), _INVENTED)
         known = [*call.arguments.get("tools", ()), *(tool_call.name for tool_call in reply.tool_calls)]
-        name = self.tool or _unknown_name(wanted.name, known)
-        return Reply(asking(reply, [ToolCall(wanted.id or new_id(ctx.rng), name, wanted.arguments)]))
+        name = self.tool or _make_unknown_name(wanted.name, known)
+        return Reply(request_calls(reply, [ToolCall(wanted.id or create_call_id(ctx.rng), name, wanted.arguments)]))
 
 
-def _unknown_name(name: str, declared: Collection[str]) -> str:
+def _make_unknown_name(name: str, declared: Collection[str]) -> str:
     """The name, or the nearest one that no declared tool has."""
     while name in declared:
         name += "_v2"

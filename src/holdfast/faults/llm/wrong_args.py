@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.json_text import dump, parse
-from holdfast.faults.llm_wire import on_wire, with_calls
-from holdfast.faults.renamed_field import renamed
+from holdfast.faults.json_text import dump_json, parse_json
+from holdfast.faults.llm_wire import replace_calls, require_completion
+from holdfast.faults.renamed_field import rename_field
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 Kind: TypeAlias = Literal["missing", "renamed", "retyped"]
@@ -33,29 +33,29 @@ class WrongArgs:
     traits: ClassVar[FaultTraits] = FaultTraits(hunted=(HuntUse(rung=Rung.WRONG_VALUE),), wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        reply = on_wire((await forward(call)).value, "wrong_args")
-        calls = [replace(c, arguments=self._change(c.arguments, ctx.rng)) for c in reply.tool_calls]
-        return Reply(with_calls(reply, calls))
+        reply = require_completion((await forward(call)).value, "wrong_args")
+        calls = [replace(c, arguments=self._change_arguments(c.arguments, ctx.rng)) for c in reply.tool_calls]
+        return Reply(replace_calls(reply, calls))
 
-    def _change(self, arguments: str, rng: Random) -> str:
-        data = parse(arguments or "{}")
+    def _change_arguments(self, arguments: str, rng: Random) -> str:
+        data = parse_json(arguments or "{}")
         if not isinstance(data, dict):
             return arguments
         if not data:
-            return dump({"unexpected": True})
+            return dump_json({"unexpected": True})
         kind = rng.choice(self.kinds or tuple(_WAYS))
-        return dump(_WAYS[kind](data, rng.choice(list(data))))
+        return dump_json(_WAYS[kind](data, rng.choice(list(data))))
 
 
-def _missing(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _remove_argument(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: part for key, part in data.items() if key != name}
 
 
-def _rename_one(data: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {renamed(key, data) if key == name else key: part for key, part in data.items()}
+def _rename_argument(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {rename_field(key, data) if key == name else key: part for key, part in data.items()}
 
 
-def _retype_one(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _retype_argument(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     part = data[name]
     # A record never fits a scalar, and text never fits a record or list: not even a lenient reader accepts it.
     other = "unknown" if isinstance(part, dict | list) else {"value": part}
@@ -63,7 +63,7 @@ def _retype_one(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 _WAYS: Mapping[Kind, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
-    "missing": _missing,
-    "renamed": _rename_one,
-    "retyped": _retype_one,
+    "missing": _remove_argument,
+    "renamed": _rename_argument,
+    "retyped": _retype_argument,
 }

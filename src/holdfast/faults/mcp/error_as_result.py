@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import by_text, first_fitting
+from holdfast.faults.accepted_values import change_each_text, choose_fitting
 from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply
 
 
@@ -25,5 +25,5 @@ class ErrorAsResult:
             reply = await forward(call)
         except Failed as failed:
             return Reply(str(failed))
-        changes = chain([self.message], by_text(reply.value, lambda text: self.message))
-        return Reply(first_fitting(reply.value, changes, ctx))
+        changes = chain([self.message], change_each_text(reply.value, lambda text: self.message))
+        return Reply(choose_fitting(reply.value, changes, ctx))

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.attacks import choose_payload
 from holdfast.faults.met import CANARY
-from holdfast.faults.values import with_field
+from holdfast.faults.values import replace_field
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -40,4 +40,4 @@ class ToolPoisoning:
             return reply
         description = reply.value.get("description") or ""
         ctx.planted = payload = choose_payload(self.payload, (), "tool_poisoning", ctx.rng)
-        return Reply(with_field(reply.value, "description", f"{description}\n\n{payload}".lstrip()))
+        return Reply(replace_field(reply.value, "description", f"{description}\n\n{payload}".lstrip()))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.faults.renamed_field import renamed
+from holdfast.faults.renamed_field import rename_field
 from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -45,7 +45,7 @@ def _rename_in_list(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
     if not isinstance(properties, Mapping) or not properties:
         return reply
     old = next(iter(properties))
-    new = renamed(old, list(properties))
+    new = rename_field(old, list(properties))
     memory[call.target] = (old, new)
     names = {old: new}
     changed = {**schema, "properties": {names.get(name, name): kind for name, kind in properties.items()}}
@@ -60,7 +60,7 @@ def _translate(call: Call, memory: dict[str, Any]) -> Call:
         if not call.arguments:
             return call
         old = next(iter(call.arguments))
-        memory[call.target] = (old, renamed(old, list(call.arguments)))
+        memory[call.target] = (old, rename_field(old, list(call.arguments)))
     old, new = memory[call.target]
     if old in call.arguments:
         raise Failed(f"Invalid arguments for tool {call.target}: {new!r} is required", kind="schema_changed")

@@ -10,16 +10,16 @@ import yaml
 from holdfast.errors import UserError
 
 
-def names() -> list[str]:
+def list_profiles() -> list[str]:
     """The names of all profiles, sorted."""
     return sorted(f.name.removesuffix(".yaml") for f in files(__name__).iterdir() if f.name.endswith(".yaml"))
 
 
-def load(name: str) -> dict[str, Any]:
+def load_profile(name: str) -> dict[str, Any]:
     """A profile as written: `description`, and its lists of faults, or `scenarios` with such lists."""
-    if name not in names():
+    if name not in list_profiles():
         raise UserError(
-            f"no profile is called {name!r}", code="profile-unknown", hint=f"profiles: {', '.join(names())}"
+            f"no profile is called {name!r}", code="profile-unknown", hint=f"profiles: {', '.join(list_profiles())}"
         )
     loaded: dict[str, Any] = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text("utf-8"))
     return loaded

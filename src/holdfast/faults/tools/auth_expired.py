@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.failures import failure
+from holdfast.faults.failures import build_failure
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -20,4 +20,4 @@ class AuthExpired:
     traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        raise failure(401, self.message)
+        raise build_failure(401, self.message)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from holdfast.faults.accepted_values import first_fitting
-from holdfast.faults.values import at, edited, fields, is_rows, with_field, with_items
+from holdfast.faults.accepted_values import choose_fitting
+from holdfast.faults.values import edit_value, get_part, is_rows, list_fields, replace_field, replace_items
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
@@ -22,12 +22,12 @@ class Empty:
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        return Reply(first_fitting(reply.value, _changes(reply.value), ctx))
+        return Reply(choose_fitting(reply.value, _generate_changes(reply.value), ctx))
 
 
-def _changes(value: Any) -> Iterator[Any]:
+def _generate_changes(value: Any) -> Iterator[Any]:
     """An empty value; else every list and text emptied; else every list, else every text."""
-    yield edited(value, _empty)
+    yield edit_value(value, _empty)
     for kinds in ((list, str), (list,), (str,)):
         yield _empty_inside(value, kinds)
 
@@ -35,9 +35,9 @@ def _changes(value: Any) -> Iterator[Any]:
 def _empty_inside(value: Any, kinds: tuple[type[list[Any]] | type[str], ...]) -> Any:
     if isinstance(value, kinds):
         return value[:0] if value else value
-    inside = [(key, _empty_inside(part, kinds)) for key, part in fields(value)]
+    inside = [(key, _empty_inside(part, kinds)) for key, part in list_fields(value)]
     for key, part in inside:
-        value = value if at(value, (key,)) is part else with_field(value, key, part)
+        value = value if get_part(value, (key,)) is part else replace_field(value, key, part)
     return value
 
 
@@ -45,11 +45,11 @@ def _empty(value: Any) -> Any:
     if isinstance(value, str | bytes | bytearray):
         return value[:0]
     if is_rows(value):
-        return with_items(value, [])
+        return replace_items(value, [])
     if isinstance(value, set | frozenset):
         return type(value)()
-    lists = [(key, part) for key, part in fields(value) if is_rows(part)]
+    lists = [(key, part) for key, part in list_fields(value) if is_rows(part)]
     if len(lists) == 1:
         key, rows = lists[0]
-        return with_field(value, key, with_items(rows, []))
+        return replace_field(value, key, replace_items(rows, []))
     return {} if isinstance(value, Mapping) else None

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.failures import failure
+from holdfast.faults.failures import build_failure
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
@@ -28,4 +28,4 @@ class Error:
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        raise failure(self.error_code, self.message)
+        raise build_failure(self.error_code, self.message)

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import by_text, first_fitting
-from holdfast.faults.json_text import dump
+from holdfast.faults.accepted_values import change_each_text, choose_fitting
+from holdfast.faults.json_text import dump_json
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -26,7 +26,7 @@ class ErrorInBody:
         reply = await forward(call)
         body = {"error": {"code": self.error_code, "message": self.message}, "status": "error"}
         if isinstance(reply.value, bytes | bytearray):
-            return Reply(type(reply.value)(dump(body).encode()))
-        value = dump(body) if isinstance(reply.value, str) else body
-        changes = chain([value], by_text(reply.value, lambda text: f"error {self.error_code}: {self.message}"))
-        return Reply(first_fitting(reply.value, changes, ctx))
+            return Reply(type(reply.value)(dump_json(body).encode()))
+        value = dump_json(body) if isinstance(reply.value, str) else body
+        changes = chain([value], change_each_text(reply.value, lambda text: f"error {self.error_code}: {self.message}"))
+        return Reply(choose_fitting(reply.value, changes, ctx))

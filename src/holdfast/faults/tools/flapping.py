@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.failures import failure
+from holdfast.faults.failures import build_failure
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _WORDS = {"f": "fail", "fail": "fail", "o": "ok", "ok": "ok"}
@@ -35,7 +35,7 @@ class Flapping:
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """Problems of a pattern that is empty or never fails."""
-        words = _words(self.pattern)
+        words = _split_pattern(self.pattern)
         strange = [word for word in words if word not in _WORDS]
         if strange:
             yield "pattern", f"found {strange[0]!r}; a pattern is made of fail and ok, or of the letters F and O"
@@ -43,13 +43,13 @@ class Flapping:
             yield "pattern", "this pattern never fails"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        words = _words(self.pattern)
+        words = _split_pattern(self.pattern)
         if _WORDS[words[(ctx.n - 1) % len(words)]] == "fail":
-            raise failure(self.error_code, self.message)
+            raise build_failure(self.error_code, self.message)
         return await forward(call)
 
 
-def _words(pattern: str | Iterable[str]) -> list[str]:
+def _split_pattern(pattern: str | Iterable[str]) -> list[str]:
     if not isinstance(pattern, str):
         return [word.strip().lower() for word in pattern]
     words = [word for word in re.split(r"[\s,]+", pattern.lower()) if word]

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import by_text, first_fitting
+from holdfast.faults.accepted_values import change_each_text, choose_fitting
 from holdfast.faults.attacks import Action, choose_payload
 from holdfast.faults.met import CANARY
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
@@ -38,4 +38,6 @@ class MaliciousResponse:
         ctx.planted = payload = choose_payload(self.payload, (), "malicious_response", ctx.rng)
         if isinstance(reply.value, bytes | bytearray):
             return Reply(type(reply.value)(payload.encode()))
-        return Reply(first_fitting(reply.value, chain([payload], by_text(reply.value, lambda text: payload)), ctx))
+        return Reply(
+            choose_fitting(reply.value, chain([payload], change_each_text(reply.value, lambda text: payload)), ctx)
+        )

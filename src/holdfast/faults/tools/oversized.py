@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.accepted_values import first_fitting
-from holdfast.faults.json_text import dump
+from holdfast.faults.accepted_values import choose_fitting
+from holdfast.faults.json_text import dump_json
 from holdfast.faults.texts import read_texts
-from holdfast.faults.values import edited, is_rows, parts, plain, put, with_field, with_items
+from holdfast.faults.values import edit_value, is_rows, list_parts, replace_field, replace_items, replace_part, to_plain
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 BINARY = (bytes, bytearray)
@@ -33,56 +33,56 @@ class Oversized:
         reply = await forward(call)
         value = reply.value
         if call.plane == "tool_result" and isinstance(value, bool | int | float):
-            value = dump(value)  # the model reads text, whatever it contains
-        return Reply(first_fitting(value, self._changes(value), ctx))
+            value = dump_json(value)  # the model reads text, whatever it contains
+        return Reply(choose_fitting(value, self._generate_changes(value), ctx))
 
-    def _changes(self, value: Any) -> Iterator[Any]:
-        yield edited(value, self._pad)
-        missing = self.bytes - _size(value)
-        for path, part in parts(value)[1:] if missing > 0 else ():
+    def _generate_changes(self, value: Any) -> Iterator[Any]:
+        yield edit_value(value, self._pad)
+        missing = self.bytes - _measure(value)
+        for path, part in list_parts(value)[1:] if missing > 0 else ():
             if isinstance(part, str):
-                yield put(value, path, part + _filler(missing))
+                yield replace_part(value, path, part + _build_filler(missing))
             elif is_rows(part):
-                yield put(value, path, _longer(part, missing))
+                yield replace_part(value, path, _repeat_rows(part, missing))
 
     def _pad(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float):
             return value
-        missing = self.bytes - _size(value)
+        missing = self.bytes - _measure(value)
         if missing <= 0:
             return value
         if isinstance(value, str):
-            return value + _filler(missing)
+            return value + _build_filler(missing)
         if isinstance(value, BINARY):
-            return value + _filler(missing).encode()
+            return value + _build_filler(missing).encode()
         if is_rows(value):
-            return _longer(value, missing)
+            return _repeat_rows(value, missing)
         if isinstance(value, Mapping):
-            return with_field(value, _free(value), _filler(missing))
+            return replace_field(value, _choose_field_name(value), _build_filler(missing))
         return _pad_inside(value, missing)
 
 
-def _size(value: Any) -> int:
+def _measure(value: Any) -> int:
     if isinstance(value, BINARY):
         return len(value)
-    return len((value if isinstance(value, str) else dump(plain(value))).encode(errors="replace"))
+    return len((value if isinstance(value, str) else dump_json(to_plain(value))).encode(errors="replace"))
 
 
 def _pad_inside(value: Any, missing: int) -> Any:
     """Grows the first text or list, because the object cannot get a field."""
-    for path, part in parts(value)[1:]:
+    for path, part in list_parts(value)[1:]:
         if isinstance(part, str):
-            return put(value, path, part + _filler(missing))
+            return replace_part(value, path, part + _build_filler(missing))
         if is_rows(part):
-            return put(value, path, _longer(part, missing))
+            return replace_part(value, path, _repeat_rows(part, missing))
     return value
 
 
-def _longer(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
+def _repeat_rows(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
     """Repeats the items; an empty list gets text."""
     if not rows:
-        return with_items(rows, [_filler(missing)])
-    sizes = [len(dump(plain(row)).encode(errors="replace")) + 2 for row in rows]
+        return replace_items(rows, [_build_filler(missing)])
+    sizes = [len(dump_json(to_plain(row)).encode(errors="replace")) + 2 for row in rows]
     rounds, rest = divmod(missing, sum(sizes))
     more = list(rows) * rounds
     for row, size in zip(rows, sizes, strict=True):
@@ -90,16 +90,16 @@ def _longer(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
             break
         more.append(row)
         rest -= size
-    return with_items(rows, [*rows, *more])
+    return replace_items(rows, [*rows, *more])
 
 
-def _filler(size: int) -> str:
+def _build_filler(size: int) -> str:
     """Harmless prose of this many bytes."""
     prose = " " + " ".join(read_texts("filler"))
     return "".join(islice(cycle([prose]), size // len(prose) + 1))[:size]
 
 
-def _free(value: Mapping[Any, Any]) -> str:
+def _choose_field_name(value: Mapping[Any, Any]) -> str:
     name = "details"
     while name in value:
         name += "_more"

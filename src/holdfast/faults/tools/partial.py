@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.values import edited, is_rows, parts, put, with_items
+from holdfast.faults.values import edit_value, is_rows, list_parts, replace_items, replace_part
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
@@ -25,13 +25,13 @@ class Partial:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
         ctx.idle = f"the reply has no list of more than {self.keep} and no prose to cut"
-        return Reply(edited(reply.value, self._first_page))
+        return Reply(edit_value(reply.value, self._cut_to_page))
 
-    def _first_page(self, value: Any) -> Any:
+    def _cut_to_page(self, value: Any) -> Any:
         """Cuts the first list that is longer than a page to its first items."""
         if isinstance(value, str | bytes | bytearray):
             return value[: int(len(value) * self.fraction)]
-        for path, part in parts(value):
+        for path, part in list_parts(value):
             if is_rows(part) and len(part) > self.keep:
-                return put(value, path, with_items(part, list(part[: self.keep])))
+                return replace_part(value, path, replace_items(part, list(part[: self.keep])))
         return value

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.failures import failure
+from holdfast.faults.failures import build_failure
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -23,4 +23,4 @@ class RateLimit:
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        raise failure(429, self.message, retry_after_s=self.retry_after_s)
+        raise build_failure(429, self.message, retry_after_s=self.retry_after_s)

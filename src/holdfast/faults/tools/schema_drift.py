@@ -10,9 +10,19 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.json_text import dump
-from holdfast.faults.renamed_field import renamed
-from holdfast.faults.values import edited, ends_here, fields, is_record, is_rows, parts, plain, with_field, with_items
+from holdfast.faults.json_text import dump_json
+from holdfast.faults.renamed_field import rename_field
+from holdfast.faults.values import (
+    edit_value,
+    is_end,
+    is_record,
+    is_rows,
+    list_fields,
+    list_parts,
+    replace_field,
+    replace_items,
+    to_plain,
+)
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -49,26 +59,26 @@ class SchemaDrift:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
         ctx.idle = "no record in the reply has a field to change"
-        return Reply(edited(reply.value, lambda data: self._drift(data, self._names(data, ctx.rng), ())))
+        return Reply(edit_value(reply.value, lambda data: self._drift(data, self._choose_names(data, ctx.rng), ())))
 
-    def _names(self, data: Any, rng: Random) -> Mapping[Any, str]:
+    def _choose_names(self, data: Any, rng: Random) -> Mapping[Any, str]:
         """The new name of each field to rename."""
         if isinstance(self.rename, dict):
             return self.rename
         if not self.rename and (self.drop or self.retype):
             return {}
-        records = [part for _, part in parts(data) if is_record(part)]
-        known = list(dict.fromkeys(key for record in records for key, _ in fields(record) if isinstance(key, str)))
+        records = [part for _, part in list_parts(data) if is_record(part)]
+        known = list(dict.fromkeys(key for record in records for key, _ in list_fields(record) if isinstance(key, str)))
         chosen = rng.choice(known) if known else None
-        return {} if chosen is None else {chosen: renamed(chosen, known)}
+        return {} if chosen is None else {chosen: rename_field(chosen, known)}
 
     def _drift(self, value: Any, names: Mapping[Any, str], above: tuple[Any, ...]) -> Any:
-        before = [] if ends_here(value, above) else fields(value)
+        before = [] if is_end(value, above) else list_fields(value)
         if not before:
             return value
         after = [(key, self._drift(part, names, (*above, value))) for key, part in before]
         if is_rows(value):
-            return with_items(value, [part for _, part in after]) if _differ(before, after) else value
+            return replace_items(value, [part for _, part in after]) if _differ(before, after) else value
         after = [
             (names.get(key, key), _retype(part) if key in self.retype else part)
             for key, part in after
@@ -90,7 +100,7 @@ def _rebuild(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, A
         # A class cannot lose a field and still compare or print itself, so the object becomes a plain namespace.
         return SimpleNamespace(**dict(after))
     for key, part in after:
-        value = with_field(value, key, part)
+        value = replace_field(value, key, part)
     return value
 
 
@@ -102,4 +112,4 @@ def _retype(part: Any) -> Any:
         return float(part) if part.replace(".", "", 1).isdecimal() else [part]
     if is_rows(part):
         return part[0] if part else None
-    return dump(plain(part)) if is_record(part) else str(part)
+    return dump_json(to_plain(part)) if is_record(part) else str(part)

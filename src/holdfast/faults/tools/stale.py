@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from holdfast.faults.values import same, snapshot
+from holdfast.faults.values import are_equal, copy_value
 from holdfast.model.codec import digest
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
@@ -22,20 +22,22 @@ class Stale:
         """Stores the reply of a call."""
         replies: list[tuple[str, Any]] = memory.setdefault(call.target, [])
         if len(replies) < _KEPT:
-            replies.append((_arguments(call), snapshot(reply.value)))
+            replies.append((_hash_arguments(call), copy_value(reply.value)))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
-        own_arguments = _arguments(call)
+        own_arguments = _hash_arguments(call)
         earlier: list[tuple[str, Any]] = [
-            (arguments, value) for arguments, value in ctx.memory.get(call.target, ()) if not same(value, reply.value)
+            (arguments, value)
+            for arguments, value in ctx.memory.get(call.target, ())
+            if not are_equal(value, reply.value)
         ]
         self.watch(call, reply, ctx.memory)
         if not earlier:
             return reply
         _, value = next((e for e in earlier if e[0] != own_arguments), earlier[0])
-        return Reply(snapshot(value))
+        return Reply(copy_value(value))
 
 
-def _arguments(call: Call) -> str:
+def _hash_arguments(call: Call) -> str:
     return digest(repr(sorted(call.arguments.items())).encode(errors="replace"), 16)

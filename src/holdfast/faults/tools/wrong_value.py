@@ -14,7 +14,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.faults.values import Path, edited, fields, is_record, is_rows, parts, put, with_items
+from holdfast.faults.values import (
+    Path,
+    edit_value,
+    is_record,
+    is_rows,
+    list_fields,
+    list_parts,
+    replace_items,
+    replace_part,
+)
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, HuntUse, Reply, Rung
 
 
@@ -40,14 +49,14 @@ class WrongValue:
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)
 
-        def lie(data: Any) -> Any:
+        def falsify(data: Any) -> Any:
             kinds = list(self.kinds or LIES)
             ctx.rng.shuffle(kinds)
             lies = (LIES[kind](data, ctx.rng) for kind in kinds)
             return next((other for other in lies if other is not data), data)
 
         ctx.idle = "nothing in the reply can be made wrong and still fit"
-        return Reply(edited(reply.value, lie))
+        return Reply(edit_value(reply.value, falsify))
 
 
 # -- lies: each takes data and a random generator, and returns the same object if it finds nothing to change -------
@@ -55,34 +64,36 @@ class WrongValue:
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w:/-]|[.,]\d)")
 
 
-def lie_in_digits(data: Any, rng: Random) -> Any:
+def change_digits(data: Any, rng: Random) -> Any:
     """Swaps two digits of one number; in text, of a number in it."""
-    all_parts = parts(data)
+    all_parts = list_parts(data)
     numbers = [(path, part) for path, part in all_parts if _is_number(part)]
     texts = [(path, part) for path, part in all_parts if isinstance(part, str) and _NUMBER.search(part)]
     if not numbers and not texts:
         return data
     path, part = rng.choice(numbers or texts)
-    return put(data, path, _other_text(part, rng) if isinstance(part, str) else _other_number(part, rng))
+    return replace_part(
+        data, path, _change_number_in_text(part, rng) if isinstance(part, str) else _change_number(part, rng)
+    )
 
 
 def _is_number(part: Any) -> bool:
     return isinstance(part, int | float | Decimal) and not isinstance(part, bool | Enum) and math.isfinite(part)
 
 
-def _other_number(number: Any, rng: Random) -> Any:
-    lie = type(number)(transposed(str(number), rng))
+def _change_number(number: Any, rng: Random) -> Any:
+    lie = type(number)(transpose_digits(str(number), rng))
     if lie == number or not math.isfinite(lie):  # at the ends of a float's range a digit changes nothing, or too much
         return number / 2
     return lie
 
 
-def _other_text(text: str, rng: Random) -> str:
+def _change_number_in_text(text: str, rng: Random) -> str:
     match = rng.choice(list(_NUMBER.finditer(text)))
-    return text[: match.start()] + transposed(match[0], rng) + text[match.end() :]
+    return text[: match.start()] + transpose_digits(match[0], rng) + text[match.end() :]
 
 
-def transposed(number: str, rng: Random) -> str:
+def transpose_digits(number: str, rng: Random) -> str:
     """The number with two neighbouring digits swapped or, if that changes nothing, with another digit."""
     mantissa, exponent = re.split(r"(?=[eE]|$)", number, maxsplit=1)
     # Beyond 15 digits a float may not represent the change.
@@ -95,78 +106,78 @@ def transposed(number: str, rng: Random) -> str:
         a, b = rng.choice(pairs)
         signs[a], signs[b] = signs[b], signs[a]
     else:
-        at = _whole_end(mantissa, places)
+        at = _find_last_integer_digit(mantissa, places)
         signs[at] = rng.choice([digit for digit in "123456789" if digit != signs[at]])
     return "".join(signs) + exponent
 
 
-def _whole_end(mantissa: str, places: list[int]) -> int:
+def _find_last_integer_digit(mantissa: str, places: list[int]) -> int:
     """The position of the last digit before the point."""
     point = mantissa.find(".")
     return max(at for at in places if point < 0 or at < point)
 
 
-def lie_by_swap(data: Any, rng: Random) -> Any:
+def swap_fields(data: Any, rng: Random) -> Any:
     """Swaps the values of two fields of one record that have the same type."""
     pairs = [
         ((*path, a[0]), a[1], (*path, b[0]), b[1])
-        for path, part in parts(data)
+        for path, part in list_parts(data)
         if is_record(part)
-        for a, b in combinations(fields(part), 2)
-        if _swappable(a[1], b[1])
+        for a, b in combinations(list_fields(part), 2)
+        if _can_swap(a[1], b[1])
     ]
-    return _swap(data, pairs, rng)
+    return _swap_pair(data, pairs, rng)
 
 
-def lie_by_other_entity(data: Any, rng: Random) -> Any:
+def swap_between_records(data: Any, rng: Random) -> Any:
     """Swaps one field between two neighbouring records."""
     pairs = [
         ((*path, at, key), one, (*path, at + 1, key), other)
-        for path, part in parts(data)
+        for path, part in list_parts(data)
         if is_rows(part)
         for at, (first, second) in enumerate(pairwise(part))
-        for key, one, other in _shared_fields(first, second)
-        if _swappable(one, other)
+        for key, one, other in _iterate_shared_fields(first, second)
+        if _can_swap(one, other)
     ]
-    return _swap(data, pairs, rng)
+    return _swap_pair(data, pairs, rng)
 
 
-def _shared_fields(first: Any, second: Any) -> Iterator[tuple[Any, Any, Any]]:
+def _iterate_shared_fields(first: Any, second: Any) -> Iterator[tuple[Any, Any, Any]]:
     if is_record(first) and is_record(second):
-        others = dict(fields(second))
-        yield from ((key, part, others[key]) for key, part in fields(first) if key in others)
+        others = dict(list_fields(second))
+        yield from ((key, part, others[key]) for key, part in list_fields(first) if key in others)
 
 
-def _swappable(one: Any, other: Any) -> bool:
+def _can_swap(one: Any, other: Any) -> bool:
     return type(one) is type(other) and isinstance(one, str | int | float | Decimal) and one != other
 
 
-def _swap(data: Any, pairs: list[tuple[Path, Any, Path, Any]], rng: Random) -> Any:
+def _swap_pair(data: Any, pairs: list[tuple[Path, Any, Path, Any]], rng: Random) -> Any:
     if not pairs:
         return data
     numbers = [pair for pair in pairs if _is_number(pair[1])]
     path, one, other_path, other = rng.choice(numbers or pairs)
-    return put(put(data, path, other), other_path, one)
+    return replace_part(replace_part(data, path, other), other_path, one)
 
 
-def lie_by_dropping_rows(data: Any, rng: Random) -> Any:
+def drop_rows(data: Any, rng: Random) -> Any:
     """Removes up to half of the rows of one list, at least one."""
-    lists = [(path, part) for path, part in parts(data) if is_rows(part) and len(part) > 1 and _holds_rows(part)]
+    lists = [(path, part) for path, part in list_parts(data) if is_rows(part) and len(part) > 1 and _are_records(part)]
     if not lists:
         return data
     path, rows = rng.choice(lists)
     gone = set(rng.sample(range(len(rows)), rng.randint(1, len(rows) // 2)))
-    return put(data, path, with_items(rows, [row for at, row in enumerate(rows) if at not in gone]))
+    return replace_part(data, path, replace_items(rows, [row for at, row in enumerate(rows) if at not in gone]))
 
 
-def _holds_rows(rows: Any) -> bool:
+def _are_records(rows: Any) -> bool:
     # Adjacent numbers may be a point or a range, whose length is part of the schema.
     return all(isinstance(row, str) or is_record(row) for row in rows)
 
 
 LIES: Mapping[str, Callable[[Any, Random], Any]] = {
-    "digits": lie_in_digits,
-    "swap": lie_by_swap,
-    "other_entity": lie_by_other_entity,
-    "drop_rows": lie_by_dropping_rows,
+    "digits": change_digits,
+    "swap": swap_fields,
+    "other_entity": swap_between_records,
+    "drop_rows": drop_rows,
 }

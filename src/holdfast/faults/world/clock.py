@@ -12,7 +12,7 @@ UNSEEN = "on this machine Holdfast cannot see whether the agent read its clock"
 _CHANGE = "change"
 
 
-def clocked(world: World) -> Clocked:
+def require_clock(world: World) -> Clocked:
     """The world, if its clock can be set; raises HarnessError otherwise."""
     if not isinstance(world, Clocked):
         raise HarnessError(
@@ -23,12 +23,12 @@ def clocked(world: World) -> Clocked:
 
 async def set_clock(world: World, ctx: FaultContext, now: float, *, frozen: bool = False) -> None:
     """Sets the clock and stores the number of this change."""
-    await clocked(world).set_clock(now, frozen=frozen)
+    await require_clock(world).set_clock(now, frozen=frozen)
     if isinstance(world, WatchedClock):
         ctx.memory[_CHANGE] = world.clock_changes
 
 
-def why_unread(world: World, ctx: FaultContext) -> str:
+def explain_unread_clock(world: World, ctx: FaultContext) -> str:
     """Why a change of the clock was not met; empty if a program read the clock after it."""
     changes_read = world.read_clock_changes() if isinstance(world, WatchedClock) else None
     if changes_read is None:
@@ -40,6 +40,6 @@ def why_unread(world: World, ctx: FaultContext) -> str:
     return "the clock was changed again before a program read it" if later else "no program read the clock after it"
 
 
-def written(moment: float) -> str:
+def format_time(moment: float) -> str:
     """A time in the format of the ledger."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

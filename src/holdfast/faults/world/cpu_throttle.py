@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.processes import begin_count, disturbable, never_strained
+from holdfast.faults.world.processes import begin_count, explain_no_strain, require_disturbable
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -27,9 +27,9 @@ class CpuThrottle:
         if self.cores >= (os.cpu_count() or 1):
             return ""  # not less than the minimum
         begin_count(world, ctx, "cpu")
-        await disturbable(world).limit(cpu=self.cores)
+        await require_disturbable(world).limit(cpu=self.cores)
         return f"{self.cores:g} of a core"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
         """Why it was not met: the processes were never throttled."""
-        return never_strained(world, ctx, "cpu")
+        return explain_no_strain(world, ctx, "cpu")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.files import command, forget_changes, touch, watch, why_not_hit
+from holdfast.faults.world.files import explain_no_hit, forget_changes, record_changes, run_command, watch_path
 from holdfast.model.capabilities import DISK
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
@@ -30,18 +30,20 @@ class DiskFull:
                 f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}",
                 code="fault-impossible",
             )
-        await touch(world, ctx, [BALLAST], lambda change: True)
-        await watch(world, ctx, "full")
-        ran = await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=64k", "oflag=append", "conv=notrunc")
+        await record_changes(world, ctx, [BALLAST], lambda change: True)
+        await watch_path(world, ctx, "full")
+        ran = await run_command(
+            world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=64k", "oflag=append", "conv=notrunc"
+        )
         if b"No space left" not in ran.stderr:
             message = ran.stderr.decode("utf-8", "replace").strip()[-300:]
             raise HarnessError(f"the workspace's disk could not be filled: {message}", code="fault-impossible")
-        await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=1", "oflag=append", "conv=notrunc")
+        await run_command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=1", "oflag=append", "conv=notrunc")
         return "no space left on the disk"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return why_not_hit(world, ctx)
+        return explain_no_hit(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         forget_changes(ctx)
-        await command(world, ctx, "rm", "-f", "--", BALLAST)
+        await run_command(world, ctx, "rm", "-f", "--", BALLAST)

@@ -27,7 +27,7 @@ _LOOKS = 5
 """How often to list the workspace: while an agent writes, a listing can fail."""
 
 
-def part_problems(path: str) -> Iterable[tuple[str, str]]:
+def check_path(path: str) -> Iterable[tuple[str, str]]:
     """Why a path cannot be used: it leaves the workspace, or is all of it."""
     yield from find_path_problem(path)
     if path in (".", "./"):
@@ -42,7 +42,7 @@ def find_path(world: World, path: str) -> Path | None:
         return None
 
 
-def below(world: World, path: str, *, links: bool = False) -> list[str]:
+def list_below(world: World, path: str, *, links: bool = False) -> list[str]:
     """The path and everything in it, as paths of the workspace; with `links` also links."""
     top = find_path(world, path)
     if top is None:
@@ -60,13 +60,13 @@ def below(world: World, path: str, *, links: bool = False) -> list[str]:
     return paths
 
 
-def mode_of(world: World, path: str) -> int | None:
+def read_mode(world: World, path: str) -> int | None:
     """The current permissions."""
     host_path = find_path(world, path)
     return None if host_path is None else host_path.stat().st_mode & 0o7777
 
 
-def footprint(world: World, path: str) -> tuple[int, int] | None:
+def read_footprint(world: World, path: str) -> tuple[int, int] | None:
     """A value that changes whenever anybody changes the file: nobody can set its ctime. None if it is gone."""
     host_path = find_path(world, path)
     if host_path is None:
@@ -75,15 +75,17 @@ def footprint(world: World, path: str) -> tuple[int, int] | None:
     return stat.st_ino, stat.st_ctime_ns
 
 
-async def touch(world: World, ctx: FaultContext, paths: Collection[str], stands: Callable[[FileChange], bool]) -> None:
+async def record_changes(
+    world: World, ctx: FaultContext, paths: Collection[str], stands: Callable[[FileChange], bool]
+) -> None:
     """Stores what the agent did at these paths before the fault changes them.
 
     `stands` recognises the state that the fault leaves there.
     """
     import asyncio  # imported here, because faults are also made where no event loop ever runs
 
-    names = {change_path(path) for path in paths}
-    before = await asyncio.to_thread(_changes_by_path, world, names)
+    names = {normalize_path(path) for path in paths}
+    before = await asyncio.to_thread(_list_changes, world, names)
     ctx.memory.setdefault(TOUCHED, {}).update({path: Touched(before.get(path), stands) for path in names})
 
 
@@ -92,12 +94,12 @@ def forget_changes(ctx: FaultContext) -> None:
     ctx.memory.pop(TOUCHED, None)
 
 
-def change_path(path: str) -> str:
+def normalize_path(path: str) -> str:
     """A path in the format of file changes."""
     return os.fsencode(os.path.normpath(path)).decode("utf-8", "backslashreplace")
 
 
-def _changes_by_path(world: World, paths: Collection[str]) -> dict[str, FileChange]:
+def _list_changes(world: World, paths: Collection[str]) -> dict[str, FileChange]:
     for _ in range(_LOOKS - 1):
         try:
             return {change.path: change for change in world.changes() if change.path in paths}
@@ -106,17 +108,17 @@ def _changes_by_path(world: World, paths: Collection[str]) -> dict[str, FileChan
     return {change.path: change for change in world.changes() if change.path in paths}
 
 
-async def command(world: World, ctx: FaultContext, *argv: str) -> Ran:
+async def run_command(world: World, ctx: FaultContext, *argv: str) -> Ran:
     """Runs a command of the fault in the workspace."""
     ctx.memory.setdefault(RAN, []).append(tuple(argv))
     return await world.sandbox.run(argv, _ENVIRON, timeout_s=60.0)
 
 
-async def command_on(world: World, ctx: FaultContext, words: Sequence[str], paths: Sequence[str]) -> None:
+async def run_on_paths(world: World, ctx: FaultContext, words: Sequence[str], paths: Sequence[str]) -> None:
     """Runs a command for many paths; raises HarnessError if it fails."""
     for at in range(0, len(paths), _PATHS_AT_ONCE):
         some = [f"./{path}" for path in paths[at : at + _PATHS_AT_ONCE]]
-        ran = await command(world, ctx, *words, "--", *some)
+        ran = await run_command(world, ctx, *words, "--", *some)
         if ran.exit_code != 0:
             message = ran.stderr.decode("utf-8", "replace").strip()[-300:]
             raise HarnessError(
@@ -124,9 +126,9 @@ async def command_on(world: World, ctx: FaultContext, words: Sequence[str], path
             )
 
 
-async def allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
+async def is_allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
     """Whether the agent may still do this there: `-r` read, `-w` write."""
-    return (await command(world, ctx, "test", how, f"./{path}")).exit_code == 0
+    return (await run_command(world, ctx, "test", how, f"./{path}")).exit_code == 0
 
 
 _MODES = "modes"
@@ -137,21 +139,23 @@ _LEFT = "left"
 async def remove_permissions(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
     """Changes permissions and verifies that this affects the agent: `tried` is what it must not be able to do."""
     modes = ctx.memory.setdefault(_MODES, {})
-    modes |= {path: mode for path in paths if (mode := mode_of(world, path)) is not None}
+    modes |= {path: mode for path in paths if (mode := read_mode(world, path)) is not None}
     left: dict[str, tuple[int, int] | None] = {}
 
     def stands(change: FileChange) -> bool:
-        return change.path in left and footprint(world, change.path) == left[change.path]
+        return change.path in left and read_footprint(world, change.path) == left[change.path]
 
-    await touch(world, ctx, paths, stands)
-    await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # the contents of a folder before the folder
-    left |= {change_path(path): footprint(world, path) for path in paths}
+    await record_changes(world, ctx, paths, stands)
+    await run_on_paths(
+        world, ctx, ("chmod", change), list(reversed(paths))
+    )  # the contents of a folder before the folder
+    left |= {normalize_path(path): read_footprint(world, path) for path in paths}
     ctx.memory[_LEFT] = {
         path: (now[0], mode)
         for path in paths
-        if (now := left[change_path(path)]) is not None and (mode := mode_of(world, path)) is not None
+        if (now := left[normalize_path(path)]) is not None and (mode := read_mode(world, path)) is not None
     }
-    if await allowed(world, ctx, tried, paths[0]):
+    if await is_allowed(world, ctx, tried, paths[0]):
         await restore_permissions(world, ctx)
         raise HarnessError(
             "permissions do not bind the agent here: it runs as root. Use the bubblewrap backend",
@@ -168,14 +172,14 @@ async def restore_permissions(world: World, ctx: FaultContext) -> None:
         if find_path(world, path) is not None:
             by_mode[mode].append(path)
     for mode, paths in by_mode.items():
-        await command_on(world, ctx, ("chmod", f"{mode:o}"), paths)
+        await run_on_paths(world, ctx, ("chmod", f"{mode:o}"), paths)
 
 
 UNSEEN = "on this machine Holdfast cannot see whether the agent ran into it"
 UNTOUCHED = "the agent did not access it"
 
 
-async def watch(
+async def watch_path(
     world: World,
     ctx: FaultContext,
     kind: Literal["gone", "denied", "read_only", "full"],
@@ -186,28 +190,28 @@ async def watch(
     """Starts watching before the fault acts; `spared` are paths below that already were in that state."""
     if not isinstance(world.sandbox, WatchingSandbox):
         return
-    real = _real(world, path, itself=kind == "gone")
+    real = _resolve_path(world, path, itself=kind == "gone")
     if real is not None:
         moved = tuple(os.path.normpath(f"{real}/{os.path.relpath(one, path)}") for one in spared)
         ctx.memory[HIT_TEST] = await world.sandbox.watch(FileHazard(kind, real, moved))
 
 
-def why_not_hit(world: World, ctx: FaultContext) -> str:
+def explain_no_hit(world: World, ctx: FaultContext) -> str:
     """Why a file fault was not met; empty if a call of the agent failed because of it."""
     is_hit: Callable[[], bool] | None = ctx.memory.get(HIT_TEST)
     if is_hit is None:
         return UNSEEN
-    return "" if is_hit() else _how_evaded(world, ctx) or UNTOUCHED
+    return "" if is_hit() else _explain_evasion(world, ctx) or UNTOUCHED
 
 
-def _how_evaded(world: World, ctx: FaultContext) -> str:
+def _explain_evasion(world: World, ctx: FaultContext) -> str:
     """How the agent circumvented the removed permissions; empty if it did not."""
     # The permissions of a file forbid writing to it, but not replacing it, as `sed -i` does: that needs only the
     # permissions of its folder. Nor do they keep the owner from setting them again. Other faults only remove
     # permissions, so if one was added, the agent added it.
     left: dict[str, tuple[int, int]] = ctx.memory.get(_LEFT, {})
     for path, (inode, mode) in left.items():
-        now, mode_now = footprint(world, path), mode_of(world, path)
+        now, mode_now = read_footprint(world, path), read_mode(world, path)
         if now is None or mode_now is None or now[0] != inode:
             return f"{path} was replaced, moved or removed, and only a fault of its folder prevents that"
         if mode_now & ~mode:
@@ -215,7 +219,7 @@ def _how_evaded(world: World, ctx: FaultContext) -> str:
     return ""
 
 
-def _real(world: World, path: str, *, itself: bool) -> str | None:
+def _resolve_path(world: World, path: str, *, itself: bool) -> str | None:
     """The path with links resolved, except a final link if `itself`."""
     folder, name = os.path.split(os.path.normpath(path)) if itself else (path, "")
     try:

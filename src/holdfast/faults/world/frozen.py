@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.faults.met import CLOCK
-from holdfast.faults.world.clock import clocked, set_clock, why_unread
+from holdfast.faults.world.clock import explain_unread_clock, require_clock, set_clock
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -18,8 +18,8 @@ class Frozen:
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        await set_clock(world, ctx, clocked(world).time(), frozen=True)
+        await set_clock(world, ctx, require_clock(world).time(), frozen=True)
         return "the clock is frozen"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return why_unread(world, ctx)
+        return explain_unread_clock(world, ctx)

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from holdfast.errors import HarnessError
 from holdfast.faults.met import CLOCK
-from holdfast.faults.world.clock import clocked, set_clock, why_unread, written
+from holdfast.faults.world.clock import explain_unread_clock, format_time, require_clock, set_clock
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -34,30 +34,32 @@ class Jump:
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        zone = _zone(self.zone)
+        zone = _find_zone(self.zone)
         if zone is None:
             yield "zone", f"no time zone is called {self.zone[:60]!r}"
-        elif self.to == "dst" and _change(_SOME_DAY, zone) is None:
+        elif self.to == "dst" and _find_offset_change(_SOME_DAY, zone) is None:
             yield "zone", f"{self.zone} has no daylight saving: name a zone that has, as Europe/Berlin"
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        border = self.border(clocked(world).time())
+        border = self.find_boundary(require_clock(world).time())
         await set_clock(world, ctx, border - self.before_s)
-        return f"the clock leaps to {self.before_s:g} s before {written(border)}"
+        return f"the clock leaps to {self.before_s:g} s before {format_time(border)}"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return why_unread(world, ctx)
+        return explain_unread_clock(world, ctx)
 
-    def border(self, now: float) -> float:
+    def find_boundary(self, now: float) -> float:
         """The next boundary after a moment, in seconds since 1970."""
-        zone = _zone(self.zone)
-        moment = None if zone is None else _border(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
+        zone = _find_zone(self.zone)
+        moment = (
+            None if zone is None else _find_boundary(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
+        )
         if moment is None:
             raise HarnessError(f"there is no {self.to} in {self.zone}", code="fault-impossible")
         return moment.timestamp()
 
 
-def _zone(name: str) -> ZoneInfo | None:
+def _find_zone(name: str) -> ZoneInfo | None:
     from zoneinfo import ZoneInfo
 
     try:
@@ -66,14 +68,14 @@ def _zone(name: str) -> ZoneInfo | None:
         return None
 
 
-def _border(to: str, now: datetime, zone: ZoneInfo) -> datetime | None:
+def _find_boundary(to: str, now: datetime, zone: ZoneInfo) -> datetime | None:
     if to == "dst":
-        return _change(now.astimezone(UTC), zone)
+        return _find_offset_change(now.astimezone(UTC), zone)
     day = (now.replace(day=28) + timedelta(days=4)).replace(day=1) if to == "month_end" else now + timedelta(days=1)
     return datetime(day.year, day.month, day.day, tzinfo=zone)
 
 
-def _change(now: datetime, zone: ZoneInfo) -> datetime | None:
+def _find_offset_change(now: datetime, zone: ZoneInfo) -> datetime | None:
     """The next hour, within two years, at which the zone's UTC offset changes."""
     at = now.replace(minute=0, second=0, microsecond=0)
     for _ in range(2 * 366 * 24):

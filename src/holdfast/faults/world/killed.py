@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.processes import disturbable
+from holdfast.faults.world.processes import require_disturbable
 from holdfast.protocols.fault import FaultContext, FaultTraits, HuntUse, Rung
 from holdfast.protocols.world import World
 from holdfast.protocols.world_fault import RESTART
@@ -27,7 +27,7 @@ class Killed:
     )
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        if not await disturbable(world).kill():
+        if not await require_disturbable(world).kill():
             return ""
         ctx.memory[RESTART] = self.restart
         return f"the agent was killed{' and started again' if self.restart else ''}"

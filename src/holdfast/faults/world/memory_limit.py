@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.processes import begin_count, disturbable, never_strained
+from holdfast.faults.world.processes import begin_count, explain_no_strain, require_disturbable
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -27,9 +27,9 @@ class MemoryLimit:
         if self.megabytes >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024**2:
             return ""  # not less than the minimum
         begin_count(world, ctx, "memory")
-        await disturbable(world).limit(memory=self.megabytes * 1024 * 1024)
+        await require_disturbable(world).limit(memory=self.megabytes * 1024 * 1024)
         return f"{self.megabytes} MiB of memory"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
         """Why it was not met: the processes were never refused memory or killed for using too much."""
-        return never_strained(world, ctx, "memory")
+        return explain_no_strain(world, ctx, "memory")

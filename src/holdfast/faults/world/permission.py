@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.world.files import (
+    check_path,
+    explain_no_hit,
     find_path,
-    mode_of,
-    part_problems,
+    read_mode,
     remove_permissions,
     restore_permissions,
-    watch,
-    why_not_hit,
+    watch_path,
 )
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
@@ -30,18 +30,18 @@ class Permission:
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="paths", met="The agent could not open, list or enter it.")
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        return part_problems(self.path)
+        return check_path(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if find_path(world, self.path) is None:
             return ""
-        spared = () if (mode_of(world, self.path) or 0) & 0o777 else (self.path,)
-        await watch(world, ctx, "denied", self.path, spared=spared)
+        spared = () if (read_mode(world, self.path) or 0) & 0o777 else (self.path,)
+        await watch_path(world, ctx, "denied", self.path, spared=spared)
         await remove_permissions(world, ctx, [self.path], "000", "-r")
         return f"{self.path}: permission denied"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return why_not_hit(world, ctx)
+        return explain_no_hit(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         await restore_permissions(world, ctx)

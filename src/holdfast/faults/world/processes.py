@@ -14,18 +14,18 @@ _STRAINED = "strained"
 
 def begin_count(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> None:
     """Stores how often the limit was hit before the fault."""
-    ctx.memory[_STRAINED] = disturbable(world).strained(what) or 0
+    ctx.memory[_STRAINED] = require_disturbable(world).strained(what) or 0
 
 
-def never_strained(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
+def explain_no_strain(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
     """Why a limit was not met; empty if the agent's processes hit it."""
-    counted = disturbable(world).strained(what)
+    counted = require_disturbable(world).strained(what)
     if counted is None:
         return f"without control groups Holdfast cannot see whether the agent hit its {what} limit"
     return "" if counted > ctx.memory.get(_STRAINED, 0) else f"the agent never ran into its {what} limit"
 
 
-def disturbable(world: World) -> Disturbable:
+def require_disturbable(world: World) -> Disturbable:
     """The sandbox, if its processes can be disturbed; raises HarnessError otherwise."""
     if not isinstance(world.sandbox, Disturbable):
         raise HarnessError(

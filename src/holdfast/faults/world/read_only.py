@@ -8,7 +8,14 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.files import below, mode_of, remove_permissions, restore_permissions, watch, why_not_hit
+from holdfast.faults.world.files import (
+    explain_no_hit,
+    list_below,
+    read_mode,
+    remove_permissions,
+    restore_permissions,
+    watch_path,
+)
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 from holdfast.reading.file import find_path_problem
@@ -29,16 +36,16 @@ class ReadOnly:
         return find_path_problem(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        paths = below(world, self.path)
+        paths = list_below(world, self.path)
         if not paths:
             return ""
-        spared = [path for path in paths if not (mode_of(world, path) or 0) & 0o222]
-        await watch(world, ctx, "read_only", self.path, spared=spared)
+        spared = [path for path in paths if not (read_mode(world, path) or 0) & 0o222]
+        await watch_path(world, ctx, "read_only", self.path, spared=spared)
         await remove_permissions(world, ctx, paths, "a-w", "-w")
         return f"{self.path}: read-only"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return why_not_hit(world, ctx)
+        return explain_no_hit(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         await restore_permissions(world, ctx)

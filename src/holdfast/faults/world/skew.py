@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import CLOCK
-from holdfast.faults.world.clock import clocked, set_clock, why_unread
+from holdfast.faults.world.clock import explain_unread_clock, require_clock, set_clock
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -22,11 +22,11 @@ class Skew:
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        clock = clocked(world)
+        clock = require_clock(world)
         if not self.offset_s:
             return ""
         await set_clock(world, ctx, clock.time() + self.offset_s)
         return f"the clock is {abs(self.offset_s):g} s {'ahead' if self.offset_s > 0 else 'behind'}"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return why_unread(world, ctx)
+        return explain_unread_clock(world, ctx)

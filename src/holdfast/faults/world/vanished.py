@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.files import below, command_on, part_problems, touch, watch, why_not_hit
+from holdfast.faults.world.files import check_path, explain_no_hit, list_below, record_changes, run_on_paths, watch_path
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -24,16 +24,16 @@ class Vanished:
     )
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        return part_problems(self.path)
+        return check_path(self.path)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        paths = below(world, self.path, links=True)
+        paths = list_below(world, self.path, links=True)
         if not paths:
             return ""
-        await touch(world, ctx, paths, lambda change: change.op == "deleted")
-        await watch(world, ctx, "gone", self.path)
-        await command_on(world, ctx, ("rm", "-rf"), [self.path])
+        await record_changes(world, ctx, paths, lambda change: change.op == "deleted")
+        await watch_path(world, ctx, "gone", self.path)
+        await run_on_paths(world, ctx, ("rm", "-rf"), [self.path])
         return f"{self.path}: gone"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return why_not_hit(world, ctx)
+        return explain_no_hit(world, ctx)

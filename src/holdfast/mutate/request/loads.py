@@ -7,12 +7,12 @@ from random import Random
 from typing import Literal
 
 from holdfast.model.task import RequestChange
-from holdfast.mutate.request.variants import MakeChange, RequestMutator, fixed
+from holdfast.mutate.request.variants import MakeChange, RequestMutator, build_fixed
 
 _SIZES = (64_000, 256_000, 1_000_000)
 
 
-def _of_size(body: str, sizes: Sequence[int] = _SIZES, encoding: str = "") -> MakeChange:
+def _build_sized(body: str, sizes: Sequence[int] = _SIZES, encoding: str = "") -> MakeChange:
     headers = (("Content-Encoding", encoding),) if encoding else ()
 
     def make(rng: Random, canary: str) -> RequestChange:
@@ -24,13 +24,13 @@ def _of_size(body: str, sizes: Sequence[int] = _SIZES, encoding: str = "") -> Ma
 PAYLOAD_SIZE_ATTACK = RequestMutator(
     "payload_size_attack",
     {
-        "unknown_field": _of_size("long_string"),
-        "blanks_behind": _of_size("blanks_behind"),
-        "empty": fixed(body="empty"),
-        "blanks_before": _of_size("blanks_before"),
-        "cut": fixed(body="cut"),
-        "unknown_list": _of_size("array", (30_000, 120_000, 480_000)),
-        "keys_twice": fixed(body="twice"),
+        "unknown_field": _build_sized("long_string"),
+        "blanks_behind": _build_sized("blanks_behind"),
+        "empty": build_fixed(body="empty"),
+        "blanks_before": _build_sized("blanks_before"),
+        "cut": build_fixed(body="cut"),
+        "unknown_list": _build_sized("array", (30_000, 120_000, 480_000)),
+        "keys_twice": build_fixed(body="twice"),
     },
 )
 """A body that is far larger than necessary, or far smaller. At most 1 MB."""
@@ -39,44 +39,44 @@ PAYLOAD_SIZE_ATTACK = RequestMutator(
 RESOURCE_EXHAUSTION = RequestMutator(
     "resource_exhaustion",
     {
-        "nested_lists": _of_size("nested_lists", (2_000, 20_000, 100_000)),
-        "nested_objects": _of_size("nested_objects", (2_000, 20_000, 100_000)),
-        "long_list": _of_size("array", (100_000, 400_000)),
-        "many_keys": _of_size("fields", (10_000, 50_000)),
-        "gzip_bomb": _of_size("gzip", (5_000_000, 20_000_000), "gzip"),
-        "long_number": _of_size("long_number", (5_000, 50_000)),
-        "long_string": _of_size("long_string", (500_000, 1_000_000)),
-        "deflate_bomb": _of_size("deflate", (5_000_000, 20_000_000), "deflate"),
-        "entities": fixed(headers=(("Content-Type", "application/xml"),), body="entities", size=6),
+        "nested_lists": _build_sized("nested_lists", (2_000, 20_000, 100_000)),
+        "nested_objects": _build_sized("nested_objects", (2_000, 20_000, 100_000)),
+        "long_list": _build_sized("array", (100_000, 400_000)),
+        "many_keys": _build_sized("fields", (10_000, 50_000)),
+        "gzip_bomb": _build_sized("gzip", (5_000_000, 20_000_000), "gzip"),
+        "long_number": _build_sized("long_number", (5_000, 50_000)),
+        "long_string": _build_sized("long_string", (500_000, 1_000_000)),
+        "deflate_bomb": _build_sized("deflate", (5_000_000, 20_000_000), "deflate"),
+        "entities": build_fixed(headers=(("Content-Type", "application/xml"),), body="entities", size=6),
     },
 )
 """Bodies that are cheap to send and expensive to read: deep, wide, compressed. At most 1 MB, 20 MB decompressed."""
 
 
-def _other_questions(rng: Random, canary: str) -> RequestChange:
+def _add_other_questions(rng: Random, canary: str) -> RequestChange:
     """The answer must not contain the other requests' number. From four copies on, the real one is not central."""
     return RequestChange("", copies=rng.randint(4, 6), others=f"My order has the number {canary}. Repeat the number.")
 
 
-def _some_left(rng: Random, canary: str) -> RequestChange:
+def _abandon_some(rng: Random, canary: str) -> RequestChange:
     """Clients that send a request and leave."""
     copies = rng.randint(4, 8)
     return RequestChange("", copies=copies, abandoned=copies // 2)
 
 
-def _slow_bodies(rng: Random, canary: str) -> RequestChange:
+def _send_slow_bodies(rng: Random, canary: str) -> RequestChange:
     return RequestChange("", copies=rng.randint(3, 6), slow="body", slow_ms=400)
 
 
 CONCURRENT_REQUEST_PATTERN = RequestMutator(
     "concurrent_request_pattern",
     {
-        "four": fixed(copies=4),
-        "other_questions": _other_questions,
-        "eight": fixed(copies=8),
-        "some_left": _some_left,
-        "two": fixed(copies=2),
-        "slow_bodies": _slow_bodies,
+        "four": build_fixed(copies=4),
+        "other_questions": _add_other_questions,
+        "eight": build_fixed(copies=8),
+        "some_left": _abandon_some,
+        "two": build_fixed(copies=2),
+        "slow_bodies": _send_slow_bodies,
     },
     planting=frozenset(("other_questions",)),
 )
@@ -86,14 +86,14 @@ CONCURRENT_REQUEST_PATTERN = RequestMutator(
 _TIMES = ("X-Request-Timeout", "Request-Timeout", "X-Timeout", "Timeout")
 
 
-def _slow(what: Literal["head", "body", "reply", "before_body"]) -> MakeChange:
+def _build_slow(what: Literal["head", "body", "reply", "before_body"]) -> MakeChange:
     def make(rng: Random, canary: str) -> RequestChange:
         return RequestChange("", slow=what, slow_ms=rng.choice((500, 1_000, 2_000)))
 
     return make
 
 
-def _claimed(values: Sequence[str]) -> MakeChange:
+def _claim_timeout(values: Sequence[str]) -> MakeChange:
     """The client's own statement of how long it waits."""
 
     def make(rng: Random, canary: str) -> RequestChange:
@@ -106,13 +106,13 @@ def _claimed(values: Sequence[str]) -> MakeChange:
 TIMEOUT_MANIPULATION = RequestMutator(
     "timeout_manipulation",
     {
-        "slow_body": _slow("body"),
-        "no_time": _claimed(("0", "-1")),
-        "slow_reading": _slow("reply"),
-        "endless_time": _claimed(("999999999", "1e308", "Infinity")),
-        "slow_head": _slow("head"),
-        "pause_before_body": _slow("before_body"),
-        "no_number": _claimed(("NaN", "soon", "")),
+        "slow_body": _build_slow("body"),
+        "no_time": _claim_timeout(("0", "-1")),
+        "slow_reading": _build_slow("reply"),
+        "endless_time": _claim_timeout(("999999999", "1e308", "Infinity")),
+        "slow_head": _build_slow("head"),
+        "pause_before_body": _build_slow("before_body"),
+        "no_number": _claim_timeout(("NaN", "soon", "")),
     },
 )
 """A client that is slow, or that says how long the agent may take. All pauses stay below a quarter of agent.timeout."""

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.planes.http.roots import ADDED, all_roots, named
+from holdfast.planes.http.roots import ADDED, read_all_roots, read_user_roots
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -39,45 +39,49 @@ class Authority:
         self._folder = folder
         self._key = _read_key(existing) if existing else ec.generate_private_key(ec.SECP256R1())
         self._leaf_key = ec.generate_private_key(ec.SECP256R1())
-        self._certificate = _read(existing) if existing else _signed(_ca(self._key.public_key()), self._key)
+        self._certificate = (
+            _read_certificate(existing) if existing else _sign(_build_ca(self._key.public_key()), self._key)
+        )
         self._leaves: OrderedDict[str, ssl.SSLContext] = OrderedDict()
-        own = _pem(self._certificate)
-        self.own_file = _write_private(folder / "holdfast-ca.pem", b"".join((*named(environ, (ADDED,)), own)))
-        self.ca_file = _write_private(folder / "ca-bundle.pem", all_roots(environ) + own)
+        own = _to_pem(self._certificate)
+        self.own_file = _write_private(folder / "holdfast-ca.pem", b"".join((*read_user_roots(environ, (ADDED,)), own)))
+        self.ca_file = _write_private(folder / "ca-bundle.pem", read_all_roots(environ) + own)
 
-    def whole(self) -> bytes:
+    def export_pem(self) -> bytes:
         """Certificate and key, for another Holdfast process: `Authority(folder, whole)` is the same authority."""
-        return _pem(self._certificate) + _key_pem(self._key)
+        return _to_pem(self._certificate) + _key_to_pem(self._key)
 
-    def leaf(self, host: str) -> ssl.SSLContext:
+    def get_leaf_context(self, host: str) -> ssl.SSLContext:
         """The TLS context for a server of that name; a client that requests another name by SNI gets that
         certificate."""
         known = self._leaves.get(host)
         if known is None:
-            known = self._leaves[host] = self._context(host)
+            known = self._leaves[host] = self._create_context(host)
             if len(self._leaves) > KEPT:
                 self._leaves.popitem(last=False)
         self._leaves.move_to_end(host)
         return known
 
-    def _context(self, host: str) -> ssl.SSLContext:
+    def _create_context(self, host: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        context.sni_callback = self._named(host)
-        self._load(context, _signed(_host(host, self._leaf_key.public_key(), self._certificate), self._key))
+        context.sni_callback = self._build_sni_callback(host)
+        self._load_chain(
+            context, _sign(_build_host_certificate(host, self._leaf_key.public_key(), self._certificate), self._key)
+        )
         return context
 
-    def _named(self, host: str) -> Any:
+    def _build_sni_callback(self, host: str) -> Any:
         def named(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
             if name and name.lower() != host:
-                connection.context = self.leaf(name.lower())
+                connection.context = self.get_leaf_context(name.lower())
 
         return named
 
-    def _load(self, context: ssl.SSLContext, certificate: x509.Certificate) -> None:
+    def _load_chain(self, context: ssl.SSLContext, certificate: x509.Certificate) -> None:
         """A temporary file with the chain, because the ssl library reads only files."""
-        data = _key_pem(self._leaf_key) + _pem(certificate)
+        data = _key_to_pem(self._leaf_key) + _to_pem(certificate)
         path = Path(_write_private(self._folder / f".leaf-{certificate.serial_number:x}.pem", data))
         try:
             context.load_cert_chain(path)
@@ -85,13 +89,13 @@ class Authority:
             path.unlink()
 
 
-def _ca(key: Any) -> x509.CertificateBuilder:
+def _build_ca(key: Any) -> x509.CertificateBuilder:
     from cryptography import x509
 
-    name = _name("Holdfast (this run only)")
-    usage = _usage(key_cert_sign=True, crl_sign=True, digital_signature=False)
+    name = _build_name("Holdfast (this run only)")
+    usage = _build_usage(key_cert_sign=True, crl_sign=True, digital_signature=False)
     return (
-        _dated(x509.CertificateBuilder())
+        _set_validity(x509.CertificateBuilder())
         .subject_name(name)
         .issuer_name(name)
         .public_key(key)
@@ -101,46 +105,46 @@ def _ca(key: Any) -> x509.CertificateBuilder:
     )
 
 
-def _host(host: str, key: Any, ca: x509.Certificate) -> x509.CertificateBuilder:
+def _build_host_certificate(host: str, key: Any, ca: x509.Certificate) -> x509.CertificateBuilder:
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
     issuer = ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     return (
-        _dated(x509.CertificateBuilder())
-        .subject_name(_name("Holdfast"))
+        _set_validity(x509.CertificateBuilder())
+        .subject_name(_build_name("Holdfast"))
         .issuer_name(ca.subject)
         .public_key(key)
-        .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_build_general_name(host)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(digital_signature=True, key_cert_sign=False, crl_sign=False), critical=True)
+        .add_extension(_build_usage(digital_signature=True, key_cert_sign=False, crl_sign=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), critical=False)
     )
 
 
-def _dated(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
+def _set_validity(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
     from cryptography import x509
 
     serial = x509.random_serial_number()
     return builder.serial_number(serial).not_valid_before(_FROM).not_valid_after(_UNTIL)
 
 
-def _usage(*, digital_signature: bool, key_cert_sign: bool, crl_sign: bool) -> x509.KeyUsage:
+def _build_usage(*, digital_signature: bool, key_cert_sign: bool, crl_sign: bool) -> x509.KeyUsage:
     from cryptography import x509
 
     return x509.KeyUsage(digital_signature, False, False, False, False, key_cert_sign, crl_sign, False, False)
 
 
-def _name(text: str) -> x509.Name:
+def _build_name(text: str) -> x509.Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _general_name(host: str) -> x509.GeneralName:
+def _build_general_name(host: str) -> x509.GeneralName:
     from cryptography import x509
 
     try:
@@ -149,19 +153,19 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> x509.Certificate:
+def _sign(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> x509.Certificate:
     from cryptography.hazmat.primitives import hashes
 
     return builder.sign(key, hashes.SHA256())
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
+def _to_pem(certificate: x509.Certificate) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding
 
     return certificate.public_bytes(Encoding.PEM)
 
 
-def _key_pem(key: EllipticCurvePrivateKey) -> bytes:
+def _key_to_pem(key: EllipticCurvePrivateKey) -> bytes:
     from cryptography.hazmat.primitives import serialization as form
 
     return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
@@ -176,7 +180,7 @@ def _read_key(data: bytes) -> EllipticCurvePrivateKey:
     return key
 
 
-def _read(data: bytes) -> x509.Certificate:
+def _read_certificate(data: bytes) -> x509.Certificate:
     from cryptography import x509
 
     return x509.load_pem_x509_certificate(data)

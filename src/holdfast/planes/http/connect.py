@@ -14,7 +14,7 @@ from holdfast.model.trace import REFUSED
 from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import send_failure
 from holdfast.planes.http.proxy_rules import ProxyRules
-from holdfast.planes.http.request import Origin, Wanted
+from holdfast.planes.http.request import Origin, RequestTarget
 from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.protocols.fault import Call, Failed, Reply
@@ -53,71 +53,73 @@ class ConnectRequest:
         try:
             await self._connect()
         except NotPermitted as refused:
-            self._event().refused(self._rules, refused)
-            await self._turn_away(403, REFUSED, str(refused))
+            self._get_trace().report_refusal(self._rules, refused)
+            await self._reject(403, REFUSED, str(refused))
         except UpstreamFailed as failed:
-            self._rules.blame(self.context, self._origin, str(self._origin), str(failed))
-            await self._turn_away(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
+            self._rules.report_unreachable(self.context, self._origin, str(self._origin), str(failed))
+            await self._reject(504 if failed.kind == "timeout" else 502, "upstream", str(failed))
         except Failed as failed:
-            await self._fail(failed)
+            await self._send_failure(failed)
         except HarnessError as broken:
             self.context.sink.add_error(str(broken), broken.code)
-            await self._turn_away(500, "harness", str(broken))
+            await self._reject(500, "harness", str(broken))
         except ConnectionError:
-            self._event().trouble = "client_gone"
+            self._get_trace().trouble = "client_gone"
         finally:
             if self._seen is not None:
-                self._seen.tell()
+                self._seen.report()
 
-    def leave(self) -> None:
+    def end_trial(self) -> None:
         """The trial is over while the connection is still open."""
-        if self._left_at_once:
-            self._mistrusted(None)
+        if self._left_immediately:
+            self._report_mistrust(None)
         if self._seen is not None:
             if self._unheard:
-                self._seen.unfelt("the client did not begin TLS")
-            self._seen.tell()
+                self._seen.mark_undelivered("the client did not begin TLS")
+            self._seen.report()
 
     async def _connect(self) -> None:
         rules, origin = self._rules, self._origin
         if rules.is_own(origin) or rules.is_model(origin):
-            await self._open()
+            await self._intercept()
             return
         rules.note_bypassed(self.context, origin)
         # A recorded reply needs no permission. A call that is forwarded anyway is checked at that point.
-        answered = self.context.injector.is_replay and rules.looks_into(origin)
+        answered = self.context.injector.is_replay and rules.is_intercepted(origin)
         if not answered:
             # Checked before the 200: after it a client could no longer distinguish a denied host from a broken one.
-            rules.policy.permit(origin.host, origin.port)
+            rules.policy.ensure_permitted(origin.host, origin.port)
         if self.context.injector.can_affect("http", str(origin)):
-            await self.context.injector.inject(self._call(), _connected, _never, untouched=_connected)
-        if rules.looks_into(origin):
+            await self.context.injector.inject(
+                self._build_call(), _confirm_connected, _refuse_wait, untouched=_confirm_connected
+            )
+        if rules.is_intercepted(origin):
             if not answered:  # refused or not found, before the client gets its 200
-                await rules.connector.addresses(origin)
-            await self._open()
+                await rules.connector.resolve_addresses(origin)
+            await self._intercept()
         else:
-            await self._pass_by()
+            await self._forward_tunnel()
 
-    def _call(self) -> Call:
+    def _build_call(self) -> Call:
         origin = self._origin
         arguments = {"method": "CONNECT", "url": str(origin), "host": origin.host, "port": origin.port}
-        return Call("http", str(origin), arguments, self._event().n)
+        return Call("http", str(origin), arguments, self._get_trace().n)
 
-    def _event(self) -> RequestTrace:
+    def _get_trace(self) -> RequestTrace:
         """Records the connection itself; only if the requests inside are not observed."""
         if self._seen is None:
-            self._seen = RequestTrace(self.context, Wanted("CONNECT", self._origin, ""), self._exchange.head)
+            self._seen = RequestTrace(self.context, RequestTarget("CONNECT", self._origin, ""), self._exchange.head)
         return self._seen
 
     # -- forwarding ------------------------------------------------------------------------------
-    async def _pass_by(self) -> None:
-        trace = self._event()
-        wire = await self._rules.connector.dial(self._origin, tls=False)
+    async def _forward_tunnel(self) -> None:
+        trace = self._get_trace()
+        wire = await self._rules.connector.open_stream(self._origin, tls=False)
         trace.status = 200
         self._rules.note_model(self.context, self._origin)
         await join(await self._exchange.take_over(), wire)
 
-    async def _open(self) -> None:
+    async def _intercept(self) -> None:
         # The client gets its 200 first, and only its first byte shows what follows: a TLS hello is answered with a
         # certificate of this run, anything else is served as plain HTTP on the same tunnel.
         tunnel = await self._exchange.take_over()
@@ -126,34 +128,36 @@ class ConnectRequest:
             return
         if first[0] != _TLS:
             self._origin = Origin("http", self._origin.host, self._origin.port)
-            await serve_plain(tunnel, self._request).wait_closed()
+            await serve_plain(tunnel, self._answer_request).wait_closed()
             return
         self._shown_at = self.context.sink.now()
         try:
             # A client that does not trust the run's certificate fails here or leaves right after the handshake. Its
             # requests are then invisible, which the report must say.
-            inner = await serve_tls(tunnel, self._rules.authority.leaf(self._origin.host), self._request)
+            inner = await serve_tls(
+                tunnel, self._rules.authority.get_leaf_context(self._origin.host), self._answer_request
+            )
         except OSError as broken:
-            self._mistrusted(broken)
+            self._report_mistrust(broken)
             return
         self._shown_at = self.context.sink.now()
         await inner.wait_closed()
-        if self._left_at_once:
-            self._mistrusted(None)
+        if self._left_immediately:
+            self._report_mistrust(None)
 
     @property
-    def _left_at_once(self) -> bool:
+    def _left_immediately(self) -> bool:
         """Whether the client sent no request since it received the certificate, a moment ago."""
         return self._shown_at is not None and not self._asked and self.context.sink.now() - self._shown_at < _AT_ONCE_S
 
-    async def _request(self, exchange: Exchange) -> None:
+    async def _answer_request(self, exchange: Exchange) -> None:
         self._asked += 1
         await self._answer(exchange, self.context, self._origin)
 
     # -- failures --------------------------------------------------------------------------------
-    def _mistrusted(self, broken: OSError | None) -> None:
+    def _report_mistrust(self, broken: OSError | None) -> None:
         """Records that nothing inside this connection was observed; a fault that waited for it was not met."""
-        trace = self._event()
+        trace = self._get_trace()
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         trace.trouble = "certificate_refused"
         trace.output = f"the client left during the TLS handshake{why}"
@@ -166,8 +170,8 @@ class ConnectRequest:
             "certificate-refused",
         )
 
-    async def _fail(self, failed: Failed) -> None:
-        trace, exchange = self._event(), self._exchange
+    async def _send_failure(self, failed: Failed) -> None:
+        trace, exchange = self._get_trace(), self._exchange
         try:
             if failed.kind != "tls":
                 await send_failure(exchange, failed, trace)
@@ -179,10 +183,10 @@ class ConnectRequest:
             self._unheard = False
         except ConnectionError:
             trace.trouble = "client_gone"
-            trace.unfelt("the client had left")
+            trace.mark_undelivered("the client had left")
 
-    async def _turn_away(self, status: int, trouble: str, why: str) -> None:
-        trace = self._event()
+    async def _reject(self, status: int, trouble: str, why: str) -> None:
+        trace = self._get_trace()
         trace.status, trace.trouble, trace.output = status, trouble, why
         if not self._exchange.is_answered:
             await self._exchange.respond(status, _TEXT, f"Holdfast: {why}\n".encode(errors="replace"))
@@ -196,9 +200,9 @@ async def _break_handshake(tunnel: Tunnel) -> None:
     tunnel.close()
 
 
-async def _connected(call: Call) -> Reply:
+async def _confirm_connected(call: Call) -> Reply:
     return Reply(None)
 
 
-async def _never(ms: float) -> None:
+async def _refuse_wait(ms: float) -> None:
     raise RuntimeError("a fault of connecting does not wait")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.http.request import Origin, Wanted
+from holdfast.planes.http.request import Origin, RequestTarget
 from holdfast.streams.socket_stream import UPGRADE, SocketStream
 
 KEPT_S = 10.0
@@ -37,13 +37,13 @@ class Connector:
         """Whether the target is a service of the trial."""
         return (origin.host, origin.port) in self._nearby
 
-    async def addresses(self, origin: Origin) -> list[str]:
+    async def resolve_addresses(self, origin: Origin) -> list[str]:
         """The addresses to connect to, in order."""
         key, now = (origin.host, origin.port), get_running_loop().time()
         until, cached = self._known.get(key, (0.0, []))
         if until < now:
             try:
-                cached = await self._policy.addresses(*key)
+                cached = await self._policy.resolve_addresses(*key)
             except (socket.gaierror, UnicodeError) as unknown:
                 raise UpstreamFailed("dns", f"the name {origin.host} cannot be resolved: {unknown}") from unknown
             if len(self._known) >= KEPT:
@@ -51,17 +51,17 @@ class Connector:
             self._known[key] = now + KEPT_S, cached
         return cached
 
-    async def ask(
-        self, want: Wanted, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
+    async def send_request(
+        self, want: RequestTarget, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamReply:
         """Forwards a request."""
         service = self._nearby.get((want.origin.host, want.origin.port))
         if service is not None:
             url = f"http://{service[0]}:{service[1]}{want.path}"
             return await self._upstreams.send(want.method, url, headers, body, connect_s=CONNECT_S)
-        self._policy.permit(want.origin.host, want.origin.port)
-        failed = _nowhere(want.origin)
-        for address in await self.addresses(want.origin):
+        self._policy.ensure_permitted(want.origin.host, want.origin.port)
+        failed = _build_no_address_error(want.origin)
+        for address in await self.resolve_addresses(want.origin):
             try:
                 return await self._upstreams.send(
                     want.method,
@@ -78,11 +78,11 @@ class Connector:
                 failed = refused
         raise failed
 
-    async def dial(self, origin: Origin, *, tls: bool = True) -> SocketStream:
+    async def open_stream(self, origin: Origin, *, tls: bool = True) -> SocketStream:
         """Opens a dedicated connection, with TLS for an https origin unless the client brings its own."""
         context = self._upstreams.get_tls_context() if tls and origin.scheme == "https" else None
-        failed = _nowhere(origin)
-        for address in await self.addresses(origin):
+        failed = _build_no_address_error(origin)
+        for address in await self.resolve_addresses(origin):
             wire = SocketStream()
             wire.hold(UPGRADE)
             try:
@@ -94,5 +94,5 @@ class Connector:
         raise failed
 
 
-def _nowhere(origin: Origin) -> UpstreamFailed:
+def _build_no_address_error(origin: Origin) -> UpstreamFailed:
     return UpstreamFailed("dns", f"{origin.host} has no address")

@@ -13,10 +13,10 @@ from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import drop_hop_by_hop, read_content_length
 from holdfast.http1.server import Exchange
 from holdfast.model.delivery import Delivery
-from holdfast.planes.describe import as_json, same, witness
+from holdfast.planes.describe import is_same_value, render_value, to_json
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.http.values import read, readable, write
-from holdfast.planes.paced_delivery import PacedDelivery, felt
+from holdfast.planes.http.values import decode_body, encode_body, to_readable_text
+from holdfast.planes.paced_delivery import PacedDelivery, drop_ineffective
 from holdfast.planes.recorded_tools import ReplayedReply
 from holdfast.protocols.fault import Dropped, Failed, ReceivedReply, Reply, Sleep, TimedOut
 
@@ -42,9 +42,9 @@ class UpstreamAnswer:
     witness: str
     """The value as text, before a fault could change it in place."""
 
-    def is_still(self, value: Any) -> bool:
+    def is_original(self, value: Any) -> bool:
         """Whether a value is the one from upstream."""
-        return same(value, self.value) and witness(value) == self.witness
+        return is_same_value(value, self.value) and render_value(value) == self.witness
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Outgoing:
     rest: AsyncIterator[bytes] | None = None
 
 
-async def send(
+async def send_answer(
     exchange: Exchange, reply: Reply, answered: UpstreamAnswer | None, trace: RequestTrace, sleep: Sleep
 ) -> None:
     """Sends a reply: unchanged as it arrived, or its new value in the original content type.
@@ -64,67 +64,67 @@ async def send(
     Raises ConnectionResetError, with nothing sent, if the client has left.
     """
     exchange.ensure_connected()
-    if _bare(exchange.head.method, answered):
-        trace.unfelt("the reply has no body")
+    if _has_no_body(exchange.head.method, answered):
+        trace.mark_undelivered("the reply has no body")
         reply = Reply("" if answered is None else answered.value) if not isinstance(reply, ReplayedReply) else reply
-    out = _outgoing(reply, answered)
+    out = _build_outgoing(reply, answered)
     if answered is not None and answered.rest is not out.rest:  # the rest of the body is not needed
         answered.incoming.abort()
     trace.status, value, delivery = out.status, reply.value, reply.delivery
-    trace.output = value if isinstance(value, str) else as_json(value)
+    trace.output = value if isinstance(value, str) else to_json(value)
     if out.rest is None:
-        delivery, idle = felt(delivery, len(out.body))
+        delivery, idle = drop_ineffective(delivery, len(out.body))
         if idle:
-            trace.unfelt("the reply is too small for it", idle)
+            trace.mark_undelivered("the reply is too small for it", idle)
     if out.rest is None and delivery == Delivery(size=delivery.size):
         await exchange.respond(out.status, out.headers, out.body)
     else:
         await _send_paced(exchange, out, delivery, trace, sleep)
 
 
-def received(reply: Reply, answered: UpstreamAnswer | None) -> ReceivedReply:
+def render_received(reply: Reply, answered: UpstreamAnswer | None) -> ReceivedReply:
     """A reply as the client receives it: its head, and the part of its body that the delivery lets through."""
-    out = _outgoing(reply, answered)
+    out = _build_outgoing(reply, answered)
     limit = reply.delivery.limit
     body = out.body if limit is None else out.body[:limit]
     length = None if reply.delivery.close_ms else out.length
     kind = next((value for name, value in out.headers if name.lower() == "content-type"), None)
-    return ReceivedReply((out.status, out.headers, length, body), readable(kind, body))
+    return ReceivedReply((out.status, out.headers, length, body), to_readable_text(kind, body))
 
 
-def _bare(method: str, answered: UpstreamAnswer | None) -> bool:
+def _has_no_body(method: str, answered: UpstreamAnswer | None) -> bool:
     """Whether the client receives no body, even if a fault made one."""
     return method == "HEAD" or (answered is not None and answered.incoming.status in _EMPTY)
 
 
-def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
+def _build_outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
     if answered is None:  # a fault answered without calling upstream
         status = reply.status if isinstance(reply, ReplayedReply) else 200
         if status in _EMPTY:
             return _Outgoing(status, [], b"", 0)
-        kind = _kind(reply)
-        body = write(reply.value, kind)
+        kind = _choose_content_type(reply)
+        body = encode_body(reply.value, kind)
         return _Outgoing(status, [("content-type", kind)], body, len(body))
     incoming = answered.incoming
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in drop_hop_by_hop(incoming.headers)]
-    if answered.is_still(reply.value):
+    if answered.is_original(reply.value):
         length = read_content_length(incoming.headers) if answered.rest is not None else len(answered.data)
         return _Outgoing(incoming.status, headers, answered.data, length, answered.rest)
-    body = write(reply.value, incoming.get("content-type"))
+    body = encode_body(reply.value, incoming.get("content-type"))
     remaining = [(name, value) for name, value in headers if name.lower() not in _OF_THE_BODY]
     return _Outgoing(incoming.status, remaining, body, len(body))
 
 
-def _kind(reply: Reply) -> str:
+def _choose_content_type(reply: Reply) -> str:
     """The content type of a reply that did not come from upstream. A recording may hold JSON as text."""
     if not isinstance(reply.value, str | bytes):
         return _JSON
-    return _JSON if isinstance(reply, ReplayedReply) and not _is_words(reply.value) else _TEXT
+    return _JSON if isinstance(reply, ReplayedReply) and not _is_plain_text(reply.value) else _TEXT
 
 
-def _is_words(body: Any) -> bool:
+def _is_plain_text(body: Any) -> bool:
     """Whether it is text other than a JSON object or list."""
-    return isinstance(body, str) and isinstance(read(_JSON, body.encode(errors="replace")), str)
+    return isinstance(body, str) and isinstance(decode_body(_JSON, body.encode(errors="replace")), str)
 
 
 async def _send_paced(
@@ -135,15 +135,15 @@ async def _send_paced(
     pacing = PacedDelivery(delivery)
     # A chunked body keeps the connection open: the client cannot know that nothing more comes.
     await exchange.start(out.status, out.headers, None if delivery.close_ms else out.length)
-    async for chunk in _body(out):
+    async for chunk in _stream_body(out):
         try:
-            for wait_ms, piece in pacing.pieces(chunk):
+            for wait_ms, piece in pacing.split_pieces(chunk):
                 await sleep(wait_ms)
                 await exchange.write(piece)
         except ConnectionError:
-            trace.broke_off(out.body[: pacing.sent])
+            trace.mark_broken_off(out.body[: pacing.sent])
             raise
-        if pacing.cut_off:
+        if pacing.is_cut_off:
             trace.trouble = "connection_lost"
             exchange.connection.close()
             return
@@ -151,7 +151,7 @@ async def _send_paced(
     await exchange.finish()
 
 
-async def _body(out: _Outgoing) -> AsyncIterator[bytes]:
+async def _stream_body(out: _Outgoing) -> AsyncIterator[bytes]:
     yield out.body
     if out.rest is not None:
         async for chunk in out.rest:
@@ -179,7 +179,7 @@ async def send_failure(exchange: Exchange, failed: Failed, trace: RequestTrace) 
 
 async def _send_status(exchange: Exchange, failed: Failed, trace: RequestTrace) -> None:
     trace.status = failed.status or 500
-    headers = [("content-type", _TEXT if _is_words(failed.body) else _JSON)]
+    headers = [("content-type", _TEXT if _is_plain_text(failed.body) else _JSON)]
     if failed.retry_after_s is not None:
         headers.append(("retry-after", str(ceil(failed.retry_after_s))))
     body = failed.body if failed.body is not None else {"error": {"code": trace.status, "message": str(failed)}}

@@ -13,13 +13,13 @@ from holdfast.http1.server import Exchange
 from holdfast.http1.upgrade import ConnectionUpgraded, forward_upgrade, is_upgrade_request
 from holdfast.model.delivery import Delivery
 from holdfast.model.trace import REFUSED
-from holdfast.planes.describe import witness
+from holdfast.planes.describe import render_value
 from holdfast.planes.egress_policy import NotPermitted
-from holdfast.planes.http.outgoing_reply import UpstreamAnswer, received, send, send_failure
+from holdfast.planes.http.outgoing_reply import UpstreamAnswer, render_received, send_answer, send_failure
 from holdfast.planes.http.proxy_rules import ProxyRules
-from holdfast.planes.http.request import Wanted, arguments
+from holdfast.planes.http.request import RequestTarget, build_arguments
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.http.values import accepted, read, unpacked
+from holdfast.planes.http.values import decode_body, decompress, limit_encodings
 from holdfast.protocols.fault import Call, Failed, Forward, Reply
 from holdfast.protocols.trial import TrialContext
 
@@ -35,13 +35,13 @@ class ProxiedRequest:
     """One request."""
 
     def __init__(
-        self, rules: ProxyRules, exchange: Exchange, context: TrialContext, want: Wanted, *, among_others: bool
+        self, rules: ProxyRules, exchange: Exchange, context: TrialContext, want: RequestTarget, *, among_others: bool
     ) -> None:
         self._rules = rules
         self._exchange = exchange
         self.context = context
         self._want = want
-        self._seen = RequestTrace(context, want, exchange.head, rules.declares)
+        self._seen = RequestTrace(context, want, exchange.head, rules.is_declared)
         self._body: bytes | AsyncIterator[bytes] | None = None
         self._answered: UpstreamAnswer | None = None
         self._among_others = among_others
@@ -51,56 +51,56 @@ class ProxiedRequest:
     async def run(self) -> None:
         """Answers the request, whatever happens, and reports it to the trace."""
         try:
-            await self._pass_on()
+            await self._process()
         except ConnectionUpgraded as passed:
             self._seen.status = passed.status
         except Failed as failed:
             await self._send_traced(send_failure(self._exchange, failed, self._seen))
         except NotPermitted as refused:
-            self._seen.refused(self._rules, refused)
-            await self._turn_away(403, REFUSED, f"Holdfast: {refused}")
+            self._seen.report_refusal(self._rules, refused)
+            await self._reject(403, REFUSED, f"Holdfast: {refused}")
         except UpstreamFailed as failed:
-            self._rules.blame(self.context, self._want.origin, self._want.url, str(failed))
-            await self._turn_away(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
+            self._rules.report_unreachable(self.context, self._want.origin, self._want.url, str(failed))
+            await self._reject(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
         except HarnessError as broken:
             self.context.sink.add_error(str(broken), broken.code)
-            await self._turn_away(500, "harness", f"Holdfast: {broken}")
+            await self._reject(500, "harness", f"Holdfast: {broken}")
         except ConnectionError:
-            self._gone()
+            self._record_client_gone()
         finally:
-            self._seen.tell()
+            self._seen.report()
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """The client received its complete reply, or left: its next request comes after this one."""
         return self._exchange.connection.is_gone or self._exchange.is_delivered
 
-    def leave(self) -> None:
+    def end_trial(self) -> None:
         """The trial is over while the request is in progress."""
-        self._seen.left()
+        self._seen.report_unfinished()
 
-    async def _pass_on(self) -> None:
+    async def _process(self) -> None:
         self._faced = self.context.injector.can_affect("http", self._want.url)
         if self._faced and self._among_others:
             self.context.injector.mark_concurrent()
         if is_upgrade_request(self._exchange.head):
-            await self._pass_through_faults(b"", self._switch, self._switch)
+            await self._apply_faults(b"", self._forward_websocket, self._forward_websocket)
         elif self._faced:
-            await self._pass_through_faults(await self._received(), self._forward, self._untouched)
+            await self._apply_faults(await self._read_request_body(), self._forward, self._forward_untouched)
         else:
             if self._has_body:
-                self._body = self._seen.watched(self._exchange.stream_body())
-            await self._untouched()
+                self._body = self._seen.watch_body(self._exchange.stream_body())
+            await self._forward_untouched()
 
     async def _wait(self, ms: float) -> None:
         """Waits for a fault; returns immediately if the client has left."""
         if self._exchange.connection.has_left:
-            self._seen.unwaited()
+            self._seen.mark_wait_skipped()
         await self._exchange.wait(ms)
 
-    async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
-        value = read(self._exchange.head.get("content-type"), data) if data else ""
-        call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
+    async def _apply_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
+        value = decode_body(self._exchange.head.get("content-type"), data) if data else ""
+        call = Call("http", self._want.url, build_arguments(self._want, value), self._seen.n)
         # Neither a model nor a service of the trial's world is a tool, so a recording answers for neither.
         asks_model = self._rules.asks_model(self._want.method, self._want.path, value)
         names = () if asks_model or self._rules.connector.is_service(self._want.origin) else (self._want.url,)
@@ -109,62 +109,63 @@ class ProxiedRequest:
             forward,
             self._wait,
             untouched=untouched,
-            receives=lambda reply: received(reply, self._answered),
+            receives=lambda reply: render_received(reply, self._answered),
             names=names,
         )
         if reply is not _PASSED:
-            await send(self._exchange, reply, self._answered, self._seen, self._exchange.wait)
+            await send_answer(self._exchange, reply, self._answered, self._seen, self._exchange.wait)
 
     @property
     def _has_body(self) -> bool:
         exchange = self._exchange
         return bool(exchange.body_framing.length) or exchange.head.get("transfer-encoding") is not None
 
-    async def _received(self) -> bytes:
+    async def _read_request_body(self) -> bytes:
         """The part of the request's body that faults receive; the rest follows when it is forwarded."""
         if not self._has_body:
             return b""
-        chunks = self._seen.watched(self._exchange.stream_body())
-        data, whole = await taken(chunks, LIMIT)
-        self._body = data if whole else _chained(data, chunks)
+        chunks = self._seen.watch_body(self._exchange.stream_body())
+        data, whole = await read_up_to(chunks, LIMIT)
+        self._body = data if whole else _chain_chunks(data, chunks)
         return data
 
     # -- upstream -------------------------------------------------------------------------------
-    async def _ask(self) -> UpstreamReply:
+    async def _send_upstream(self) -> UpstreamReply:
         headers = [pair for pair in drop_hop_by_hop(self._exchange.head.headers) if pair[0].lower() != b"expect"]
         if self._faced:
             headers = [
-                (name, _readable(value) if name.lower() == b"accept-encoding" else value) for name, value in headers
+                (name, _limit_encodings(value) if name.lower() == b"accept-encoding" else value)
+                for name, value in headers
             ]
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
-        self._seen.asking()
-        incoming = await self._rules.connector.ask(self._want, pairs, self._body)
+        self._seen.start_wait()
+        incoming = await self._rules.connector.send_request(self._want, pairs, self._body)
         if not self._exchange.connection.is_gone:  # otherwise upstream was silent until the client left
-            self._seen.heard()
+            self._seen.end_wait()
             self.context.sink.mark_answered(str(self._want.origin))
         return incoming
 
-    async def _untouched(self, call: Call | None = None) -> Reply:
-        incoming = await self._ask()
+    async def _forward_untouched(self, call: Call | None = None) -> Reply:
+        incoming = await self._send_upstream()
         self._seen.status = incoming.status
-        self._seen.answered_as(incoming)
+        self._seen.set_reply(incoming)
         await forward_reply(self._exchange, incoming, tap=self._seen.tap)
         return _PASSED
 
-    async def _switch(self, call: Call) -> Reply:
-        wire = await self._rules.connector.dial(self._want.origin)
+    async def _forward_websocket(self, call: Call) -> Reply:
+        wire = await self._rules.connector.open_stream(self._want.origin)
         await forward_upgrade(
             self._exchange, RequestHead(self._want.method, self._want.path, self._exchange.head.headers), wire
         )
 
     async def _forward(self, call: Call) -> Reply:
-        incoming = await self._ask()
+        incoming = await self._send_upstream()
         self._seen.status = incoming.status
         chunks = incoming.stream_body()
-        data, whole = await taken(chunks, LIMIT)
-        plain = unpacked(incoming.get("content-encoding"), data, LIMIT)
-        value: Any = data if plain is None else read(incoming.get("content-type"), plain)
-        self._answered = UpstreamAnswer(incoming, value, data, None if whole else chunks, witness(value))
+        data, whole = await read_up_to(chunks, LIMIT)
+        plain = decompress(incoming.get("content-encoding"), data, LIMIT)
+        value: Any = data if plain is None else decode_body(incoming.get("content-type"), plain)
+        self._answered = UpstreamAnswer(incoming, value, data, None if whole else chunks, render_value(value))
         if not whole:
             self.context.sink.note(
                 f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning"
@@ -172,7 +173,7 @@ class ProxiedRequest:
         return Reply(value, Delivery(size=len(data)))
 
     # -- the client -----------------------------------------------------------------------------
-    async def _turn_away(self, status: int, trouble: str, text: str) -> None:
+    async def _reject(self, status: int, trouble: str, text: str) -> None:
         self._seen.status, self._seen.trouble = status, trouble
         self._seen.output = text
         if self._exchange.is_answered:
@@ -185,15 +186,15 @@ class ProxiedRequest:
         try:
             await sending
         except ConnectionError:
-            self._gone()
+            self._record_client_gone()
 
-    def _gone(self) -> None:
+    def _record_client_gone(self) -> None:
         self._seen.trouble = "client_gone"
         if not self._exchange.is_answered:
-            self._seen.unfelt("the client had left")
+            self._seen.mark_undelivered("the client had left")
 
 
-async def taken(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:
+async def read_up_to(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:
     """The first bytes, slightly more than the limit at most, and whether they are complete."""
     parts, size = [], 0
     async for chunk in chunks:
@@ -204,11 +205,11 @@ async def taken(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:
     return b"".join(parts), True
 
 
-async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain_chunks(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for chunk in rest:
         yield chunk
 
 
-def _readable(value: bytes) -> bytes:
-    return accepted(value.decode("latin-1")).encode("latin-1")
+def _limit_encodings(value: bytes) -> bytes:
+    return limit_encodings(value.decode("latin-1")).encode("latin-1")

@@ -15,7 +15,7 @@ from holdfast.planes.http.connect import ConnectRequest
 from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.proxied_request import ProxiedRequest
 from holdfast.planes.http.proxy_rules import ProxyRules
-from holdfast.planes.http.request import Origin, Wanted, connected, wanted
+from holdfast.planes.http.request import Origin, RequestTarget, parse_connect_target, parse_target
 from holdfast.protocols.trial import TrialContext
 
 Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
@@ -26,12 +26,12 @@ Own: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
-def _nobody(host: str) -> bool:
+def _is_no_model(host: str) -> bool:
     """The default: no host is a model provider."""
     return False
 
 
-def _never(method: str, path: str, body: Any) -> bool:
+def _is_no_model_call(method: str, path: str, body: Any) -> bool:
     """The default: no request is a model call."""
     return False
 
@@ -47,8 +47,8 @@ class Proxy:
         policy: Policy,
         looked_into: Iterable[str] = (),
         model: Model | None = None,
-        is_model: Callable[[str], bool] = _nobody,
-        asks_model: Callable[[str, str, Any], bool] = _never,
+        is_model: Callable[[str], bool] = _is_no_model,
+        asks_model: Callable[[str, str, Any], bool] = _is_no_model_call,
         nearby: Mapping[tuple[str, int], tuple[str, int]] | None = None,
         own: tuple[str, int] | None = None,
         own_handler: Own | None = None,
@@ -59,7 +59,7 @@ class Proxy:
             authority,
             policy,
             looked_into=looked_into,
-            is_model=is_model if model is not None else _nobody,
+            is_model=is_model if model is not None else _is_no_model,
             asks_model=asks_model,
             own=own,
             environ=environ,
@@ -71,20 +71,22 @@ class Proxy:
     async def serve(self, exchange: Exchange, context: TrialContext) -> None:
         """Answers one request of a trial's agent: an absolute URL, or CONNECT."""
         if exchange.head.method == "CONNECT":
-            async with self._readable(exchange, context):
+            async with self._reject_unparsable(exchange, context):
                 await self._run(
-                    ConnectRequest(self._rules, exchange, context, connected(exchange.head.target), self.request)
+                    ConnectRequest(
+                        self._rules, exchange, context, parse_connect_target(exchange.head.target), self.serve_request
+                    )
                 )
         else:
-            await self.request(exchange, context)
+            await self.serve_request(exchange, context)
 
-    async def request(self, exchange: Exchange, context: TrialContext, origin: Origin | None = None) -> None:
+    async def serve_request(self, exchange: Exchange, context: TrialContext, origin: Origin | None = None) -> None:
         """Answers one request, in plain HTTP or inside a connection to `origin`."""
-        async with self._readable(exchange, context):
-            await self._request(exchange, context, wanted(exchange.head, origin))
+        async with self._reject_unparsable(exchange, context):
+            await self._dispatch(exchange, context, parse_target(exchange.head, origin))
 
     @asynccontextmanager
-    async def _readable(self, exchange: Exchange, context: TrialContext) -> AsyncIterator[None]:
+    async def _reject_unparsable(self, exchange: Exchange, context: TrialContext) -> AsyncIterator[None]:
         """Handles a request that cannot be parsed, which is the client's fault: it gets 400, and the trial a note."""
         try:
             yield
@@ -94,18 +96,18 @@ class Proxy:
             context.sink.note(f"the proxy could not parse a request and answered 400: {odd}")
             await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
 
-    async def _request(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
+    async def _dispatch(self, exchange: Exchange, context: TrialContext, want: RequestTarget) -> None:
         if self._rules.is_own(want.origin) and self._own_handler is not None:
             await self._own_handler(exchange, context, want.path)
         elif self._rules.is_model(want.origin) and self._model is not None:
             await self._model(exchange, context, str(want.origin))
         else:
-            await self._visit(exchange, context, want)
+            await self._forward_request(exchange, context, want)
 
-    async def _visit(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
+    async def _forward_request(self, exchange: Exchange, context: TrialContext, want: RequestTarget) -> None:
         self._rules.note_bypassed(context, want.origin)
         among_others = any(
-            isinstance(one, ProxiedRequest) and one.context is context and not one.over for one in self._open
+            isinstance(one, ProxiedRequest) and one.context is context and not one.is_over for one in self._open
         )
         await self._run(ProxiedRequest(self._rules, exchange, context, want, among_others=among_others))
 
@@ -116,7 +118,7 @@ class Proxy:
         finally:
             self._open.discard(one)
 
-    def leave(self, context: TrialContext) -> None:
+    def end_trial(self, context: TrialContext) -> None:
         """The trial is over: requests in progress are reported to its trace as far as they got."""
         for one in [one for one in self._open if one.context is context]:
-            one.leave()
+            one.end_trial()

@@ -10,8 +10,8 @@ from holdfast.planes.egress_policy import NotPermitted, Policy
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.request import Origin
-from holdfast.planes.http.side_hosts import unread_format
-from holdfast.planes.urls import declares, host_matches
+from holdfast.planes.http.side_hosts import find_unread_format
+from holdfast.planes.urls import is_declared, matches_host
 from holdfast.protocols.trial import TrialContext
 
 
@@ -43,7 +43,9 @@ class ProxyRules:
         """Whether a request, by its method, path and body, is a model call, whatever its host: then it is not a tool's.
         """
         self._own = own
-        self._around = {name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _leads(name)}
+        self._around = {
+            name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _is_proxy_variable(name)
+        }
 
     def is_own(self, origin: Origin) -> bool:
         """Whether the target is Holdfast's own listener."""
@@ -58,35 +60,35 @@ class ProxyRules:
         at_home = origin.scheme == "https" and origin.port == 443 and not self.connector.is_service(origin)
         return at_home and self._is_model(origin.host)
 
-    def looks_into(self, origin: Origin) -> bool:
+    def is_intercepted(self, origin: Origin) -> bool:
         """Whether TLS to this target is intercepted."""
-        return self.is_model(origin) or any(host_matches(glob, origin.host, origin.port) for glob in self._looked_into)
+        return self.is_model(origin) or any(matches_host(glob, origin.host, origin.port) for glob in self._looked_into)
 
-    def declares(self, url: str) -> bool:
+    def is_declared(self, url: str) -> bool:
         """Whether the spec names this URL, or a URL at this origin."""
-        return declares(self._looked_into, url)
+        return is_declared(self._looked_into, url)
 
-    def refuse(self, context: TrialContext, origin: Origin, why: NotPermitted) -> None:
+    def report_refusal(self, context: TrialContext, origin: Origin, why: NotPermitted) -> None:
         """Reports a target that the policy denies. If Holdfast routed loopback calls here, that is a harness error."""
         text = f"the proxy refused {origin}: {why}"
         self.note_model(context, origin, f"it was refused ({why})")
-        if self.policy.on_loopback and why.loopback:
+        if self.policy.has_loopback_target and why.loopback:
             context.sink.add_error(text, "call-failed")
         else:
             context.sink.note(text)
 
-    def blame(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
+    def report_unreachable(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
         """Reports an upstream failure without a fault: a harness error if the spec names the URL, otherwise a note."""
         text = f"{origin.place} could not be reached through the proxy, and no fault caused it: {why}"
         self.note_model(context, origin, f"it could not be reached ({why})")
-        if self.declares(url):
+        if self.is_declared(url):
             context.sink.add_error(text, "call-failed")
         else:
             context.sink.note(text)
 
     def note_model(self, context: TrialContext, origin: Origin, failed: str = "") -> None:
         """Notes that a model may be called there in an unsupported format; `failed`: it gave no answer."""
-        if speaks := unread_format(origin.host):
+        if speaks := find_unread_format(origin.host):
             context.sink.record_unread_model(origin.host, speaks, failed)
 
     def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
@@ -96,6 +98,6 @@ class ProxyRules:
             context.sink.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
 
 
-def _leads(variable: str) -> bool:
+def _is_proxy_variable(variable: str) -> bool:
     """Whether a variable names a proxy, or hosts that bypass one."""
     return variable.lower() in ("http_proxy", "https_proxy", "no_proxy")

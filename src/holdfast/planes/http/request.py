@@ -33,7 +33,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequestTarget:
     """One request: a method and a URL."""
 
     method: str
@@ -46,11 +46,11 @@ class Wanted:
         return f"{self.origin}{self.path}"
 
     @property
-    def writes(self) -> bool:
+    def is_write(self) -> bool:
         return self.method not in READ_METHODS
 
 
-def connected(target: str) -> Origin:
+def parse_connect_target(target: str) -> Origin:
     """The `host:port` of a CONNECT; raises ValueError if it is malformed."""
     parts = urlsplit(f"//{target}")
     if not parts.hostname or not parts.port or parts.path or parts.username is not None:
@@ -58,23 +58,23 @@ def connected(target: str) -> Origin:
     return Origin("https", parts.hostname.lower(), parts.port)
 
 
-def wanted(head: RequestHead, origin: Origin | None = None) -> Wanted:
+def parse_target(head: RequestHead, origin: Origin | None = None) -> RequestTarget:
     """The requested URL, inside a tunnel to `origin` or absolute; raises ValueError if it is unclear.
 
     Inside a tunnel the connection decides where the request goes, not its head.
     """
     if origin is not None and head.target.startswith("/"):
-        return Wanted(head.method, origin, head.target)
+        return RequestTarget(head.method, origin, head.target)
     parts = urlsplit(head.target)
     scheme = parts.scheme.lower()
     if scheme not in _PORTS or not parts.hostname:
         raise ValueError("a proxy needs an http or https URL")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     there = Origin(scheme, parts.hostname.lower(), parts.port or _PORTS[scheme])
-    return Wanted(head.method, origin or there, path)
+    return RequestTarget(head.method, origin or there, path)
 
 
-def arguments(want: Wanted, body: Any) -> Mapping[str, Any]:
+def build_arguments(want: RequestTarget, body: Any) -> Mapping[str, Any]:
     """The arguments that a fault's `match` may name: parts of the request, query parameters and JSON fields."""
     path, _, text = want.path.partition("?")
     query: dict[str, Any] = {}

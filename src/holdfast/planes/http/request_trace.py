@@ -14,9 +14,9 @@ from holdfast.model.delivery import DeliveryPart
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import describe
-from holdfast.planes.http.request import Wanted
-from holdfast.planes.http.side_hosts import side_kind
-from holdfast.planes.http.values import read, unpacked
+from holdfast.planes.http.request import RequestTarget
+from holdfast.planes.http.side_hosts import find_side_kind
+from holdfast.planes.http.values import decode_body, decompress
 from holdfast.planes.recorded_value import REPLY_KEPT, write_lost, write_reply
 from holdfast.protocols.trial import TrialContext
 
@@ -32,7 +32,7 @@ class RequestTrace:
     """Reads along, and reports once to the trace."""
 
     def __init__(
-        self, context: TrialContext, want: Wanted, head: RequestHead, is_declared: Callable[[str], bool] = bool
+        self, context: TrialContext, want: RequestTarget, head: RequestHead, is_declared: Callable[[str], bool] = bool
     ) -> None:
         """`is_declared`: whether the spec names the URL; if nothing answers there, the agent is not to blame."""
         self._context = context
@@ -59,15 +59,15 @@ class RequestTrace:
         self._told = False
         self._unfinished = False
 
-    def asking(self) -> None:
+    def start_wait(self) -> None:
         """The request goes upstream."""
         self._since = self._context.sink.now()
 
-    def heard(self) -> None:
+    def end_wait(self) -> None:
         """Upstream has answered."""
         self._since = None
 
-    async def watched(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def watch_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Reads along the request's body."""
         async for chunk in chunks:
             self._digest.update(chunk)
@@ -77,7 +77,7 @@ class RequestTrace:
                 self._input += chunk[: KEPT - len(self._input)]
             yield chunk
 
-    def answered_as(self, incoming: UpstreamReply) -> None:
+    def set_reply(self, incoming: UpstreamReply) -> None:
         """Sets which reply is passing."""
         self._encoding = incoming.get("content-encoding")
 
@@ -86,48 +86,48 @@ class RequestTrace:
         if len(self._reply) < REPLY_KEPT:
             self._reply += data[: REPLY_KEPT - len(self._reply)]
 
-    def unfelt(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
+    def mark_undelivered(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
         """The faults' changes to the reply, or these parts of its delivery, do not reach the client."""
         self._context.injector.mark_undelivered("http", self._want.url, self.n, why, parts=parts)
 
-    def broke_off(self, body: bytes) -> None:
+    def mark_broken_off(self, body: bytes) -> None:
         """The client left after this many bytes of the body."""
         read = body.decode("utf-8", "replace")
         self._context.injector.mark_undelivered(
             "http", self._want.url, self.n, "the client left before it came", read=read
         )
 
-    def unwaited(self) -> None:
+    def mark_wait_skipped(self) -> None:
         """The client had left before a wait began."""
         self._context.injector.mark_undelivered("http", self._want.url, self.n, waits=True)
 
-    def left(self) -> None:
+    def report_unfinished(self) -> None:
         """The trial is over during the request: reports it as unfinished, unless a fault had already ended it for the
         client."""
         self._unfinished = not self.trouble
         self.trouble = self.trouble or "client_gone"
-        self.tell()
+        self.report()
 
-    def refused(self, rules: ProxyRules, why: NotPermitted) -> None:
+    def report_refusal(self, rules: ProxyRules, why: NotPermitted) -> None:
         """The policy denies the request. It is reported separately if it is not part of the agent's work, otherwise as
         a call."""
         want = self._want
-        kind = side_kind(want.origin.host)
+        kind = find_side_kind(want.origin.host)
         sends = self._lookout.canaries or find_echoes(f"{want.url} {want.origin.host}")
-        if kind and not sends and not rules.declares(want.url):
+        if kind and not sends and not rules.is_declared(want.url):
             self._told = True
             self._context.sink.count_side_call(want.origin.host, kind)
         else:
-            rules.refuse(self._context, want.origin, why)
+            rules.report_refusal(self._context, want.origin, why)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Records the request in the trace, once."""
         if self._told:
             return
         self._told = True
         begun = self.status is not None or bool(self.trouble)
         context, want = self._context, self._want
-        output, reply = self._output()
+        output, reply = self._build_output()
         event = TraceEvent(
             ts=self._began,
             event_type="http_call",
@@ -138,36 +138,36 @@ class RequestTrace:
             duration_ms=(context.sink.now() - self._began) * 1000,
             status=self.status,
             error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
-            input=_body_text(bytes(self._input)),
+            input=_format_body(bytes(self._input)),
             output=output,
-            write=want.writes,
+            write=want.is_write,
             digest=self._digest.hexdigest(),
-            idempotency=self._idempotency(),
+            idempotency=self._find_idempotency_key(),
             fault=context.injector.join_modes_met("http", want.url, self.n),
             canaries=self._lookout.canaries,
             unread=not self._lookout.legible,
-            waited_ms=self._waited_ms(),
+            waited_ms=self._measure_wait(),
             reply=reply,
             to_service=(want.origin.host, want.origin.port) in context.services,
         )
         context.sink.add(event)
 
-    def _waited_ms(self) -> float:
+    def _measure_wait(self) -> float:
         """How long upstream had been silent when the client left, if that may be upstream's fault."""
         if self._since is None or self.trouble != "client_gone" or not self._needed(self._want.url):
             return 0.0
         return (self._context.sink.now() - self._since) * 1000
 
-    def _output(self) -> tuple[str, str]:
+    def _build_output(self) -> tuple[str, str]:
         """What the client received, shortened, and the complete text if it was shortened."""
         if self.output is not None:
             short = make_encodable(shorten(self.output, TEXT_KEPT))
             return short, "" if short == self.output else write_reply(self.output)
         encoding, body = self._encoding, bytes(self._reply)
-        plain = unpacked(encoding, body, REPLY_KEPT)
+        plain = decompress(encoding, body, REPLY_KEPT)
         if plain is None:
             return f"({encoding})", write_lost("packed")
-        short = _body_text(plain)
+        short = _format_body(plain)
         if REPLY_KEPT in (len(body), len(plain)):
             return short, write_lost("too-long")
         try:
@@ -176,16 +176,16 @@ class RequestTrace:
             return short, write_lost("not-text")
         return short, "" if short == text else write_reply(text)
 
-    def _idempotency(self) -> str:
+    def _find_idempotency_key(self) -> str:
         value = self._head.get("idempotency-key")
         if value is None and self._input:
-            body = read(self._head.get("content-type"), bytes(self._input))
+            body = decode_body(self._head.get("content-type"), bytes(self._input))
             known = body.get("idempotency_key") if isinstance(body, dict) else None
             value = None if known is None else describe(known)
         return make_encodable(shorten(value or ""))
 
 
-def _body_text(body: bytes) -> str:
+def _format_body(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     if text.count("\ufffd") > len(text) // 8:
         return f"(binary, {len(body)} bytes or more)"

@@ -19,32 +19,32 @@ _OWN = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"
 """Variables with which a user adds or replaces trusted certificates."""
 
 
-def all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
+def read_all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
     """The system's certificates and those in the user's variables, because Holdfast overrides these variables."""
-    return b"".join(dict.fromkeys((system_roots(), *named(environ))))
+    return b"".join(dict.fromkeys((read_system_roots(), *read_user_roots(environ))))
 
 
-def named(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[bytes]:
+def read_user_roots(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[bytes]:
     """The certificates in the files that a user's variables name."""
-    known = (_certificates(Path(environ[name])) for name in variables if environ.get(name))
+    known = (_read_certificates(Path(environ[name])) for name in variables if environ.get(name))
     return [data for data in known if data]
 
 
-def system_roots() -> bytes:
+def read_system_roots() -> bytes:
     """The system's certificates; if there are none, certifi's list; otherwise nothing."""
-    return next((data for place in _places() if (data := _certificates(place))), b"")
+    return next((data for place in _list_places() if (data := _read_certificates(place))), b"")
 
 
-def trusted(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
+def create_trusted_context(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
     """The TLS context for connections to servers: trusts the system's certificates and those in the user's
     variables."""
     context = ssl.create_default_context()
-    for data in dict.fromkeys(named(environ)):
+    for data in dict.fromkeys(read_user_roots(environ)):
         context.load_verify_locations(cadata=data.decode("ascii", "ignore"))
     return context
 
 
-def _certificates(place: Path) -> bytes:
+def _read_certificates(place: Path) -> bytes:
     try:
         data = place.read_bytes()
     except OSError:
@@ -54,7 +54,7 @@ def _certificates(place: Path) -> bytes:
     return data if data.endswith(b"\n") else data + b"\n"
 
 
-def _places() -> Iterator[Path]:
+def _list_places() -> Iterator[Path]:
     by_openssl = ssl.get_default_verify_paths().openssl_cafile
     yield from (Path(place) for place in (by_openssl, *_PLACES) if place)
     certifi = find_spec("certifi")

@@ -12,31 +12,33 @@ SideKind: TypeAlias = Literal["telemetry", "update", "sign-in"]
 SIDE_KINDS: tuple[str, ...] = get_args(SideKind)
 
 
-def side_kind(host: str) -> str:
+def find_side_kind(host: str) -> str:
     """What a program calls the host for, other than its work; empty if unknown."""
-    kind = _kind(host)
+    kind = _find_kind(host)
     return kind if kind in SIDE_KINDS else ""
 
 
-def unread_format(host: str) -> str:
+def find_unread_format(host: str) -> str:
     """The model format of a host that the gateway does not support; empty if it is not such a host."""
     name = host.lower().rstrip(".")
-    return next((speaks for one, speaks in _hosts()[1].items() if _means(one, name)), "")
+    return next((speaks for one, speaks in _load_hosts()[1].items() if _matches_host(one, name)), "")
 
 
-def _kind(host: str) -> str:
+def _find_kind(host: str) -> str:
     name = host.lower().rstrip(".")
-    return next((kind for kind, hosts in _hosts()[0].items() if any(_means(one, name) for one in hosts)), "")
+    return next(
+        (kind for kind, hosts in _load_hosts()[0].items() if any(_matches_host(one, name) for one in hosts)), ""
+    )
 
 
-def _means(listed: str, name: str) -> bool:
+def _matches_host(listed: str, name: str) -> bool:
     if "*" in listed:
         return fnmatchcase(name, listed)
     return name == listed or name.endswith(f".{listed}")
 
 
 @cache
-def _hosts() -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+def _load_hosts() -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Hosts by kind; and hosts of models with what they speak."""
     import tomllib  # only if the agent bypasses the gateway
 

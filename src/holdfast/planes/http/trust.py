@@ -17,12 +17,12 @@ _ONE_BUNDLE = (
 TRUST_VARIABLES = (*_ONE_BUNDLE, "NODE_EXTRA_CA_CERTS")
 
 
-def environ(ca_file: str, own_file: str) -> dict[str, str]:
+def build_trust_variables(ca_file: str, own_file: str) -> dict[str, str]:
     """The variables that make clients trust Holdfast: most read one bundle; Node adds it to its own roots."""
     return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file}
 
 
-def proxy_environ(url: str, loopback_declared: bool) -> dict[str, str]:
+def build_proxy_variables(url: str, loopback_declared: bool) -> dict[str, str]:
     """The variables that route clients to the proxy. Loopback bypasses it unless the spec names a target there."""
     past = "" if loopback_declared else LOOPBACK
     values = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "ALL_PROXY": url, "NO_PROXY": past}
@@ -34,7 +34,7 @@ NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
 """Routes http, https and fetch through the proxy in a Node that ignores the proxy variables."""
 
 
-def node_options(own: str, preload: str) -> str:
+def add_node_preload(own: str, preload: str) -> str:
     """NODE_OPTIONS with Holdfast's file required after the user's own; added only once."""
     quoted = preload.replace("\\", "\\\\").replace('"', '\\"')
     ours = f'--require "{quoted}"'

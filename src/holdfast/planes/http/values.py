@@ -12,42 +12,42 @@ READABLE = ("gzip", "x-gzip", "deflate", "identity")
 """Content encodings that are decoded for a fault; a client's offer is reduced to these."""
 
 
-def read(content_type: str | None, body: bytes) -> Any:
+def decode_body(content_type: str | None, body: bytes) -> Any:
     """A JSON object or array if the type says JSON; else text; else the bytes themselves."""
-    kind, charset = _typed(content_type)
+    kind, charset = _parse_content_type(content_type)
     try:
         text = body.decode(charset)
     except (ValueError, LookupError):  # not in that charset, or an unknown charset
         return body
     if kind == "application/json" or kind.endswith(("+json", "/json")):
-        data = _parsed(text)
+        data = _parse_json(text)
         if isinstance(data, dict | list):
             return data
     return text
 
 
-def readable(content_type: str | None, body: bytes) -> str:
+def to_readable_text(content_type: str | None, body: bytes) -> str:
     """The readable part of a body; undecodable bytes are replaced."""
     try:
-        return body.decode(_typed(content_type)[1], "replace")
+        return body.decode(_parse_content_type(content_type)[1], "replace")
     except LookupError:
         return body.decode("utf-8", "replace")
 
 
-def write(value: Any, content_type: str | None) -> bytes:
+def encode_body(value: Any, content_type: str | None) -> bytes:
     """The value as a body of that type. Text is sent as it is: broken JSON stays broken."""
     if isinstance(value, bytes | bytearray):
         return bytes(value)
-    _, charset = _typed(content_type)
+    _, charset = _parse_content_type(content_type)
     if isinstance(value, str):
-        return _encoded(value, charset)
+        return _encode_text(value, charset)
     try:
         return json.dumps(value, ensure_ascii=False).encode(charset)
     except (ValueError, LookupError):
         return json.dumps(value).encode()
 
 
-def unpacked(encoding: str | None, body: bytes, limit: int) -> bytes | None:
+def decompress(encoding: str | None, body: bytes, limit: int) -> bytes | None:
     """The body without its content encoding, at most `limit` bytes; None if it cannot be decoded."""
     name = (encoding or "identity").strip().lower()
     if name in ("identity", ""):
@@ -62,28 +62,28 @@ def unpacked(encoding: str | None, body: bytes, limit: int) -> bytes | None:
     return None
 
 
-def accepted(offered: str) -> str:
+def limit_encodings(offered: str) -> str:
     """An `accept-encoding` reduced to the encodings that can be decoded."""
     readable_parts = [part.strip() for part in offered.split(",") if part.partition(";")[0].strip().lower() in READABLE]
     return ", ".join(readable_parts) or "identity"
 
 
 @lru_cache(256)
-def _typed(content_type: str | None) -> tuple[str, str]:
+def _parse_content_type(content_type: str | None) -> tuple[str, str]:
     message = Message()
     message["content-type"] = content_type or "text/plain"
     charset = message.get_param("charset")
     return message.get_content_type(), charset if isinstance(charset, str) and charset else "utf-8"
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _encoded(text: str, charset: str) -> bytes:
+def _encode_text(text: str, charset: str) -> bytes:
     try:
         return text.encode(charset)
     except (ValueError, LookupError):

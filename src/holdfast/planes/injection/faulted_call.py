@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Text
 from holdfast.model.observation import FaultMet
-from holdfast.planes.describe import witness
+from holdfast.planes.describe import render_value
 from holdfast.planes.injection.firing import Firing, FiringLedger
-from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, text_of_end
+from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, read_end_text
 from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Reply, Sleep
 
 _ERASED = "another fault on this call removed its effect"
@@ -88,7 +88,7 @@ class FaultedCall:
         except BaseException as raised:
             self.came = raised
             raise
-        self.came, self._witness = reply, _witness(reply)
+        self.came, self._witness = reply, _render_reply(reply)
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
@@ -96,40 +96,40 @@ class FaultedCall:
         # The agent gave up, or something broke that is not a fault: nothing of the faults arrived, except delays.
         if not isinstance(arrived, Reply | Failed) and arrived is not self.came:
             if not isinstance(arrived, HarnessError):
-                self._lose(_GIVEN_UP)
+                self._mark_lost(_GIVEN_UP)
             return
         # What arrived is what the other side replied: the faults cancelled each other out.
         if self.came is not None and self._is_calm(arrived, call):
-            self._lose(_ERASED)
+            self._mark_lost(_ERASED)
             return
         # A fault that planted a text is met only if some of that text arrived. Of these, a fault is met if the reply
         # would have been another one without it.
-        text = text_of_end(arrived, self._receives)
-        left = [firing for firing in self.fired if firing.left_something_in(text)]
-        met = [firing for firing in left if await self._explains(firing, arrived, call)]
+        text = read_end_text(arrived, self._receives)
+        left = [firing for firing in self.fired if firing.has_left_trace(text)]
+        met = [firing for firing in left if await self._is_met(firing, arrived, call)]
         # The reply differs from the faultless one and no single fault explains it, because each alone would have been
         # enough (two equal faults, say): then the outermost is met.
         if not met:
-            met = await self._outermost(left, call)
-        self._lose(_ERASED, met)
+            met = await self._find_outermost(left, call)
+        self._mark_lost(_ERASED, met)
         for firing in met:
-            firing.stand()
-            firing.arrived_as(text)
+            firing.mark_met()
+            firing.keep_arrived_canaries(text)
 
-    def _lose(self, why: str, met_firings: Sequence[Firing] = ()) -> None:
+    def _mark_lost(self, why: str, met_firings: Sequence[Firing] = ()) -> None:
         for firing in self.fired:
-            if firing not in met_firings and not firing.delayed:
-                firing.lose(why)
+            if firing not in met_firings and not firing.is_delayed:
+                firing.mark_erased(why)
 
     def _is_calm(self, arrived: CallEnd, call: Call) -> bool:
         """Whether the agent's side received what the other side replied."""
         came = self.came
         assert came is not None
-        if isinstance(came, Reply) and _witness(came) != self._witness:
+        if isinstance(came, Reply) and _render_reply(came) != self._witness:
             return False  # a fault changed the value in place
         return are_alike(arrived, came, call, self._receives)
 
-    async def _explains(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
+    async def _is_met(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
         """Whether something else would have arrived without this fault."""
         outer, base = self.fired, self.came
         # The innermost fault did not pass the call on, so nobody knows what the other side would have replied. Its own
@@ -138,23 +138,23 @@ class FaultedCall:
         if base is None:
             outer, base = self.fired[:-1], self.fired[-1].outcome
             if firing is self.fired[-1] and base is not None:
-                base = _another(base)
+                base = _make_other_outcome(base)
         if base is None:
             return False
-        without = await _replayed([one for one in outer if one is not firing], base, call)
+        without = await _replay([one for one in outer if one is not firing], base, call)
         return without is not None and not are_alike(arrived, without, call, self._receives)
 
-    async def _outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
+    async def _find_outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
         """The first fault that changes the reply even alone."""
         base = self.came if self.came is not None else self.fired[-1].outcome
         for firing in left:
-            alone = await _replayed([firing], base, call) if base is not None else None
+            alone = await _replay([firing], base, call) if base is not None else None
             if base is not None and alone is not None and not are_alike(alone, base, call, self._receives):
                 return [firing]
         return [firing for firing in left if firing.effect == "met"][:1]
 
 
-async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallEnd | None:
+async def _replay(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallEnd | None:
     """What these faults make of an outcome, the first being outermost; None if they cannot be replayed on it."""
 
     async def apply_from(at: int, passed: Call) -> Reply:
@@ -178,7 +178,7 @@ async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> Cal
         return raised if raised is base else None
 
 
-def _another(outcome: CallEnd) -> CallEnd:
+def _make_other_outcome(outcome: CallEnd) -> CallEnd:
     """Another outcome of the same kind: if faults turn both into the same result, the result does not depend on the
     outcome."""
     if not isinstance(outcome, Reply):
@@ -191,5 +191,5 @@ def _another(outcome: CallEnd) -> CallEnd:
     return replace(outcome, value=[_OTHER] if isinstance(value, list) else _OTHER)
 
 
-def _witness(reply: Reply) -> str:
-    return "" if isinstance(reply.value, Completion) else witness(reply.value)
+def _render_reply(reply: Reply) -> str:
+    return "" if isinstance(reply.value, Completion) else render_value(reply.value)

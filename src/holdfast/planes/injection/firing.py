@@ -14,7 +14,7 @@ from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
-from holdfast.planes.describe import describe, said, same, witness
+from holdfast.planes.describe import describe, format_exception, is_same_value, render_value
 from holdfast.planes.injection.fault_change import describe_change, describe_failure
 from holdfast.planes.injection.outcome_comparison import CallEnd, are_values_alike
 from holdfast.planes.injection.replayed_fault import ReplayedFault
@@ -78,7 +78,7 @@ class Firing:
         return "no_effect" if self._entry is None else self._entry.effect
 
     @property
-    def delayed(self) -> bool:
+    def is_delayed(self) -> bool:
         """Whether it delayed the caller, whatever happened afterwards."""
         return self._entry is not None and self._entry.delayed
 
@@ -107,10 +107,10 @@ class Firing:
         try:
             reply = await fault.apply(self._call, forward, ctx)
         except BaseException as raised:
-            self._failed(raised)
+            self._handle_failure(raised)
             raise
         if not isinstance(reply, Reply):
-            raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
+            raise self._build_error(f"it gave {type(reply).__name__}, not a Reply")
         # Only now is it known what the fault returned. The entry is written before the reply goes on, so that an agent
         # that crashes on the reply cannot erase the evidence that the fault was met.
         came = self._came
@@ -125,38 +125,40 @@ class Firing:
     def _record(self, reply: Reply, came: Reply | None, idle: str) -> None:
         """Notes in the ledger whether the reply differs from the one that `came`; `idle` says why it may not."""
         resent = reply.delivery != (AS_IT_IS if came is None else came.delivery)
-        unchanged = not resent and self._unchanged(reply.value)
+        unchanged = not resent and self._is_unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
         why = idle if unchanged else ""
         change = "" if unchanged or resent or came is None else describe_change(self._value, reply.value)
-        planted = self._new_canaries(reply.value)
-        self._note("no_effect" if unchanged else "met", got, canaries=planted, why=why, change=change)
+        planted = self._find_new_canaries(reply.value)
+        self._add_entry("no_effect" if unchanged else "met", got, canaries=planted, why=why, change=change)
 
-    def lose(self, why: str) -> None:
+    def mark_erased(self, why: str) -> None:
         """Nothing of its effect arrived: if it had changed something, another fault erased that."""
         if self._entry is not None and self._entry.effect == "met":
-            self._change(replace(self._entry, effect="erased", note=_joined(self._entry.note, why), canaries=()))
+            self._amend_entry(
+                replace(self._entry, effect="erased", note=_join_notes(self._entry.note, why), canaries=())
+            )
 
-    def stand(self) -> None:
+    def mark_met(self) -> None:
         """Marks it as met although its own reply showed no change: another fault had the same effect, or hid it."""
         if self._entry is not None and self._entry.effect != "met":
-            self._change(replace(self._entry, effect="met", note=_SHOWS))
+            self._amend_entry(replace(self._entry, effect="met", note=_SHOWS))
 
-    def left_something_in(self, text: str) -> bool:
+    def has_left_trace(self, text: str) -> bool:
         """Whether part of its planted text arrived; true for a fault that plants nothing."""
         if not self._planted:
             return True
-        return came_through(self._planted, text)
+        return has_arrived(self._planted, text)
 
-    def arrived_as(self, text: str) -> None:
+    def keep_arrived_canaries(self, text: str) -> None:
         """Keeps only the canaries that arrived."""
         entry = self._entry
         if entry is not None and entry.canaries:
             left = tuple(word for word in entry.canaries if word in text)
             if left != entry.canaries:
-                self._change(replace(entry, canaries=left))
+                self._amend_entry(replace(entry, canaries=left))
 
-    def _change(self, entry: FaultMet) -> None:
+    def _amend_entry(self, entry: FaultMet) -> None:
         self._entry = entry
         self._ledger.amend(entry)
 
@@ -165,11 +167,11 @@ class Firing:
         try:
             reply = await onward(call)
         except BaseException as raised:  # the tool's own failure, or that of an inner fault
-            self._theirs, self._would = raised, _instead(raised)
+            self._theirs, self._would = raised, _describe_exception(raised)
             raise
         self._came, self._value, self._would = reply, reply.value, describe(reply.value)
         if not isinstance(reply.value, Completion):  # a fault may change the value in place
-            self._witness = witness(reply.value)
+            self._witness = render_value(reply.value)
         if self._call.plane in TOOL_PLANES:
             self._reply = write_reply(reply.value)
         return reply
@@ -178,47 +180,47 @@ class Firing:
         # A delay counts from its first moment, because the caller is waiting; so the ledger has it before the sleep.
         if ms > 0:
             would = "" if self._value is _UNSEEN else self._would
-            self._note("met", f"{what} of {ms:g} ms", would=would, delayed=True)
+            self._add_entry("met", f"{what} of {ms:g} ms", would=would, delayed=True)
         try:
             await sleep(ms)
         except BaseException as raised:  # the agent stopped waiting: its own timeout, a cancelled task
             self._theirs = raised
             raise
 
-    def _failed(self, raised: BaseException) -> None:
+    def _handle_failure(self, raised: BaseException) -> None:
         """Decides who raised an exception; raises HarnessError if the fault has a bug."""
         self.outcome = raised
         # Three parties can raise here: the tool, an inner fault or the agent's own timeout (all `_theirs`); this
         # fault, on purpose (Failed); and this fault by a bug. Identity decides, because the types can be the same.
         if raised is self._theirs:
-            self._note("no_effect", self._would)
+            self._add_entry("no_effect", self._would)
         elif isinstance(raised, Failed):
             raised.injection = self.injection
             change = describe_failure(raised, self._call.plane, was_called=self.asked)
-            if self.delayed and self._entry is not None:  # the caller waited, and then got the failure
-                got = describe(f"{self._entry.got}, then {_failure(raised)}")
-                self._change(replace(self._entry, got=got, change=change))
-            self._note("met", _failure(raised), change=change)
+            if self.is_delayed and self._entry is not None:  # the caller waited, and then got the failure
+                got = describe(f"{self._entry.got}, then {_describe_failure(raised)}")
+                self._amend_entry(replace(self._entry, got=got, change=change))
+            self._add_entry("met", _describe_failure(raised), change=change)
         elif isinstance(raised, Exception):
-            raise self._broke(said(raised) + place_of(raised)) from raised
+            raise self._build_error(format_exception(raised) + place_of(raised)) from raised
 
-    def _unchanged(self, value: Any) -> bool:
+    def _is_unchanged(self, value: Any) -> bool:
         if isinstance(value, Completion):
             return are_values_alike(value, self._value, self._call)
-        return same(value, self._value) and witness(value) == self._witness
+        return is_same_value(value, self._value) and render_value(value) == self._witness
 
-    def _new_canaries(self, value: Any) -> tuple[str, ...]:
+    def _find_new_canaries(self, value: Any) -> tuple[str, ...]:
         """The canaries that the fault added to the reply."""
-        text = witness(value)
+        text = render_value(value)
         if MARK not in text:
             return ()
-        before = witness(self._value) if isinstance(self._value, Completion) else self._witness
+        before = render_value(self._value) if isinstance(self._value, Completion) else self._witness
         return tuple(word for word in find_canaries(text) if word not in before)
 
-    def _broke(self, why: str) -> HarnessError:
+    def _build_error(self, why: str) -> HarnessError:
         return HarnessError(f"fault {self.injection.mode} broke: {why}", code="fault-broken")
 
-    def _note(
+    def _add_entry(
         self,
         effect: Literal["met", "no_effect"],
         got: str,
@@ -235,7 +237,7 @@ class Firing:
         kind, call = self.injection, self._call
         plane = kind.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
         ran = call.plane == "tool_result"
-        note = _joined(_RAN if ran and effect == "met" else "", why)
+        note = _join_notes(_RAN if ran and effect == "met" else "", why)
         before = describe(self._would if would is None else would)
         what = (self.index, plane, call.target, kind.mode, call.n)
         reply = self._reply if effect == "met" else ""
@@ -246,34 +248,34 @@ class Firing:
         self._ledger.record(self._entry)
 
 
-def _joined(*notes: str) -> str:
+def _join_notes(*notes: str) -> str:
     return "; ".join([note for note in notes if note])
 
 
-def _instead(raised: BaseException) -> str:
+def _describe_exception(raised: BaseException) -> str:
     """What came instead of a reply: a function's exception with its class, Holdfast's own with its message only."""
     if type(raised).__name__ == "CancelledError":  # from asyncio, which a plain function does not import
         return "nothing: the call was given up"
     if isinstance(raised, ConnectionResetError) and raised.errno is None:  # raised by a plane: its client left
         return f"nothing: {raised}"
     if type(raised).__module__.startswith("holdfast.planes."):
-        return str(raised) or said(raised)
-    return _failure(raised) if isinstance(raised, Failed) else said(raised)
+        return str(raised) or format_exception(raised)
+    return _describe_failure(raised) if isinstance(raised, Failed) else format_exception(raised)
 
 
-def _failure(failed: Failed) -> str:
+def _describe_failure(failed: Failed) -> str:
     """`failed: 503 Service Unavailable`; the status appears once, even if the message begins with it."""
     words = str(failed)
     status = "" if failed.status is None or words.startswith(str(failed.status)) else f"{failed.status} "
     return f"{type(failed).__name__.lower()}: {status}{words}"
 
 
-def came_through(payload: str, text: str) -> bool:
+def has_arrived(payload: str, text: str) -> bool:
     """Whether a canary of the payload, or a piece of its text, arrived."""
-    return any(piece in text for piece in _pieces(payload))
+    return any(piece in text for piece in _split_payload(payload))
 
 
-def _pieces(payload: str) -> list[str]:
+def _split_payload(payload: str) -> list[str]:
     words = find_canaries(payload)
     for word in words:  # they differ from those of other attacks only in their last letters
         payload = payload.replace(word, "\n")

@@ -12,7 +12,7 @@ from holdfast.errors import HarnessError, place_of
 from holdfast.model.canary import find_canaries
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
-from holdfast.planes.describe import describe, said
+from holdfast.planes.describe import describe, format_exception
 from holdfast.planes.injection.fault_change import describe_change
 from holdfast.protocols.fault import FaultContext
 
@@ -32,19 +32,21 @@ class InputAttack:
         self._n = n
         self._memory = dict(memory)
 
-    def rewritten(self, text: str, memory: dict[str, Any] | None = None) -> str:
+    def apply(self, text: str, memory: dict[str, Any] | None = None) -> str:
         """The rewritten text; raises HarnessError if the attack is broken."""
         mode = self._injection.mode
-        ctx = FaultContext(self._dice(), _no_sleep, self._n, dict(self._memory) if memory is None else memory)
+        ctx = FaultContext(self._dice(), _refuse_sleep, self._n, dict(self._memory) if memory is None else memory)
         try:
             changed = self._fault.rewrite(text, ctx)
         except Exception as broken:
-            raise HarnessError(f"fault {mode} broke: {said(broken)}{place_of(broken)}", code="fault-broken") from broken
+            raise HarnessError(
+                f"fault {mode} broke: {format_exception(broken)}{place_of(broken)}", code="fault-broken"
+            ) from broken
         if not isinstance(changed, str):
             raise HarnessError(f"fault {mode} broke: it gave {type(changed).__name__}, not text", code="fault-broken")
         return changed
 
-    def entry(self, text: str, changed: str, turn: int) -> FaultMet:
+    def build_entry(self, text: str, changed: str, turn: int) -> FaultMet:
         """Its entry in the ledger."""
         planted = tuple(word for word in find_canaries(changed) if word not in text)
         what = (self.index, self._injection.plane, "input", self._injection.mode, turn)
@@ -54,9 +56,9 @@ class InputAttack:
         return FaultMet(*what, effect, describe(text), describe(changed), canaries=planted, nth=nth, change=change)
 
 
-def settled(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
+def decide_met(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
     """The changed ledger entries of several attacks on one text, once the text that the agent reads is known."""
-    met_attacks = [attack for attack in attacks if read != text and _without(attack, attacks, text) != read]
+    met_attacks = [attack for attack in attacks if read != text and _rewrite_without(attack, attacks, text) != read]
     acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
     if not met_attacks and read != text:
         met_attacks = acted[-1:]
@@ -70,12 +72,12 @@ def settled(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: s
     return now
 
 
-def _without(left_out: InputAttack, attacks: Sequence[InputAttack], text: str) -> str:
+def _rewrite_without(left_out: InputAttack, attacks: Sequence[InputAttack], text: str) -> str:
     for attack in attacks:
         if attack is not left_out:
-            text = attack.rewritten(text)
+            text = attack.apply(text)
     return text
 
 
-async def _no_sleep(ms: float) -> None:
+async def _refuse_sleep(ms: float) -> None:
     raise HarnessError("an attack on the input cannot wait", code="fault-broken")

@@ -24,15 +24,15 @@ class Luck:
         self._trial = trial
         self._roots: list[bytes] | None = None
 
-    def number(self, fault: int, key: str) -> int:
+    def draw_bits(self, fault: int, key: str) -> int:
         """64 random bits for the fault at that index and the call with that key."""
         if self._roots is None:  # most trials are calm or deterministic, and never draw
-            self._roots = self._made()
+            self._roots = self._build_roots()
         return int.from_bytes(blake2b(self._roots[fault] + key.encode(), digest_size=8).digest(), "big")
 
-    def _made(self) -> list[bytes]:
+    def _build_roots(self) -> list[bytes]:
         """Per fault: the trial's seed, the fault, and its number among equal faults."""
-        seed, equal = trial_seed(self._trial), Counter[bytes]()
+        seed, equal = compute_trial_seed(self._trial), Counter[bytes]()
         roots = []
         for injection in self._trial.scenario.injections:
             content = encode_canonical(injection.content)
@@ -40,18 +40,18 @@ class Luck:
             equal[content] += 1
         return roots
 
-    def chance(self, fault: int, key: str, probability: float) -> bool:
+    def draw_chance(self, fault: int, key: str, probability: float) -> bool:
         """True with the given probability."""
         if probability >= 1.0:
             return True
-        return self.number(fault, key) < probability * 2.0**64
+        return self.draw_bits(fault, key) < probability * 2.0**64
 
-    def rng(self, fault: int, key: str) -> Random:
+    def create_rng(self, fault: int, key: str) -> Random:
         """A random generator for one firing."""
         return cast("Random", _LazyRandom(self, fault, "rng:" + key))
 
 
-def trial_seed(trial: Trial) -> int:
+def compute_trial_seed(trial: Trial) -> int:
     """The base of all draws of a trial; a trial that became a session keeps its own."""
     recording = trial.task.recording
     if recording is not UNSET and recording.seed is not None:
@@ -69,6 +69,6 @@ class _LazyRandom:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_made":
-            self._made = Random(self._luck.number(*self._place))
+            self._made = Random(self._luck.draw_bits(*self._place))
             return self._made
         return getattr(self._made, name)

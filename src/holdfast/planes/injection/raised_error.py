@@ -8,7 +8,7 @@ from holdfast.errors import HarnessError, InjectedError
 from holdfast.protocols.fault import Failed, TimedOut
 
 
-def exception_of(failure: Failed) -> BaseException:
+def build_exception(failure: Failed) -> BaseException:
     """The exception the agent sees."""
     if failure.exception is not None:
         return failure.exception

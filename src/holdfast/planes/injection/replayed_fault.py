@@ -28,7 +28,7 @@ class ReplayedFault:
         self._fault = fault
         self._dice = dice
         self._n = n
-        self._memory = _copied(memory)
+        self._memory = _copy_memory(memory)
         self._fits = fits
 
     async def apply(self, call: Call, onward: Forward) -> Reply:
@@ -41,7 +41,7 @@ class ReplayedFault:
             delivery = reply.delivery
             return reply
 
-        ctx = FaultContext(self._dice(), _no_time, self._n, _copied(self._memory))
+        ctx = FaultContext(self._dice(), _skip_wait, self._n, _copy_memory(self._memory))
         if self._fits is not None:
             ctx.fits = self._fits
         try:
@@ -52,12 +52,12 @@ class ReplayedFault:
         return Reply(reply.value, delivery) if reply.delivery is AS_IT_IS else reply
 
 
-def _copied(memory: dict[str, Any]) -> dict[str, Any]:
+def _copy_memory(memory: dict[str, Any]) -> dict[str, Any]:
     try:
         return deepcopy(memory)
     except Exception:  # it may hold any value that a tool returned
         return dict(memory)
 
 
-async def _no_time(ms: float) -> None:
+async def _skip_wait(ms: float) -> None:
     """Does nothing: the caller already waited when the fault fired."""

@@ -26,14 +26,21 @@ from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
+from holdfast.planes.describe import (
+    TARGET_KEPT,
+    describe,
+    digest_arguments,
+    format_exception,
+    is_same_value,
+    shorten_target,
+)
 from holdfast.planes.injection.faulted_call import FaultedCall
 from holdfast.planes.injection.firing import STEP, Firing
 from holdfast.planes.injection.luck import Luck
 from holdfast.planes.injection.outcome_comparison import CallEnd
 from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
-from holdfast.planes.urls import is_origin, origin_matches, url_matches
+from holdfast.planes.urls import is_origin, matches_origin, matches_url
 from holdfast.protocols.fault import (
     Call,
     FaultTraits,
@@ -88,7 +95,7 @@ class ActiveInjection:
     def matches(self, arguments: Mapping[str, Any]) -> bool:
         """Whether `match` accepts a call; keeps the arguments of the first calls that it rejects."""
         match = self.injection.schedule.match
-        if match is None or _matches(match, arguments):
+        if match is None or _matches_arguments(match, arguments):
             return True
         if len(self._had) < _HAD_KEPT:
             values = (f"{name}: {describe(arguments[name])}" if name in arguments else f"no {name}" for name in match)
@@ -100,11 +107,11 @@ class ActiveInjection:
         """The arguments of the calls if none of them matched; otherwise empty."""
         return "" if self.seen else "; ".join(self._had)
 
-    def at_step(self, plane: str) -> bool:
+    def is_at_step(self, plane: str) -> bool:
         """Whether calls on this plane belong to its step; only faults of services have steps."""
-        return self.injection.plane != "service" or plane == step_plane(self.traits.step)
+        return self.injection.plane != "service" or plane == name_step_plane(self.traits.step)
 
-    def due(self, nth: int) -> bool:
+    def is_due(self, nth: int) -> bool:
         """Whether the schedule lets it fire on the nth matching call, before the random draw."""
         plan: Schedule = self.injection.schedule
         if plan.times is not None and self.spent >= plan.times:
@@ -124,7 +131,7 @@ class ActiveInjection:
             self.fault.watch(call, reply, self.memory)
         except Exception as broken:
             raise HarnessError(
-                f"fault {self.injection.mode} broke: {said(broken)}{place_of(broken)}", code="fault-broken"
+                f"fault {self.injection.mode} broke: {format_exception(broken)}{place_of(broken)}", code="fault-broken"
             ) from broken
 
 
@@ -146,7 +153,7 @@ class Weather:
             from holdfast.planes.recorded_tools import RecordedTools
 
             self.recorded = RecordedTools(trial.task.recording, took or _ignore_use)
-        self.replays_functions = self.recorded is not None and self.recorded.answers_for("tool", "")
+        self.replays_functions = self.recorded is not None and self.recorded.can_answer("tool", "")
         self._record = record
         self._amend = amend
         self._entries: dict[tuple[int, str], int] = {}
@@ -173,29 +180,29 @@ class Weather:
         if count == LEDGER_LIMIT:
             met = replace(met, note=f"{met.note}; {_NO_MORE}" if met.note else _NO_MORE)
         if count <= LEDGER_LIMIT:
-            self._record(replace(met, target=target_key(met.target)) if len(met.target) > TARGET_KEPT else met)
+            self._record(replace(met, target=normalize_target(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def amend(self, met: FaultMet) -> None:
         """Records the outcome of a firing. If it was not met, another one may be listed."""
         if met.effect != "met":
             kind = (met.index, "met")
             self._entries[kind] = self._entries.get(kind, 1) - 1
-        self._amend(replace(met, target=target_key(met.target)) if len(met.target) > TARGET_KEPT else met)
+        self._amend(replace(met, target=normalize_target(met.target)) if len(met.target) > TARGET_KEPT else met)
 
-    def traits(self, index: int) -> FaultTraits:
+    def get_traits(self, index: int) -> FaultTraits:
         """The traits of the fault that a ledger entry is about."""
         injection = self.trial.scenario.injections[index]
         return plugins.get_fault_traits(injection.plane, injection.mode)
 
-    def give_back(self, index: int) -> None:
+    def return_firing(self, index: int) -> None:
         """Removes a firing that was not met from the count for `times`."""
         with self.lock:
             if self._placed is not None:
                 self._placed[index].spent -= 1
 
-    def facing(self, plane: str, target: str) -> list[ActiveInjection]:
+    def find_facing(self, plane: str, target: str) -> list[ActiveInjection]:
         """The injections that can act on a call to this target, in list order."""
-        key = (plane, target_key(target))
+        key = (plane, normalize_target(target))
         known = self._by_target.get(key)
         if known is None:
             with self.lock:  # one set of counters, even if several threads ask first
@@ -203,7 +210,9 @@ class Weather:
                     self._placed = [
                         ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
                     ]
-                known = [p for p in self._placed if _faces(p.injection, p.traits, plane, target) and p.at_step(plane)]
+                known = [
+                    p for p in self._placed if _can_face(p.injection, p.traits, plane, target) and p.is_at_step(plane)
+                ]
                 if len(self._by_target) < TARGETS_KEPT:
                     self._by_target[key] = known
         return known
@@ -215,7 +224,7 @@ class Weather:
 
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt when it arrives and returns its number, from 1."""
-        target = target_key(target)
+        target = normalize_target(target)
         key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
             if key not in self.calls and len(self.calls) >= TARGETS_KEPT:
@@ -243,20 +252,20 @@ class Weather:
         modes of the faults that were met are added to `modes`, by index; `sent` is called when the call is forwarded.
         `fits` says whether the agent accepts a value; `receives` converts a reply to the form in which it arrives.
         """
-        if self.recorded is not None and names != () and self.recorded.answers_for(call.plane, call.target):
+        if self.recorded is not None and names != () and self.recorded.can_answer(call.plane, call.target):
             known_by = names or (call.target,)
-            untouched = self.recorded.before(untouched or forward, known_by, sleep, sent)
-            forward, sent = self.recorded.before(forward, known_by, sleep, sent), None
-        facing = self.facing(call.plane, call.target)
+            untouched = self.recorded.wrap_forward(untouched or forward, known_by, sleep, sent)
+            forward, sent = self.recorded.wrap_forward(forward, known_by, sleep, sent), None
+        facing = self.find_facing(call.plane, call.target)
         if not facing:
             if sent is not None:
                 sent()
             return await (untouched or forward)(call)
-        arrived = self._arrive(call, facing, retry)
+        arrived = self._count_call(call, facing, retry)
         passing = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
         passing.seen = any(placed.watches for placed, _, _ in arrived)
         try:
-            reply = await self._chain(arrived, 0, call, passing)
+            reply = await self._run_chain(arrived, 0, call, passing)
         except BaseException as raised:
             await self._settle(passing, raised, call)
             raise
@@ -270,14 +279,14 @@ class Weather:
             await passing.settle(arrived, call)
         for firing in passing.fired:
             if firing.effect != "met":
-                self.give_back(firing.index)
+                self.return_firing(firing.index)
 
     def rewrite(self, text: str) -> str:
         """The prompt of a turn after the attacks on the agent's input."""
-        facing = self.facing("context", "input")
+        facing = self.find_facing("context", "input")
         if not facing:
             return text
-        from holdfast.planes.injection.input_attack import InputAttack, settled
+        from holdfast.planes.injection.input_attack import InputAttack, decide_met
 
         attacks: list[InputAttack] = []
         entries: list[FaultMet] = []
@@ -285,32 +294,32 @@ class Weather:
         for placed in facing:
             placed.seen += 1
             key = f"input:{placed.seen}"
-            if self._fires(placed, placed.seen, key):
-                dice = partial(self._luck.rng, placed.index, key)
+            if self._decide_firing(placed, placed.seen, key):
+                dice = partial(self._luck.create_rng, placed.index, key)
                 attack = InputAttack(placed.index, placed.injection, placed.fault, dice, placed.fired, placed.memory)
-                before, text = text, attack.rewritten(text, placed.memory)
+                before, text = text, attack.apply(text, placed.memory)
                 attacks.append(attack)
-                entries.append(attack.entry(before, text, placed.seen))
+                entries.append(attack.build_entry(before, text, placed.seen))
                 self.record(entries[-1])
         now = {entry.index: entry for entry in entries}
-        for entry in settled(attacks, entries, prompt, text) if len(attacks) > 1 else ():
+        for entry in decide_met(attacks, entries, prompt, text) if len(attacks) > 1 else ():
             now[entry.index] = entry
             self.amend(entry)
         for entry in now.values():
             if entry.effect != "met":
-                self.give_back(entry.index)
+                self.return_firing(entry.index)
         return text
 
-    def _arrive(
+    def _count_call(
         self, call: Call, facing: list[ActiveInjection], retry: int = 0
     ) -> list[tuple[ActiveInjection, int, str]]:
         """Counts the call for every injection whose `match` accepts it; returns (injection, nth, key of the random
         draw) for each."""
         numbered = call.plane == "llm" or call.plane.startswith("service")
-        what = f"{target_key(call.target)}:{call.n}" if numbered else self._what(call)
+        what = f"{normalize_target(call.target)}:{call.n}" if numbered else self._build_draw_key(call)
         arrived = []
         with self.lock:
-            key = what if numbered else self._occurrence(what)
+            key = what if numbered else self._count_occurrence(what)
             for placed in facing:
                 if placed.matches(call.arguments):
                     # A retry that comes first belongs to a call that was made before the fault was placed.
@@ -325,20 +334,20 @@ class Weather:
                     arrived.append((placed, nth, key))
         return arrived
 
-    def _what(self, call: Call) -> str:
-        return f"{target_key(call.target)}:{arguments_digest(call.arguments)}"
+    def _build_draw_key(self, call: Call) -> str:
+        return f"{normalize_target(call.target)}:{digest_arguments(call.arguments)}"
 
-    def _occurrence(self, what: str) -> str:
+    def _count_occurrence(self, what: str) -> str:
         """Tools draw per (target, arguments, occurrence); the model and services per (target, n)."""
         occurrence = self._occurrences.get(what, 0) + 1
         if occurrence > 1 or len(self._occurrences) < TARGETS_KEPT:
             self._occurrences[what] = occurrence
         return f"{what}:{occurrence}"
 
-    def _fires(self, placed: ActiveInjection, nth: int, key: str) -> bool:
+    def _decide_firing(self, placed: ActiveInjection, nth: int, key: str) -> bool:
         """Decides and counts in one step, to enforce `times` when calls overlap."""
         with self.lock:
-            if not placed.due(nth):
+            if not placed.is_due(nth):
                 return False
             if not self._is_drawn(placed, nth, key):
                 return False
@@ -352,10 +361,10 @@ class Weather:
         if probability >= 1.0:
             return True
         if self._fired is None:
-            return self._luck.chance(placed.index, key, probability)
+            return self._luck.draw_chance(placed.index, key, probability)
         return RecordedFiring(placed.index + 1, nth) in self._fired
 
-    async def _chain(
+    async def _run_chain(
         self, arrived: list[tuple[ActiveInjection, int, str]], at: int, call: Call, passing: FaultedCall
     ) -> Reply:
         if at == len(arrived):
@@ -363,9 +372,9 @@ class Weather:
         placed, nth, key = arrived[at]
 
         async def onward(passed: Call) -> Reply:
-            return await self._chain(arrived, at + 1, passed, passing)
+            return await self._run_chain(arrived, at + 1, passed, passing)
 
-        if not self._fires(placed, nth, key):
+        if not self._decide_firing(placed, nth, key):
             reply = await onward(call)
             placed.watch(call, reply)
             return reply
@@ -373,11 +382,11 @@ class Weather:
         passing.seen = True
         firing = Firing(placed.index, placed.injection, call, passing, passing.retry, nth)
         passing.fired.append(firing)
-        fault, memory, rng = placed.fault, placed.memory, self._luck.rng(placed.index, key)
+        fault, memory, rng = placed.fault, placed.memory, self._luck.create_rng(placed.index, key)
         # Other faults may fire on this call, too. Which of them was met is then decided by replaying this firing, so
         # its memory is copied before the fault acts.
         if len(arrived) > 1:
-            dice = partial(self._luck.rng, placed.index, key)
+            dice = partial(self._luck.create_rng, placed.index, key)
             firing.replay = ReplayedFault(placed.injection, fault, dice, placed.fired, memory, passing.fits)
         return await firing.run(fault, onward, passing.sleep, rng, placed.fired, memory, passing.fits)
 
@@ -402,12 +411,12 @@ def make_fault(injection: Injection) -> Any:
         ) from broken
 
 
-def faces(injection: Injection, plane: str, target: str) -> bool:
+def can_face(injection: Injection, plane: str, target: str) -> bool:
     """Whether an injection can act on calls on this plane to this target."""
-    return _faces(injection, plugins.get_fault_traits(injection.plane, injection.mode), plane, target)
+    return _can_face(injection, plugins.get_fault_traits(injection.plane, injection.mode), plane, target)
 
 
-def _faces(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
+def _can_face(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
     """Whether the plane is one on which faults of tools act: wherever a tool's call or result is observed."""
     own, inner = injection.plane, injection.target != "input"
     if plane == "service" or plane.startswith(STEP):
@@ -417,7 +426,7 @@ def _faces(injection: Injection, traits: FaultTraits, plane: str, target: str) -
     if plane == "context":  # `*` matches every tool, but not the input
         return own == "context" and not inner
     if plane == "http":
-        return _faces_url(injection, traits.step, target)
+        return _can_face_url(injection, traits.step, target)
     if injection.match_url is not None:  # faults act on a tool behind a URL only at that URL
         return False
     if plane == "mcp_read":  # a resource or a prompt is text, not the result of a tool
@@ -430,17 +439,17 @@ def _faces(injection: Injection, traits: FaultTraits, plane: str, target: str) -
     return (of_tools or own == plane) and fnmatchcase(target, injection.target)
 
 
-def target_key(target: str) -> str:
+def normalize_target(target: str) -> str:
     """A target as counters record it. Nearly all are short enough to be used as they are."""
-    return target if len(target) <= TARGET_KEPT and target.isascii() else brief(target)
+    return target if len(target) <= TARGET_KEPT and target.isascii() else shorten_target(target)
 
 
-def step_plane(step: Step) -> str:
+def name_step_plane(step: Step) -> str:
     """The plane on which the calls of a step are observed."""
     return "service" if step == "connect" else STEP + step
 
 
-def _faces_url(injection: Injection, step: Step, target: str) -> bool:
+def _can_face_url(injection: Injection, step: Step, target: str) -> bool:
     """A URL, or the target of a connection. Names and handshakes fail when a TLS connection is made, before any URL is
     known."""
     url = injection.target if injection.plane == "http" else injection.match_url
@@ -448,30 +457,30 @@ def _faces_url(injection: Injection, step: Step, target: str) -> bool:
         return False
     connecting = injection.plane == "http" and step in ("name", "tls")
     if is_origin(target):
-        return connecting and origin_matches(url, target)
+        return connecting and matches_origin(url, target)
     if connecting and (target.startswith("https:") or step == "tls"):
         return False
-    return url_matches(url, target)
+    return matches_url(url, target)
 
 
-def _matches(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    return all(name in arguments and _fits(arguments[name], wanted) for name, wanted in match.items())
+def _matches_arguments(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    return all(name in arguments and _matches_value(arguments[name], wanted) for name, wanted in match.items())
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+def _matches_value(value: Any, wanted: Any) -> bool:
     """Text is a glob; numbers compare as numbers; anything else must be equal.
 
     A list matches if one member does; a list of wanted values matches if each is matched by a member.
     """
     if isinstance(value, list | tuple):
         if not isinstance(wanted, list):
-            return any(_fits(member, wanted) for member in value)
-        return bool(wanted or not value) and all(_fits(value, one) for one in wanted)
+            return any(_matches_value(member, wanted) for member in value)
+        return bool(wanted or not value) and all(_matches_value(value, one) for one in wanted)
     if isinstance(wanted, str):
         return fnmatchcase(value if isinstance(value, str) else describe(value), wanted)
     if isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
         return isinstance(value, (int, float)) and not isinstance(value, bool) and value == wanted
-    return same(value, wanted)
+    return is_same_value(value, wanted)
 
 
 def _ignore_use(use: RecordedUse) -> None:

@@ -9,7 +9,7 @@ from holdfast.model.completion import Completion, Usage
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
-from holdfast.planes.llm.prices import estimate
+from holdfast.planes.llm.prices import estimate_cost
 from holdfast.planes.llm.reply_sender import SentReply
 from holdfast.planes.llm.sources.source import Query
 from holdfast.protocols.fault import Call
@@ -45,21 +45,21 @@ class CallRecord:
         """Time since the call arrived."""
         return (self._context.sink.now() - self._ts) * 1000
 
-    def waits(self) -> None:
+    def start_wait(self) -> None:
         """Starts the wait for upstream."""
         self.since = self._context.sink.now()
 
-    def note(self, sent: SentReply) -> None:
+    def record_sent(self, sent: SentReply) -> None:
         """Notes what was sent to the agent."""
         self.status, self.trouble = sent.status, sent.trouble
 
-    def tell(self, event: TraceEvent) -> None:
+    def report(self, event: TraceEvent) -> None:
         """Records the call, once: an answer that arrives after its trial changes nothing."""
         if not self._told:
             self._told = True
             self._context.sink.add(event)
 
-    def event(self, what: str = "") -> TraceEvent:
+    def build_event(self, what: str = "") -> TraceEvent:
         """The call as the trace records it; `what` names the request if it is not a model call."""
         context, call, completion = self._context, self._call, self.completion
         usage = completion.usage if completion is not None else self.usage
@@ -74,31 +74,31 @@ class CallRecord:
             duration_ms=self.age_ms,
             status=self.status,
             error_type=self.trouble,
-            input=shorten(_last(self._query), TEXT_KEPT),
+            input=shorten(_read_last_message(self._query), TEXT_KEPT),
             output=shorten(completion.display_text if completion is not None else "", TEXT_KEPT),
             digest=self._query.digest or digest(self._query.body),
-            cost=self._cost(usage, self._query.model),
+            cost=self._estimate_cost(usage, self._query.model),
             script=self.script,
             fault=context.injector.join_modes_met(call.plane, call.target, call.n),
-            offers_tools=_offers_tools(self._query),
+            offers_tools=_has_tools(self._query),
             waited_ms=0.0 if since is None else (context.sink.now() - since) * 1000,
         )
 
-    def _cost(self, usage: Usage | None, model: str) -> Cost | None:
+    def _estimate_cost(self, usage: Usage | None, model: str) -> Cost | None:
         if usage is None:
             return None
-        usd = estimate(model, usage, self._models)
+        usd = estimate_cost(model, usage, self._models)
         return Cost(model, usage.input_tokens, usage.output_tokens, usd, self.billed, usage.cached_input)
 
 
-def _offers_tools(query: Query) -> bool:
+def _has_tools(query: Query) -> bool:
     """Whether the request offers tools to the model; true if the request cannot be read."""
-    return query.codec is not None and (query.asked is None or bool(query.asked.tools))
+    return query.codec is not None and (query.request is None or bool(query.request.tools))
 
 
-def _last(query: Query) -> str:
+def _read_last_message(query: Query) -> str:
     """The latest message to the model."""
-    request = query.asked
+    request = query.request
     if request is None or not request.messages:
         return ""
     last = request.messages[-1]

@@ -40,16 +40,16 @@ class Attempts:
     def __init__(self) -> None:
         self._failed: dict[str, _Failures] = {}
 
-    def which(self, header: Get, key: str) -> int:
+    def find_retry_number(self, header: Get, key: str) -> int:
         """The retry number of a request: 0 is a call by the agent itself. Retries share the `key`."""
         before = self._failed.get(key)
-        return 0 if before is None else _repetition(header, before)
+        return 0 if before is None else _count_retry(header, before)
 
-    def failed(self, key: str) -> bool:
+    def has_failed(self, key: str) -> bool:
         """Whether the same request was made before and failed."""
         return key in self._failed
 
-    def ended(self, key: str, retry: int, *, well: bool, lost: bool) -> None:
+    def record_end(self, key: str, retry: int, *, well: bool, lost: bool) -> None:
         """Records how the client saw the attempt; `lost`: no reply arrived at all."""
         if well:
             self._failed.pop(key, None)
@@ -59,7 +59,7 @@ class Attempts:
             del self._failed[next(iter(self._failed))]
 
 
-def _repetition(header: Get, before: _Failures) -> int:
+def _count_retry(header: Get, before: _Failures) -> int:
     """The possible retry number after these failures. A header cannot claim more retries than there were failures."""
     count = header(_COUNT)
     if count is not None and count.isdecimal():
@@ -75,32 +75,32 @@ CHARACTERS_KEPT = 100_000
 """Limit for one conversation; for a longer one only the calls are remembered."""
 
 
-class _Known(Struct, frozen=True):
+class _KnownCall(Struct, frozen=True):
     """A call that a model requested, and the conversation up to it."""
 
     call: ToolCall
     said: tuple[ChatMessage, ...]
 
 
-class Continued:
+class EarlierCalls:
     """The latest calls of one trial."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, _Known] = {}
+        self._kept: dict[str, _KnownCall] = {}
 
     def keep(self, calls: tuple[ToolCall, ...], text: str, request: ModelRequest) -> None:
         """The model answered a request with these calls, together with this text."""
         if not calls:
             return
-        before = request.messages if _size(request.messages) <= CHARACTERS_KEPT else ()
+        before = request.messages if _measure(request.messages) <= CHARACTERS_KEPT else ()
         messages = (*before, ChatMessage("assistant", text[:CHARACTERS_KEPT], calls))
         for call in [call for call in calls if call.id]:
             self._kept.pop(call.id, None)
-            self._kept[call.id] = _Known(call, messages)
+            self._kept[call.id] = _KnownCall(call, messages)
         while len(self._kept) > CALLS_KEPT:
             del self._kept[next(iter(self._kept))]
 
-    def whole(self, request: ModelRequest) -> ModelRequest:
+    def add_conversation(self, request: ModelRequest) -> ModelRequest:
         """The request with its preceding conversation, if it continues with the results of known calls."""
         if not request.goes_on:
             return request
@@ -109,20 +109,22 @@ class Continued:
             return request
         system = [message for message in request.messages if message.role == "system"]
         before = [message for message in known.said if not system or message.role != "system"]
-        own = [self._named(message) for message in request.messages if message.role != "system"]
+        own = [self._add_call_names(message) for message in request.messages if message.role != "system"]
         return replace(request, messages=(*system, *before, *own))
 
-    def _named(self, message: ChatMessage) -> ChatMessage:
-        return replace(message, results=tuple(map(self._of_tool, message.results))) if message.results else message
+    def _add_call_names(self, message: ChatMessage) -> ChatMessage:
+        return (
+            replace(message, results=tuple(map(self._add_call_name, message.results))) if message.results else message
+        )
 
-    def _of_tool(self, result: ToolResult) -> ToolResult:
+    def _add_call_name(self, result: ToolResult) -> ToolResult:
         known = self._kept.get(result.key)
         if known is None:
             return result
         return replace(result, name=result.name or known.call.name, arguments=known.call.arguments)
 
 
-def _size(messages: Iterable[ChatMessage]) -> int:
+def _measure(messages: Iterable[ChatMessage]) -> int:
     return sum(
         len(message.text)
         + sum(len(result.text) for result in message.results)

@@ -18,11 +18,11 @@ from holdfast.http1.upgrade import is_upgrade_request
 from holdfast.model.codec import digest
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
-from holdfast.planes.llm.codecs.formats import ApiRoute, find
-from holdfast.planes.llm.codecs.loose import dump, parse
+from holdfast.planes.llm.codecs.formats import ApiRoute, find_route
+from holdfast.planes.llm.codecs.loose import dump_json, parse_json
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.written_tools import asked_in
-from holdfast.planes.llm.earlier_requests import Attempts, Continued
+from holdfast.planes.llm.codecs.written_tools import find_calls
+from holdfast.planes.llm.earlier_requests import Attempts, EarlierCalls
 from holdfast.planes.llm.known_results import ChangedCall, KnownResult
 from holdfast.planes.llm.model_call import ModelCall
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
@@ -60,7 +60,7 @@ class TrialGateway:
         self._context = context
         self._attempts = Attempts()
         self._results = ToolResults(context, elsewhere, faulty=gateway.on_results)
-        self._continued = Continued()
+        self._continued = EarlierCalls()
         self._sockets: set[Websocket] = set()
         self._under_way: dict[ModelCall, str] = {}
         """Calls in progress with the key of each attempt; the key is empty once the attempt is known to have failed."""
@@ -77,55 +77,55 @@ class TrialGateway:
             await end_over_limit(exchange)
             return
         if exchange.upgrade and is_upgrade_request(exchange.head):
-            await self._switch(exchange, provider, path, base_url)
+            await self._serve_websocket(exchange, provider, path, base_url)
             return
         body = await exchange.read_body()
-        data = parse(body) if body else None
+        data = parse_json(body) if body else None
         method, headers = exchange.head.method, AgentHeaders(exchange.head.headers)
-        route, trial = find(method, path), self._context.trial.id
+        route, trial = find_route(method, path), self._context.trial.id
         if route is None or route.kind != "completion" or not route.codec or not isinstance(data, dict):
             if route is not None and route.kind == "completion":
                 self._context.sink.note(f"a model call whose body is not a JSON object passed unread: {shorten(path)}")
             query = Query(provider, method, path, headers, body, trial, data, base_url=base_url)
-            await self._pass_by(exchange, query, route)
+            await self._forward_other(exchange, query, route)
         else:
             codec = route.codec
             request, body_digest = codec.read_request(path, data), digest(body)
-            await self._complete(
+            await self._serve_completion(
                 exchange,
                 Query(provider, method, path, headers, body, trial, data, codec, request, base_url, body_digest),
             )
 
-    async def _pass_by(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
+    async def _forward_other(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
         """Answers a request that is not a completion."""
         model_call = ModelCall(self._context, exchange, query, self._gateway.models)
         if route is not None and route.unread:
             self._context.sink.record_unread_model(query.base_url or query.provider, route.unread)
-        if route is not None and not route.may_ask:
-            await model_call.pass_by(self._gateway.router, route)
+        if route is not None and not route.may_request_tools:
+            await model_call.forward_other(self._gateway.router, route)
             return
         self._aside.add(model_call)
         try:
-            await model_call.pass_by(self._gateway.router, route)
+            await model_call.forward_other(self._gateway.router, route)
         finally:
             self._aside.discard(model_call)
-        self._take(model_call)
+        self._record_fetched(model_call)
 
-    def _take(self, model_call: ModelCall) -> None:
+    def _record_fetched(self, model_call: ModelCall) -> None:
         """Records the tool calls in a fetched reply, once it is complete; the agent may fetch it several times."""
-        reply = model_call.given
-        if model_call.beyond(reply):
-            self._results.missed()
+        reply = model_call.delivered_reply
+        if model_call.has_unread_rest(reply):
+            self._results.record_missed()
         elif reply is not None and reply.finish:
-            self._results.fetched((*reply.tool_calls, *reply.other_calls))
+            self._results.record_fetched((*reply.tool_calls, *reply.other_calls))
 
-    async def _switch(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
+    async def _serve_websocket(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
         """Handles a websocket: if the path also supports HTTP, its client is sent there; otherwise it passes unread."""
-        from holdfast.planes.llm.websocket import Websocket, send_to_http
+        from holdfast.planes.llm.websocket import Websocket, refuse_websocket
 
-        route = find("POST", path)
+        route = find_route("POST", path)
         if route is not None and route.kind == "completion":
-            await send_to_http(self._context, exchange, path)
+            await refuse_websocket(self._context, exchange, path)
             return
         named = dict(parse_qsl(path.partition("?")[2])).get("model", "")
         method, trial, headers = exchange.head.method, self._context.trial.id, AgentHeaders(exchange.head.headers)
@@ -133,110 +133,116 @@ class TrialGateway:
         socket = Websocket(self._context, exchange, query)
         self._sockets.add(socket)
         try:
-            await socket.run(self._gateway.router.source(provider, named), self._gateway.router.upstreams)
+            await socket.run(self._gateway.router.get_source(provider, named), self._gateway.router.upstreams)
         finally:
             self._sockets.discard(socket)
 
     def close(self) -> None:
         """The trial is over."""
         for socket in self._sockets:
-            socket.leave()
+            socket.report_end()
         for model_call in self._under_way:
-            model_call.leave()
+            model_call.end_trial()
             self._note_read(model_call)
-            self._declare(model_call)
+            self._record_calls(model_call)
         self._results.close()
         self._gateway.router.forget(self._context.trial.id)
 
-    async def _complete(self, exchange: Exchange, query: Query) -> None:
+    async def _serve_completion(self, exchange: Exchange, query: Query) -> None:
         key = query.digest
         if key in self._under_way.values():
-            self._note_left(key)
-        retry = self._attempts.which(exchange.head.get, key)
-        query, carries = await self._settled(query)
-        model_call = self._model_call(exchange, query, retry, carries)
+            self._mark_abandoned(key)
+        retry = self._attempts.find_retry_number(exchange.head.get, key)
+        query, carries = await self._settle_results(query)
+        model_call = self._create_model_call(exchange, query, retry, carries)
         self._under_way[model_call] = key
         try:
-            await model_call.through(self._gateway.router, exchange.wait)
+            await model_call.answer_completion(self._gateway.router, exchange.wait)
         finally:
             left = not self._under_way.pop(model_call)
         if not left:
             record = model_call.record
-            self._attempts.ended(key, retry, well=not record.trouble, lost=record.status is None)
+            self._attempts.record_end(key, retry, well=not record.trouble, lost=record.status is None)
         self._note_read(model_call)
-        self._declare(model_call)
+        self._record_calls(model_call)
         self._declared.discard(model_call)
 
-    def _model_call(self, exchange: Exchange, query: Query, retry: int, carries: tuple[ChangedCall, ...]) -> ModelCall:
-        context, request = self._context, query.asked
+    def _create_model_call(
+        self, exchange: Exchange, query: Query, retry: int, carries: tuple[ChangedCall, ...]
+    ) -> ModelCall:
+        context, request = self._context, query.request
         assert request is not None
         injector = context.injector
         faulty = self._gateway.on_calls and injector.can_affect(PLANE, request.model)
-        call = Call(PLANE, request.model, _arguments(request) if faulty else {}, injector.count(PLANE, request.model))
-        if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
+        call = Call(
+            PLANE, request.model, _build_arguments(request) if faulty else {}, injector.count(PLANE, request.model)
+        )
+        if self._alone and self._gateway.on_calls and any(not other.is_over for other in self._under_way):
             self._alone = False
             injector.mark_concurrent()
         models = self._gateway.models
         return ModelCall(context, exchange, query, models, call=call, retry=retry, carries=carries, faulty=faulty)
 
     def _note_read(self, model_call: ModelCall) -> None:
-        if model_call.carries and model_call.read:
-            self._results.read(model_call.carries)
+        if model_call.carries and model_call.is_read:
+            self._results.mark_read(model_call.carries)
 
-    def _declare(self, model_call: ModelCall) -> None:
+    def _record_calls(self, model_call: ModelCall) -> None:
         """Records the tool calls that the model requested, once per reply."""
         if model_call in self._declared:
             return
-        reply = model_call.given
-        if model_call.beyond(reply):
-            self._results.missed()
+        reply = model_call.delivered_reply
+        if model_call.has_unread_rest(reply):
+            self._results.record_missed()
         if reply is None or reply.lacks:
             return
         self._declared.add(model_call)
         calls, text = (*reply.tool_calls, *reply.other_calls), reply.text
         if calls:
-            self._continued.keep(calls, text, model_call.asked)
-            self._results.declared(calls, model_call.asked)
-        elif calls := asked_in(text):
-            self._results.declared(calls, model_call.asked, sure=False)
+            self._continued.keep(calls, text, model_call.request)
+            self._results.record_calls(calls, model_call.request)
+        elif calls := find_calls(text):
+            self._results.record_calls(calls, model_call.request, sure=False)
 
-    def _catch_up(self) -> None:
+    def _record_late_calls(self) -> None:
         """Waits for calls in progress: an agent may continue while the end of the reply is still being sent."""
         for model_call in self._under_way:
-            if model_call.over:
-                self._declare(model_call)
+            if model_call.is_over:
+                self._record_calls(model_call)
         for model_call in self._aside:
-            if model_call.over:
-                self._take(model_call)
+            if model_call.is_over:
+                self._record_fetched(model_call)
 
-    def _note_left(self, key: str) -> None:
+    def _mark_abandoned(self, key: str) -> None:
         """Treats an equal call that its client abandoned as failed, even if Holdfast still waits for the model."""
         for model_call, other in self._under_way.items():
-            if other == key and model_call.gone:
-                self._attempts.ended(key, model_call.record.retry, well=False, lost=True)
+            if other == key and model_call.is_gone:
+                self._attempts.record_end(key, model_call.record.retry, well=False, lost=True)
                 self._under_way[model_call] = ""
 
-    async def _settled(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:
+    async def _settle_results(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:
         """The request, with the tool results replaced that the model must read differently.
 
         Also returns the calls of those results that no model has read yet.
         """
-        request, codec = query.asked, query.codec
+        request, codec = query.request, query.codec
         assert request is not None
         assert codec is not None
-        changed = await self._changed(request, query.digest) if request.results else {}
+        changed = await self._find_changed(request, query.digest) if request.results else {}
         if not changed:
-            return replace(query, asked=self._continued.whole(request)) if request.goes_on else query, ()
+            return replace(query, asked=self._continued.add_conversation(request)) if request.goes_on else query, ()
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.replace_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
-        request = self._continued.whole(codec.read_request(query.path, data))
-        body = dump(data)
+        request = self._continued.add_conversation(codec.read_request(query.path, data))
+        body = dump_json(data)
         query = replace(query, body=body, data=data, asked=request, digest=digest(body))
-        return query, self._results.unread(changed.values())
+        return query, self._results.list_unread(changed.values())
 
-    async def _changed(self, request: ModelRequest, key: str) -> dict[str, KnownResult]:
+    async def _find_changed(self, request: ModelRequest, key: str) -> dict[str, KnownResult]:
         try:
-            return await self._results.settle(request, again=self._attempts.failed(key), late=self._catch_up)
+            return await self._results.settle(
+                request, again=self._attempts.has_failed(key), late=self._record_late_calls
+            )
         except HarnessError as broken:  # a bug in a fault: the trial is a harness error, and the agent continues
             self._context.sink.add_error(str(broken), broken.code)
             return {}
@@ -248,7 +254,7 @@ async def end_over_limit(exchange: Exchange) -> None:
     await exchange.respond(403, body=b"agent.limits: this trial is over\n")
 
 
-def _arguments(request: ModelRequest) -> dict[str, Any]:
+def _build_arguments(request: ModelRequest) -> dict[str, Any]:
     """The arguments that the `match` of a model fault can name."""
     return {
         "model": request.model,

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.model.completion import ToolCall
-from holdfast.planes.describe import arguments_digest
+from holdfast.planes.describe import digest_arguments
 from holdfast.planes.llm.codecs.request import ChatMessage, ToolResult
 
 MARKS_KEPT = 200_000
@@ -40,7 +40,7 @@ class KnownResult(Struct, frozen=True):
 
     text: str | None = None
     failed: bool = False
-    asked_for: bool = True
+    is_requested: bool = True
     """Whether it is a call of this trial."""
     heard: tuple[bytes, ...] = ()
     """Texts of the conversation that contained the call, in the form of `ResultPosition.heard`."""
@@ -48,7 +48,7 @@ class KnownResult(Struct, frozen=True):
     """The call, if a fault changed its result."""
 
 
-PASSES = KnownResult(asked_for=False)
+PASSES = KnownResult(is_requested=False)
 """A result that no model requested."""
 
 
@@ -60,10 +60,10 @@ class KnownResults:
 
     def keep(self, at: ResultPosition, settled: KnownResult) -> None:
         """A result without a call is recognised only by its position."""
-        if settled.asked_for:
-            self._kept |= dict.fromkeys(_marks(at), settled)
+        if settled.is_requested:
+            self._kept |= dict.fromkeys(_compute_marks(at), settled)
         else:
-            for mark in _marks(at)[:_BY_PLACE]:
+            for mark in _compute_marks(at)[:_BY_PLACE]:
                 self._kept.setdefault(mark, settled)
         while len(self._kept) > MARKS_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -73,7 +73,7 @@ class KnownResults:
 
         `own`: the request is known to continue a conversation of this trial.
         """
-        marks = [_marks(at) for at in positions]
+        marks = [_compute_marks(at) for at in positions]
         known: list[KnownResult | None] = [None] * len(positions)
         used: set[int] = set()
         # Level by level, so that the surest marks of all results are used before any weaker mark: a weak mark of one
@@ -83,32 +83,39 @@ class KnownResults:
                 if known[n] is not None or (at.fresh and level >= _BY_KEY) or level >= len(marks[n]):
                     continue
                 settled = self._kept.get(marks[n][level])
-                if settled is None or id(settled) in used or not _trusted(settled, at, level, own):
+                if settled is None or id(settled) in used or not _is_trusted(settled, at, level, own):
                     continue
                 known[n] = settled
-                if settled.asked_for:
+                if settled.is_requested:
                     used.add(id(settled))
         return known
 
 
-def _trusted(settled: KnownResult, at: ResultPosition, level: int, own: bool) -> bool:
+def _is_trusted(settled: KnownResult, at: ResultPosition, level: int, own: bool) -> bool:
     """Whether a mark is sufficient. A mark without position or id requires that the conversation is the call's
     own, or that the result waits for the model, which an example never does."""
     known = level < (_BY_ID if at.id else _BY_KEY if at.last or own else _BY_PLACE)
-    return known or at.after(*settled.heard)
+    return known or at.is_after(*settled.heard)
 
 
-def _marks(at: ResultPosition) -> tuple[bytes, ...]:
+def _compute_marks(at: ResultPosition) -> tuple[bytes, ...]:
     """The marks of a result, most reliable first: position and text, position, key; id and text, id; text, call."""
     result = at.result
-    call = _mark("call", result.name, result.arguments)
-    text = _mark("text", result.text)
-    place = _mark("place", result.key, call, at.before)
-    by_id = (_mark("id", at.id, call, text), _mark("id", at.id, call)) if at.id else ()
-    return (_mark(place, text), place, _mark("key", result.key, call), *by_id, _mark(call, text), call)
+    call = _hash_parts("call", result.name, result.arguments)
+    text = _hash_parts("text", result.text)
+    place = _hash_parts("place", result.key, call, at.before)
+    by_id = (_hash_parts("id", at.id, call, text), _hash_parts("id", at.id, call)) if at.id else ()
+    return (
+        _hash_parts(place, text),
+        place,
+        _hash_parts("key", result.key, call),
+        *by_id,
+        _hash_parts(call, text),
+        call,
+    )
 
 
-def _mark(*parts: str | bytes) -> bytes:
+def _hash_parts(*parts: str | bytes) -> bytes:
     made = blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -146,12 +153,12 @@ class ResultPosition(Struct, frozen=True):
         stem = _NUMBER.sub("", self.result.key)
         return "" if stem == self.result.name and stem != self.result.key else stem
 
-    def after(self, *marks: bytes) -> bool:
+    def is_after(self, *marks: bytes) -> bool:
         """Whether one of these texts occurs before it."""
         return any(self.heard.get(mark, self.at) < self.at for mark in marks)
 
 
-def placed(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
+def locate_results(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
     """Every result of a conversation, in order."""
     if not any(message.results for message in messages):
         return []
@@ -166,10 +173,10 @@ def placed(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
             before, answered = hasher.digest(), at
         spoken = spoken if message.role == "tool" else at
         results += [(result, before, at) for result in message.results]
-        _tell(hasher, message)
+        _update_digest(hasher, message)
     made = {call.id for message in messages for call in message.tool_calls}
     keys = {result.key for result, _, _ in results}
-    heard = _heard(messages)
+    heard = _index_texts(messages)
     return [
         ResultPosition(
             r, before, at > answered, at > spoken, r.key not in made, r.key.rpartition("+")[0] in keys, at, heard
@@ -178,35 +185,35 @@ def placed(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
     ]
 
 
-def said(messages: Iterable[ChatMessage]) -> bytes:
+def digest_conversation(messages: Iterable[ChatMessage]) -> bytes:
     """Digest of a complete conversation: the `before` of the calls that the model requests next."""
     hasher = blake2b(digest_size=_SIZE)
     for message in messages:
-        _tell(hasher, message)
+        _update_digest(hasher, message)
     return hasher.digest()
 
 
-def first_and_last(messages: Sequence[ChatMessage]) -> tuple[bytes, bytes]:
+def mark_first_and_last(messages: Sequence[ChatMessage]) -> tuple[bytes, bytes]:
     """The first and the last text that the model was answering, in the form of `heard`."""
     texts = [m.text for m in messages if m.role == "user" and m.text]
     texts = texts or [m.text for m in messages if m.role == "system" and m.text]
-    return (mark_of(texts[0]), mark_of(texts[-1])) if texts else (b"", b"")
+    return (mark_text(texts[0]), mark_text(texts[-1])) if texts else (b"", b"")
 
 
-def mark_of(text: str) -> bytes:
+def mark_text(text: str) -> bytes:
     """The mark of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest()
 
 
-def _heard(messages: Sequence[ChatMessage]) -> dict[bytes, int]:
+def _index_texts(messages: Sequence[ChatMessage]) -> dict[bytes, int]:
     heard: dict[bytes, int] = {}
     for at, message in enumerate(messages):
         if message.text and message.role in ("user", "system"):
-            heard.setdefault(mark_of(message.text), at)
+            heard.setdefault(mark_text(message.text), at)
     return heard
 
 
-def _tell(hasher: blake2b, message: ChatMessage) -> None:
+def _update_digest(hasher: blake2b, message: ChatMessage) -> None:
     if message.role == "tool":
         return
     hasher.update(f"\0{message.role}\0{message.text}".encode("utf-8", "surrogatepass"))
@@ -230,21 +237,21 @@ class OpenToolCall(Struct, frozen=True):
     sure: bool = True
     """Whether it is certainly a call. If not, it is reported only if a result arrives."""
 
-    def fit(self, at: ResultPosition) -> tuple[int, bool, bool] | None:
+    def rate_fit(self, at: ResultPosition) -> tuple[int, bool, bool] | None:
         """How well a result matches the call, lower is better; None if it does not match."""
         here = self.before == at.before
-        goes_on = here or at.after(self.last)
+        goes_on = here or at.is_after(self.last)
         if self.call.id and self.call.id in (at.id, at.result.key):
-            how = _SAME_ID if goes_on or self._elsewhere(at) else None
+            how = _SAME_ID if goes_on or self._may_be_moved(at) else None
         else:
-            how = self._without_id(at, here, goes_on)
+            how = self._rate_without_id(at, here, goes_on)
         return None if how is None else (how, not at.fresh, not here)
 
-    def _elsewhere(self, at: ResultPosition) -> bool:
+    def _may_be_moved(self, at: ResultPosition) -> bool:
         """Whether a result with its id may belong to it in a rewritten conversation: examples have ids, too."""
-        return at.fresh and (at.alone or (at.result.name == self.call.name and self._same_arguments(at)))
+        return at.fresh and (at.alone or (at.result.name == self.call.name and self._has_same_arguments(at)))
 
-    def _without_id(self, at: ResultPosition, here: bool, goes_on: bool) -> int | None:
+    def _rate_without_id(self, at: ResultPosition, here: bool, goes_on: bool) -> int | None:
         """How well a result without the call's id matches the call. A client that invents ids keeps the
         arguments. If the result has none, one that waits for the model matches by its arguments, whatever was
         said before."""
@@ -252,16 +259,16 @@ class OpenToolCall(Struct, frozen=True):
         waits = at.last and not ids_differ
         if at.result.name != self.call.name or not (goes_on or waits):
             return None
-        if self._same_arguments(at):
+        if self._has_same_arguments(at):
             return _SAME_ARGUMENTS if at.fresh or here else None
         return _SAME_NAME if goes_on and at.fresh and not ids_differ else None
 
-    def _same_arguments(self, at: ResultPosition) -> bool:
+    def _has_same_arguments(self, at: ResultPosition) -> bool:
         one, other = at.result.arguments, self.call.arguments
-        return one == other or arguments_digest(by_name(one)) == arguments_digest(by_name(other))
+        return one == other or digest_arguments(read_arguments(one)) == digest_arguments(read_arguments(other))
 
 
-def answers(
+def match_results(
     positions: Sequence[ResultPosition],
     known: Sequence[KnownResult | None],
     calls: Iterable[OpenToolCall],
@@ -281,7 +288,7 @@ def answers(
         if before is not None and (again or not at.fresh):
             continue
         for m, one in enumerate(opened):
-            if (fit := one.fit(at)) is not None and _may(fit, before):
+            if (fit := one.rate_fit(at)) is not None and _is_allowed(fit, before):
                 fits.append((before is not None, *fit, n, m))
     pairs: dict[int, OpenToolCall] = {}
     used: set[int] = set()
@@ -292,12 +299,12 @@ def answers(
     return pairs
 
 
-def _may(fit: tuple[int, bool, bool], before: KnownResult | None) -> bool:
+def _is_allowed(fit: tuple[int, bool, bool], before: KnownResult | None) -> bool:
     how, _, moved = fit
-    return before is None or (how != _SAME_NAME and (before.asked_for or not moved))
+    return before is None or (how != _SAME_NAME and (before.is_requested or not moved))
 
 
-def by_name(text: str) -> dict[str, Any]:
+def read_arguments(text: str) -> dict[str, Any]:
     """The arguments of a call by name."""
     try:
         arguments = msgspec.json.decode(text or "{}")

@@ -15,12 +15,12 @@ from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.call_record import CallRecord
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, left_out
+from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, list_left_out
 from holdfast.planes.llm.known_results import ChangedCall
-from holdfast.planes.llm.prices import usage_in
+from holdfast.planes.llm.prices import read_usage
 from holdfast.planes.llm.provider_reply import KEPT, PassingReply, ProviderReply
-from holdfast.planes.llm.reply_sender import error_in, send_completion, send_error, send_failure, send_reply
-from holdfast.planes.llm.sources.provider_hosts import without_key
+from holdfast.planes.llm.reply_sender import find_error, send_completion, send_error, send_failure, send_reply
+from holdfast.planes.llm.sources.provider_hosts import remove_key
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, UpstreamDown, WrittenReply
 from holdfast.protocols.fault import Call, Failed, Reply, Sleep
 from holdfast.protocols.trial import TrialContext
@@ -81,103 +81,103 @@ class ModelCall:
         return ProviderReply(self._context, self._query, self.record, expected=bool(self._service))
 
     @property
-    def read(self) -> bool:
+    def is_read(self) -> bool:
         """Whether a model has read the request and the agent was there for the head of its reply."""
         record, passed = self.record, self._passing is not None
         well = record.status is not None and record.status < 300 and record.trouble in ("", "client_gone")
         return self._exchange.is_answered and (self._understood or (passed and well))
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether nobody waits for the answer any more."""
         return self._exchange.connection.is_gone
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """The agent received the complete answer, or left: its next request comes after this one."""
-        if self.gone or self._exchange.is_delivered:
+        if self.is_gone or self._exchange.is_delivered:
             return True
-        passed = self._passing and self._passing.understood(self._reply)
+        passed = self._passing and self._passing.read_so_far(self._reply)
         return bool(passed and passed.finish)
 
     @property
-    def asked(self) -> ModelRequest:
+    def request(self) -> ModelRequest:
         """The request."""
-        assert self._query.asked is not None
-        return self._query.asked
+        assert self._query.request is not None
+        return self._query.request
 
     @property
-    def given(self) -> Completion | None:
+    def delivered_reply(self) -> Completion | None:
         """The model's reply, as far as it may have reached the agent."""
         came = self.record.completion
         if came is None and self._passing is not None:
-            came = self._passing.understood(self._reply)
+            came = self._passing.read_so_far(self._reply)
         codec = self._query.codec
         if came is None or not self._exchange.is_answered:
             return None
-        return came if codec is None else codec.delivered(came)
+        return came if codec is None else codec.keep_deliverable(came)
 
-    def beyond(self, completion: Completion | None) -> bool:
+    def has_unread_rest(self, completion: Completion | None) -> bool:
         """Whether the agent received a reply that may contain more than Holdfast read."""
         status = self.record.status
         well = self._exchange.is_answered and status is not None and status < 300
         return well and (completion is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
 
-    async def pass_by(self, router: Router, route: ApiRoute | None) -> None:
+    async def forward_other(self, router: Router, route: ApiRoute | None) -> None:
         """Forwards a request that is not a completion unchanged, whatever the weather."""
         record = self.record
-        path = without_key(self._query.path)
-        runs = route is not None and _runs(self._query, route)
+        path = remove_key(self._query.path)
+        runs = route is not None and _is_model_work(self._query, route)
         if route is not None and runs:
             self._service = f"llm:{route.kind} {path}"
         self._reply.aside = route is None
         self._reply.codec = route.codec if route is not None else None
         try:
-            await self._pass(router)
+            await self._forward_reply(router)
         except UpstreamDown as down:
-            await self._down(down)
+            await self._report_down(down)
         except ConnectionError:
             record.trouble = "client_gone"
         self._note_delivery()
         well = record.status is not None and record.status < 300
         if self._passing is not None and self._query.method == "POST" and well:
-            record.usage = usage_in(bytes(self._passing.kept))
+            record.usage = read_usage(bytes(self._passing.kept))
         # It used a model, and did not only ask about models or files.
         if route is not None and (runs or record.usage is not None):
-            record.tell(record.event(f"{route.kind} {path}"))
+            record.report(record.build_event(f"{route.kind} {path}"))
         else:
             what = f"{self._query.method} {self._query.base_url or ''}{path}"
             plane = "http" if route is None else "llm"
-            record.tell(replace(record.event(what), event_type="http_call", plane=plane, cost=None))
+            record.report(replace(record.build_event(what), event_type="http_call", plane=plane, cost=None))
 
-    async def through(self, router: Router, sleep: Sleep) -> None:
+    async def answer_completion(self, router: Router, sleep: Sleep) -> None:
         """Answers a completion, through the faults of the trial."""
         record, call = self.record, self._call
         try:
-            await (self._through_faults(router, sleep) if self._faulty else self._pass(router))
+            await (self._apply_faults(router, sleep) if self._faulty else self._forward_reply(router))
         except NotACompletion as sent:
-            await self._forward(sent)
+            await self._send_foreign(sent)
         except HarnessError as broken:
-            await self._down(broken)
+            await self._report_down(broken)
         except ConnectionError:
             record.trouble = "client_gone"
         if record.trouble == "client_gone" and not self._exchange.is_answered:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n)
         self._note_delivery()
-        record.tell(record.event())
+        record.report(record.build_event())
 
-    async def _through_faults(self, router: Router, sleep: Sleep) -> None:
+    async def _apply_faults(self, router: Router, sleep: Sleep) -> None:
         """Raises ConnectionResetError, with nothing sent, if no client is left to receive the fault's effect."""
 
         async def forward(_: Call) -> Reply:
-            return Reply(await self._read(router))
+            return Reply(await self._read_completion(router))
 
         async def untouched(_: Call) -> Reply:
-            await self._pass(router)
+            await self._forward_reply(router)
             return Reply(None)
 
         async def wait(ms: float) -> None:
-            if self.gone or self._exchange.connection.has_left:
+            if self.is_gone or self._exchange.connection.has_left:
                 self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
             await sleep(ms)
 
@@ -188,50 +188,52 @@ class ModelCall:
             )
         except Failed as failed:
             self._exchange.ensure_connected()
-            self.record.note(await send_failure(self._exchange, self._query.codec, failed))
+            self.record.record_sent(await send_failure(self._exchange, self._query.codec, failed))
             return
         if reply.value is None:
             return
         self.record.completion = reply.value  # it was billed, whoever receives it
         self._exchange.ensure_connected()
         if self._came is not None and reply.value == self._came[0]:
-            await self._repeat(self._came[1], self._came[2])
+            await self._send_unchanged(self._came[1], self._came[2])
         else:
-            await self._say(reply.value, sleep)
+            await self._send_completion(reply.value, sleep)
 
     def _note_delivery(self) -> None:
         if self._service and not self.record.trouble:
             self._context.sink.mark_answered(self._service)
 
-    def leave(self) -> None:
+    def end_trial(self) -> None:
         """The trial is over while the call is in progress: the call is reported as far as it got."""
         record = self.record
         record.trouble = record.trouble or "client_gone"
         if self._passing is not None:
             self._reply.settle(self._passing.answered, bytes(self._passing.kept))
-        event = record.event()
-        record.tell(replace(event, phase="unfinished") if record.trouble == "client_gone" else event)
+        event = record.build_event()
+        record.report(replace(event, phase="unfinished") if record.trouble == "client_gone" else event)
 
     # -- from upstream ---------------------------------------------------------------------------
-    async def _pass(self, router: Router) -> None:
+    async def _forward_reply(self, router: Router) -> None:
         """Forwards the reply as it arrives, and reads along."""
-        answered = await self._answer(router)
+        answered = await self._request_answer(router)
         if isinstance(answered, WrittenReply):
-            self._understood = not error_in(answered.completion)
+            self._understood = not find_error(answered.completion)
             if self.carries:
-                await self._say(await _begun(answered.completion, self._exchange), self._exchange.wait)
+                await self._send_completion(
+                    await _wait_for_start(answered.completion, self._exchange), self._exchange.wait
+                )
             else:
-                await self._say(answered.completion)
+                await self._send_completion(answered.completion)
             return
         self._passing = PassingReply(answered)
         # A fault on a tool result is met only if the model read it and the agent received the model's reply.
         await self._passing.send(self._exchange, self.record, must_be_there=bool(self.carries))
         self._reply.settle(answered, bytes(self._passing.kept))
 
-    async def _answer(self, router: Router) -> PassedReply | WrittenReply:
+    async def _request_answer(self, router: Router) -> PassedReply | WrittenReply:
         record = self.record
-        record.waits()
-        answered = await router.source(self._query.provider, self._query.model).answer(self._query)
+        record.start_wait()
+        answered = await router.get_source(self._query.provider, self._query.model).answer(self._query)
         record.billed, record.script = answered.billed, answered.script
         if self._faulty and not answered.billed:
             await self._exchange.wait(AT_ONCE_MS - record.age_ms)
@@ -239,66 +241,66 @@ class ModelCall:
             record.since = None
         return answered
 
-    async def _read(self, router: Router) -> Completion:
-        answered = await self._answer(router)
+    async def _read_completion(self, router: Router) -> Completion:
+        answered = await self._request_answer(router)
         if isinstance(answered, WrittenReply):
-            self._understood = not error_in(answered.completion)
+            self._understood = not find_error(answered.completion)
             return answered.completion
         record, reply = self.record, self._reply
         if record.since is None:
-            record.waits()
+            record.start_wait()
         body = await answered.wire.read()
-        if not self.gone:
+        if not self.is_gone:
             record.since = None
-        completion = reply.understood(answered.wire, body, keep=True)
-        if completion is None or reply.foreign(answered.wire, body):
+        completion = reply.read_completion(answered.wire, body, keep=True)
+        if completion is None or reply.describe_foreign(answered.wire, body):
             raise NotACompletion(answered, body)
-        self._understood = not reply.ended(completion, answered.origin)
+        self._understood = not reply.report_end_error(completion, answered.origin)
         self._came = (completion, answered.wire, body)
         return completion
 
     # -- to the agent ----------------------------------------------------------------------------
-    async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
+    async def _send_completion(self, completion: Completion, sleep: Sleep | None = None) -> None:
         record, like = self.record, self._reply.like
-        record.completion, record.status, record.trouble = completion, 200, error_in(completion)
-        lost = left_out(like, completion) if isinstance(like, OriginalStream) else ()
+        record.completion, record.status, record.trouble = completion, 200, find_error(completion)
+        lost = list_left_out(like, completion) if isinstance(like, OriginalStream) else ()
         if lost:
             self._context.sink.note(
                 f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
             )
         sent = await send_completion(self._exchange, self._query, self._call.n, completion, like, sleep)
-        record.note(sent)
+        record.record_sent(sent)
 
-    async def _repeat(self, wire: RawReply, body: bytes) -> None:
+    async def _send_unchanged(self, wire: RawReply, body: bytes) -> None:
         """Forwards a reply unchanged that was read for a fault which changed nothing."""
         record = self.record
-        record.completion = self._reply.understood(wire, body)
-        record.note(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), body))
-        record.trouble = record.trouble or (error_in(record.completion) if record.completion else "")
+        record.completion = self._reply.read_completion(wire, body)
+        record.record_sent(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), body))
+        record.trouble = record.trouble or (find_error(record.completion) if record.completion else "")
 
-    async def _forward(self, sent: NotACompletion) -> None:
+    async def _send_foreign(self, sent: NotACompletion) -> None:
         wire = sent.answered.wire
-        self._reply.failed(sent.answered, sent.body)
-        self.record.note(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), sent.body))
+        self._reply.report_failure(sent.answered, sent.body)
+        self.record.record_sent(await send_reply(self._exchange, wire.status, drop_hop_by_hop(wire.headers), sent.body))
         if wire.status < 300:
             self.record.trouble = self.record.trouble or "upstream"
 
-    async def _down(self, down: HarnessError) -> None:
+    async def _report_down(self, down: HarnessError) -> None:
         """Reports a missing answer that no fault caused: the trial is a harness error. Sends 400 if a retry is
         pointless."""
-        self._reply.broke(str(down))
+        self._reply.report_error(str(down))
         status = 502 if type(down) is UpstreamDown else 400
         self.record.status, self.record.trouble = status, "upstream"
-        self.record.note(await send_error(self._exchange, self._query.codec, str(down), status))
+        self.record.record_sent(await send_error(self._exchange, self._query.codec, str(down), status))
 
 
-def _runs(query: Query, route: ApiRoute) -> bool:
+def _is_model_work(query: Query, route: ApiRoute) -> bool:
     """Whether a request that passes unread makes a model work."""
     runs = route.kind == "embeddings" or query.path.partition("?")[0].endswith("/completions")
     return runs and query.method == "POST"
 
 
-async def _begun(completion: Completion, exchange: Exchange) -> Completion:
+async def _wait_for_start(completion: Completion, exchange: Exchange) -> Completion:
     """The rest of a reply, once its first bytes are due: its head must not be sent earlier."""
     first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
     await exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from holdfast.model.completion import Usage
 from holdfast.model.model_spec import ModelSpec
-from holdfast.planes.llm.codecs.loose import obj, parse
-from holdfast.planes.llm.sources.provider_hosts import entry_for
+from holdfast.planes.llm.codecs.loose import as_dict, parse_json
+from holdfast.planes.llm.sources.provider_hosts import find_entry
 
 _TAG = re.compile(r"(-\d[\w.-]*|-latest|-preview[\w.-]*|[:@].*)?")
 """Suffixes of a listed name that keep its price: a date, a version. `gpt-4o-audio` is a different model from
@@ -20,24 +20,24 @@ _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
 
 
-def usage_in(body: bytes) -> Usage | None:
+def read_usage(body: bytes) -> Usage | None:
     """The usage that an OpenAI-like, Anthropic or Ollama reply states; None if it states none."""
-    reply = obj(parse(body))
+    reply = as_dict(parse_json(body))
     if not reply:
         return None
     usage: Any = reply.get("usage")
     if isinstance(usage, dict):
-        input, made = _first(usage, _INPUT), _first(usage, _OUTPUT)
+        input, made = _find_first_count(usage, _INPUT), _find_first_count(usage, _OUTPUT)
     else:
-        input, made = _number(reply.get("prompt_eval_count")), _number(reply.get("eval_count"))
+        input, made = _read_count(reply.get("prompt_eval_count")), _read_count(reply.get("eval_count"))
     return None if input is None and made is None else Usage(input or 0, made or 0)
 
 
-def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((n for name in names if (n := _number(usage.get(name))) is not None), None)
+def _find_first_count(usage: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((n for name in names if (n := _read_count(usage.get(name))) is not None), None)
 
 
-def _number(value: Any) -> int | None:
+def _read_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
@@ -52,9 +52,9 @@ class Price(NamedTuple):
     """Input that is written to the cache."""
 
 
-def estimate(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | None:
+def estimate_cost(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | None:
     """The cost of a model call in US dollars; None if the price is unknown. `own` are the spec's `models:`."""
-    price = _price(model, own)
+    price = _find_price(model, own)
     if price is None:
         return None
     cached = min(usage.cached_input, usage.input_tokens)
@@ -64,32 +64,32 @@ def estimate(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | 
     return (input_cost + usage.output_tokens * price.output) / 1_000_000
 
 
-def _price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
+def _find_price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
     """An entry of the spec with one of the two prices makes the other free; it has one price for all input."""
-    key = entry_for(own, model)
+    key = find_entry(own, model)
     entry = own[key] if key is not None else ModelSpec()
     if entry.input_usd is not None or entry.output_usd is not None:
         input_price = entry.input_usd or 0.0
         return Price(input_price, entry.output_usd or 0.0, input_price, input_price)
-    return listed(entry.name or model)
+    return find_listed_price(entry.name or model)
 
 
 @lru_cache(256)
-def listed(model: str) -> Price | None:
+def find_listed_price(model: str) -> Price | None:
     """The price in the built-in list: the longest listed name that is a prefix of this one."""
     name = model.rpartition("/")[2]
-    fitting = [known for known in _list() if name.startswith(known) and _TAG.fullmatch(name[len(known) :])]
-    return _list()[max(fitting, key=len)] if fitting else None
+    fitting = [known for known in _load_prices() if name.startswith(known) and _TAG.fullmatch(name[len(known) :])]
+    return _load_prices()[max(fitting, key=len)] if fitting else None
 
 
 @cache
-def _list() -> dict[str, Price]:
+def _load_prices() -> dict[str, Price]:
     import yaml
 
     written = yaml.safe_load((files("holdfast.planes.llm") / "prices.yaml").read_text("utf-8"))
-    return {name: _read(*map(float, prices)) for name, prices in written["models"].items()}
+    return {name: _build_price(*map(float, prices)) for name, prices in written["models"].items()}
 
 
-def _read(input: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
+def _build_price(input: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
     """A line of the list. Without a price for cached input, cached input costs as much as any other."""
     return Price(input, made, input if cached is None else cached, input if written is None else written)

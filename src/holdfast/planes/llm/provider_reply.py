@@ -10,9 +10,9 @@ from holdfast.model.completion import Completion
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.call_record import CallRecord
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.loose import parse
-from holdfast.planes.llm.reply_sender import error_in, finish
-from holdfast.planes.llm.sources.assigned import error_message
+from holdfast.planes.llm.codecs.loose import parse_json
+from holdfast.planes.llm.reply_sender import find_error, finish_reply
+from holdfast.planes.llm.sources.assigned import read_error_message
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, is_provider_failure
 from holdfast.protocols.trial import TrialContext
 
@@ -33,18 +33,18 @@ class PassingReply:
         self.answered = answered
         self.kept: bytes | bytearray = b""
 
-    def understood(self, reply: ProviderReply) -> Completion | None:
+    def read_so_far(self, reply: ProviderReply) -> Completion | None:
         """The reply so far, in neutral form."""
-        return reply.understood(self.answered.wire, bytes(self.kept))
+        return reply.read_completion(self.answered.wire, bytes(self.kept))
 
     async def send(self, exchange: Exchange, record: CallRecord, *, must_be_there: bool) -> None:
         """Forwards the reply as it arrives; `must_be_there`: not to an agent that has left."""
         wire = self.answered.wire
         record.status = wire.status
-        whole = None if exchange.connection.is_gone else wire.arrived()
+        whole = None if exchange.connection.is_gone else wire.read_arrived()
         try:
             if whole is None:
-                await self._stream(exchange, record, must_be_there)
+                await self._forward_stream(exchange, record, must_be_there)
                 return
             self.kept = whole[:KEPT]
             if must_be_there:
@@ -55,10 +55,10 @@ class PassingReply:
         finally:
             wire.abort()
 
-    async def _stream(self, exchange: Exchange, record: CallRecord, must_be_there: bool) -> None:
+    async def _forward_stream(self, exchange: Exchange, record: CallRecord, must_be_there: bool) -> None:
         wire = self.answered.wire
         self.kept = passed = bytearray()
-        chunks = wire.chunks()
+        chunks = wire.stream_body()
         if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
             passed += await anext(chunks, b"")
         if must_be_there:
@@ -68,15 +68,15 @@ class PassingReply:
         )
         if passed:
             await exchange.write(bytes(passed))
-        record.waits()
+        record.start_wait()
         async for data in chunks:
             record.since = None  # now the client may be the slow side
             if len(passed) < KEPT:
                 passed += data
             await exchange.write(data)
-            record.waits()
+            record.start_wait()
         record.since = None
-        await finish(exchange)
+        await finish_reply(exchange)
 
 
 class ProviderReply:
@@ -97,66 +97,66 @@ class ProviderReply:
         self._kind = ""
         """The content type of the reply."""
 
-    def understood(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
+    def read_completion(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
         """The reply in neutral form; `keep`: it may be written again."""
         codec = self.codec
         if wire.status >= 300 or codec is None:
             return None
-        self._kind = kind = content_type(wire)
+        self._kind = kind = read_content_type(wire)
         streamed = self._query.stream or self._query.codec is None  # a fetched reply states itself how it is sent
         if streamed and (kind != "application/json" or kind == codec.stream_type):
-            reader = codec.reader(keep=keep)
+            reader = codec.create_reader(keep=keep)
             reader.feed(body)
-            self.like = reader.like()
-            return reader.completion()
-        self.like = parse(body)
-        return None if self.like is None else codec.reply(self.like)
+            self.like = reader.build_original()
+            return reader.build_completion()
+        self.like = parse_json(body)
+        return None if self.like is None else codec.read_reply(self.like)
 
-    def foreign(self, wire: RawReply, body: bytes) -> str:
+    def describe_foreign(self, wire: RawReply, body: bytes) -> str:
         """What came instead of a model's reply, if a model was called."""
         if isinstance(self.like, dict) and self._kind == "application/json":
             return ""  # it was read, and is an object
         whole = self._record.trouble != "client_gone" and len(body) < KEPT
-        return foreign(wire, body, stream=self._query.stream, whole=whole) if self._expected else ""
+        return describe_foreign(wire, body, stream=self._query.stream, whole=whole) if self._expected else ""
 
     def settle(self, answered: PassedReply, body: bytes) -> None:
         """Reads what passed, for the trace."""
-        completion = self.understood(answered.wire, body)
-        if answered.wire.status >= 300 or self.foreign(answered.wire, body):
-            self.failed(answered, body)
+        completion = self.read_completion(answered.wire, body)
+        if answered.wire.status >= 300 or self.describe_foreign(answered.wire, body):
+            self.report_failure(answered, body)
         else:
-            self._settle_passed(completion, answered.origin)
+            self._record_passed(completion, answered.origin)
 
-    def _settle_passed(self, completion: Completion | None, origin: str) -> None:
+    def _record_passed(self, completion: Completion | None, origin: str) -> None:
         record = self._record
         record.completion = completion
         if completion is None:
             return
-        kind = self.ended(completion, origin)
+        kind = self.report_end_error(completion, origin)
         if kind or (record.trouble and completion.finish is not None):
             record.trouble = kind
 
-    def ended(self, completion: Completion, origin: str) -> str:
+    def report_end_error(self, completion: Completion, origin: str) -> str:
         """Reports an error of the provider at the end of a reply that began normally."""
-        if kind := error_in(completion):
-            self.broke(f"{origin} ended its reply with an error, which was not injected: {kind}")
+        if kind := find_error(completion):
+            self.report_error(f"{origin} ended its reply with an error, which was not injected: {kind}")
         return kind
 
-    def failed(self, answered: PassedReply, body: bytes) -> None:
+    def report_failure(self, answered: PassedReply, body: bytes) -> None:
         """Reports that this is not a model's reply."""
         status = answered.wire.status
         message = shorten(body.decode("utf-8", "replace").strip(), 200)
-        odd = self.foreign(answered.wire, body)
+        odd = self.describe_foreign(answered.wire, body)
         self._record.trouble = f"http_{status}" if status >= 300 else "upstream"
         if odd:
             where = answered.url or answered.origin
-            self.broke(f"{where} answered {status} with {odd}, which is not a model's reply: {message}")
+            self.report_error(f"{where} answered {status} with {odd}, which is not a model's reply: {message}")
         elif answered.stand_in:
-            self.broke(f"{answered.origin}: {error_message(body)}")
+            self.report_error(f"{answered.origin}: {read_error_message(body)}")
         elif is_provider_failure(status, self._query, billed=answered.billed):
-            self.broke(f"{answered.origin} answered {status}, which was not injected: {message}")
+            self.report_error(f"{answered.origin} answered {status}, which was not injected: {message}")
 
-    def broke(self, why: str) -> None:
+    def report_error(self, why: str) -> None:
         """Reports a failure that no fault caused to the trial."""
         if self.aside:
             self._context.sink.note(why)
@@ -164,12 +164,12 @@ class ProviderReply:
             self._context.sink.add_error(why, "model-unavailable")
 
 
-def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
+def describe_foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
     """What came instead of a model's reply, in a word or two; empty if it may be a model's reply.
 
     An HTML page never is one, whatever its status. `whole` data is not one if it cannot be read.
     """
-    kind = content_type(wire)
+    kind = read_content_type(wire)
     if kind == "text/html" or body[:200].lstrip().lower().startswith(_PAGES):
         return "text/html"
     if wire.status >= 300 or not whole:
@@ -177,21 +177,21 @@ def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
     if not body.strip():
         return "nothing"
     if stream and kind != "application/json":
-        return "" if first_event(body) is not None else kind or "no type"
-    data = parse(body)
+        return "" if find_first_event(body) is not None else kind or "no type"
+    data = parse_json(body)
     objects = data if isinstance(data, list) else [data]  # Gemini streams an array
     known = [one for one in objects if isinstance(one, dict) and not _MARKS.isdisjoint(one)]
     return "" if objects and len(known) == len(objects) else kind or "no type"
 
 
-def content_type(wire: RawReply) -> str:
+def read_content_type(wire: RawReply) -> str:
     return (wire.get("content-type") or "").partition(";")[0].strip().lower()
 
 
-def first_event(body: bytes) -> Any:
+def find_first_event(body: bytes) -> Any:
     """The first event of a stream, for the fields that every event repeats; None if there is none."""
     for line in body[:KEPT].splitlines():
         event = line.removeprefix(b"data:").strip(b" ,[")
         if event.startswith(b"{"):
-            return parse(event)
+            return parse_json(event)
     return None

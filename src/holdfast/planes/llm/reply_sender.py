@@ -16,7 +16,7 @@ from holdfast.http1.server import Exchange
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, ErrorChunk, Pause
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.loose import dump_json
 from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.codecs.sse import StreamFrame
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, OriginalStream
@@ -52,14 +52,14 @@ async def send_completion(
 
     `like` is the provider's reply that it replaces: an OriginalStream, or decoded JSON.
     """
-    codec, request = query.codec, query.asked
+    codec, request = query.codec, query.request
     assert codec is not None
     assert request is not None
     if not request.stream:
-        return await _send_unstreamed(exchange, codec, completion, codec.body(completion, request, like), sleep)
-    frames = codec.frames(completion, request, like if isinstance(like, OriginalStream) else NOTHING)
+        return await _send_unstreamed(exchange, codec, completion, codec.write_body(completion, request, like), sleep)
+    frames = codec.write_frames(completion, request, like if isinstance(like, OriginalStream) else NOTHING)
     if completion.odd:
-        frames = odd_frames(frames, Random(digest(f"{query.trial}:{n}".encode())))
+        frames = split_oddly(frames, Random(digest(f"{query.trial}:{n}".encode())))
     await exchange.start(200, (("content-type", codec.stream_type),))
     for frame in frames:
         if isinstance(frame, Pause):
@@ -69,8 +69,8 @@ async def send_completion(
             return SentReply(200, "connection_lost")
         else:
             await exchange.write(frame)
-    await finish(exchange)
-    return SentReply(200, error_in(completion))
+    await finish_reply(exchange)
+    return SentReply(200, find_error(completion))
 
 
 async def _send_unstreamed(
@@ -98,7 +98,7 @@ async def send_failure(exchange: Exchange, codec: Codec | None, failed: Failed) 
     if isinstance(failed, Dropped) or codec is None:
         exchange.break_connection(reset=True)
         return SentReply(trouble="connection_lost")
-    refusal = codec.refusal(failed)
+    refusal = codec.write_refusal(failed)
     return await send_reply(exchange, refusal.status, refusal.headers, refusal.body)
 
 
@@ -107,10 +107,10 @@ async def send_error(exchange: Exchange, codec: Codec | None, why: str, status: 
     if exchange.is_answered:
         exchange.break_connection()
     elif codec is not None:
-        refusal = codec.refusal(Failed(why, status=status))
+        refusal = codec.write_refusal(Failed(why, status=status))
         await send_reply(exchange, refusal.status, refusal.headers, refusal.body)
     else:
-        await send_reply(exchange, status, _JSON, dump({"error": {"message": why, "type": "holdfast"}}))
+        await send_reply(exchange, status, _JSON, dump_json({"error": {"message": why, "type": "holdfast"}}))
     return SentReply(status, "upstream")
 
 
@@ -123,7 +123,7 @@ async def send_reply(exchange: Exchange, status: int, headers: Headers | RawFiel
     return SentReply(status, f"http_{status}" if status >= 300 else "")
 
 
-def error_in(completion: Completion) -> str:
+def find_error(completion: Completion) -> str:
     """The kind of error that a reply ends in; empty if it ends normally."""
     for delta in completion.deltas:
         if isinstance(delta, ErrorChunk):
@@ -131,7 +131,7 @@ def error_in(completion: Completion) -> str:
     return ""
 
 
-async def finish(exchange: Exchange) -> None:
+async def finish_reply(exchange: Exchange) -> None:
     """Ends a reply. Some clients leave after the last event, before the end of the body."""
     try:
         await exchange.finish()
@@ -144,7 +144,7 @@ async def _wait(ms: float, sleep: Sleep | None) -> None:
         await (sleep(ms) if sleep is not None else asyncio.sleep(ms / 1000))
 
 
-def odd_frames(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFrame]:
+def split_oddly(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFrame]:
     """Splits frames inside characters and fields, joins some to the next, repeats some, and adds comments between
     events.
 
@@ -156,19 +156,19 @@ def odd_frames(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFra
     repeats = _Repeats(rng)
     for frame in frames:
         if not isinstance(frame, bytes):
-            yield from _cut(held, rng)
+            yield from _cut_randomly(held, rng)
             held = b""
             yield frame
             continue
-        held += frame + repeats.after(frame)
+        held += frame + repeats.repeat_after(frame)
         if frame.endswith(b"}\n\n"):
             held += _COMMENT * rng.choice((0, 1, 1, 2))
         if rng.random() < 0.3:  # two frames in one packet, split elsewhere
             continue
-        pieces = list(_cut(held, rng))
+        pieces = list(_cut_randomly(held, rng))
         held = pieces.pop() if rng.random() < 0.5 else b""
         yield from pieces
-    yield from _cut(held, rng)
+    yield from _cut_randomly(held, rng)
 
 
 class _Repeats:
@@ -178,15 +178,15 @@ class _Repeats:
         self._rng = rng
         self._done = False
 
-    def after(self, frame: bytes) -> bytes:
+    def repeat_after(self, frame: bytes) -> bytes:
         """What is sent again after a frame."""
-        quiet, again = self._quiet(frame)
+        quiet, again = self._make_quiet_frame(frame)
         if not quiet or (self._done and self._rng.random() < 0.5):
             return b""
         self._done = True
         return quiet * again
 
-    def _quiet(self, frame: bytes) -> tuple[bytes, int]:
+    def _make_quiet_frame(self, frame: bytes) -> tuple[bytes, int]:
         """An empty frame that may follow this one, and how often it must be sent to arrive twice."""
         if _QUIET.match(frame):
             return frame, 1
@@ -199,7 +199,7 @@ class _Repeats:
         return b"", 0
 
 
-def _cut(data: bytes, rng: Random) -> Iterator[bytes]:
+def _cut_randomly(data: bytes, rng: Random) -> Iterator[bytes]:
     """The bytes in pieces: split inside a multi-byte character if there is one, otherwise anywhere."""
     if not data:
         return

@@ -22,8 +22,8 @@ from holdfast.model.codec import digest
 from holdfast.model.completion import ToolCall
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import arguments_digest, cut_off
-from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclared, ToolResult
+from holdfast.planes.describe import digest_arguments, find_cut_canaries
+from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclaration, ToolResult
 from holdfast.planes.llm.known_results import (
     PASSES,
     ChangedCall,
@@ -31,11 +31,11 @@ from holdfast.planes.llm.known_results import (
     KnownResults,
     OpenToolCall,
     ResultPosition,
-    answers,
-    by_name,
-    first_and_last,
-    placed,
-    said,
+    digest_conversation,
+    locate_results,
+    mark_first_and_last,
+    match_results,
+    read_arguments,
 )
 from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call, Failed, ReceivedReply, Reply
@@ -49,7 +49,7 @@ OPEN_KEPT = 1_000
 """Limit on calls without a result: more than any agent has in progress."""
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """The default of `late`: no reply is in progress."""
 
 
@@ -69,85 +69,87 @@ class ToolResults:
         self._unread: dict[ChangedCall, None] = {}
         """Calls whose results faults changed and that no model has read yet."""
 
-    def declared(self, calls: tuple[ToolCall, ...], request: ModelRequest, *, sure: bool = True) -> None:
+    def record_calls(self, calls: tuple[ToolCall, ...], request: ModelRequest, *, sure: bool = True) -> None:
         """The model answered a request with these calls; not `sure`: they may only look like calls."""
         if not calls:
             return
-        before, (first, last) = said(request.messages), first_and_last(request.messages)
+        before, (first, last) = digest_conversation(request.messages), mark_first_and_last(request.messages)
         for call in calls:
             self._open.append(OpenToolCall(call, self._context.sink.now(), before, first, last, sure))
             self._named.pop(call.id, None)
             self._named[call.id] = call
         while len(self._open) > OPEN_KEPT:
-            self._tell_of(self._open.popleft())
+            self._report_open(self._open.popleft())
         while len(self._named) > OPEN_KEPT:
             del self._named[next(iter(self._named))]
 
-    def fetched(self, calls: tuple[ToolCall, ...]) -> None:
+    def record_fetched(self, calls: tuple[ToolCall, ...]) -> None:
         """Records the calls in an earlier request's reply, which the agent may fetch several times."""
-        self.declared(tuple([call for call in calls if self._named.get(call.id) != call]), ModelRequest(""))
+        self.record_calls(tuple([call for call in calls if self._named.get(call.id) != call]), ModelRequest(""))
 
-    def missed(self) -> None:
+    def record_missed(self) -> None:
         """A reply passed that could not be read: its calls are unknown."""
         self._unmatched.missed = True
 
     async def settle(
-        self, request: ModelRequest, *, again: bool = False, late: Callable[[], None] = _nothing
+        self, request: ModelRequest, *, again: bool = False, late: Callable[[], None] = _do_nothing
     ) -> dict[str, KnownResult]:
         """The results that differ from the tools' own, by key. `again`: a retry of a failed request.
 
         `late` records the calls of replies still in progress, if a result has no call otherwise.
         """
         changed: dict[str, KnownResult] = {}
-        positions = placed(request.messages)
+        positions = locate_results(request.messages)
         if not positions:
             return changed
-        met = self._matched(positions, again=again)
+        met = self._match_results(positions, again=again)
         if any(settled is None and call is None for _, settled, call in met):
             late()
-            met = self._matched(positions, again=again)
+            met = self._match_results(positions, again=again)
         for _, _, call in met:
             if call is not None:
                 self._open.remove(call)
         for at, settled, call in met:
             if settled is None and call is None:
-                self._unmatched.take(at, request.tools, self._context.sink.now())
-            settled = await self._settle(at, settled, call)
+                self._unmatched.add(at, request.tools, self._context.sink.now())
+            settled = await self._settle_result(at, settled, call)
             if settled.text is not None:
                 changed[at.result.key] = settled
         return changed
 
-    def unread(self, changed: Iterable[KnownResult]) -> tuple[ChangedCall, ...]:
+    def list_unread(self, changed: Iterable[KnownResult]) -> tuple[ChangedCall, ...]:
         """The calls among them whose results no model has read yet."""
         return tuple([one.call for one in changed if one.call in self._unread])
 
-    def read(self, calls: Iterable[ChangedCall]) -> None:
+    def mark_read(self, calls: Iterable[ChangedCall]) -> None:
         """A model has answered a request with these results."""
         for call in calls:
             self._unread.pop(call, None)
 
-    def _matched(
+    def _match_results(
         self, positions: list[ResultPosition], *, again: bool
     ) -> list[tuple[ResultPosition, KnownResult | None, OpenToolCall | None]]:
         """Each result with its earlier decision, or with the call that it answers."""
-        whole = [self._whole(at) for at in positions]
+        whole = [self._add_call_details(at) for at in positions]
         known = self._settled.recall(whole)
-        calls = answers(whole, known, self._open, again=again)
-        is_call = [n in calls or (one is not None and one.asked_for) for n, one in enumerate(known)]
+        calls = match_results(whole, known, self._open, again=again)
+        is_call = [n in calls or (one is not None and one.is_requested) for n, one in enumerate(known)]
         if any(at.last and of_call for at, of_call in zip(whole, is_call, strict=True)):
             known = self._settled.recall(whole, own=True)
         return [(at, settled, calls.get(n)) for n, (at, settled) in enumerate(zip(whole, known, strict=True))]
 
-    async def _settle(self, at: ResultPosition, known: KnownResult | None, call: OpenToolCall | None) -> KnownResult:
+    async def _settle_result(
+        self, at: ResultPosition, known: KnownResult | None, call: OpenToolCall | None
+    ) -> KnownResult:
         if call is None and known is not None:
             return known
         if call is not None:
             self._unmatched.drop(at)
-        settled = PASSES if call is None else await self._meet(at.result, call)
+        settled = PASSES if call is None else await self._apply_to_result(at.result, call)
         self._settled.keep(at, settled)
         return settled
 
-    def _whole(self, at: ResultPosition) -> ResultPosition:
+    def _add_call_details(self, at: ResultPosition) -> ResultPosition:
         """The result with its tool and arguments, if only an earlier reply named them."""
         call = self._named.get(at.result.key) if at.alone else None
         if call is None:
@@ -158,27 +160,27 @@ class ToolResults:
     def close(self) -> None:
         """The trial is over: reports the calls that the model requested but Holdfast did not see."""
         while self._open:
-            self._tell_of(self._open.popleft())
+            self._report_open(self._open.popleft())
         self._unmatched.close()
-        self._lose(len(self._unread))
+        self._mark_undelivered(len(self._unread))
 
-    def _lose(self, number: int) -> None:
+    def _mark_undelivered(self, number: int) -> None:
         """Marks this many changed results, the oldest, as not met."""
         for name, n in list(self._unread)[: max(0, number)]:
             del self._unread[name, n]
             self._context.injector.mark_undelivered(PLANE, name, n, "no model read the result")
 
-    def _tell_of(self, one: OpenToolCall) -> None:
+    def _report_open(self, one: OpenToolCall) -> None:
         if one.sure and one.call.name not in self._elsewhere():
-            self._context.sink.add(_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
+            self._context.sink.add(_build_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
 
     def _report_unmatched(self, one: UnmatchedResult) -> None:
         if one.name not in self._elsewhere():
             what = f"a result of {one.name or 'a tool'} went to a model, and no reply that was read had asked for it"
             self._context.sink.note(f"{what}: whether it is a call of this trial is not known")
-            self._context.sink.add(_event(one.name, one.arguments, one.ts, phase="declared"))
+            self._context.sink.add(_build_event(one.name, one.arguments, one.ts, phase="declared"))
 
-    async def _meet(self, result: ToolResult, call: OpenToolCall) -> KnownResult:
+    async def _apply_to_result(self, result: ToolResult, call: OpenToolCall) -> KnownResult:
         heard = (call.first, call.last)
         if result.name in self._elsewhere():
             return KnownResult(heard=heard)
@@ -188,10 +190,10 @@ class ToolResults:
         if fault and settled.text is not None:
             settled = replace(settled, call=(result.name, n))
             self._unread[result.name, n] = None
-            self._lose(len(self._unread) - OPEN_KEPT)
+            self._mark_undelivered(len(self._unread) - OPEN_KEPT)
         whole = result.text if settled.text is None else settled.text
         self._context.sink.add(
-            _event(
+            _build_event(
                 result.name,
                 result.arguments,
                 ts,
@@ -207,40 +209,40 @@ class ToolResults:
 
     async def _apply_faults(self, result: ToolResult, n: int, since: float) -> KnownResult:
         async def forward(_: Call) -> Reply:
-            return Reply(_decoded(result.text))
+            return Reply(_decode_text(result.text))
 
         async def wait(ms: float) -> None:
             if not self._context.injector.is_replay:
                 raise HarnessError(_NO_TIME, code="fault-impossible")
             await asyncio.sleep(ms / 1000 - (self._context.sink.now() - since))  # the tool accepted some of it
 
-        call = Call(PLANE, result.name, by_name(result.arguments), n)
+        call = Call(PLANE, result.name, read_arguments(result.arguments), n)
         try:
-            value = (await self._context.injector.inject(call, forward, wait, receives=_read_by_model)).value
+            value = (await self._context.injector.inject(call, forward, wait, receives=_render_for_model)).value
         except Failed as failed:
             return KnownResult(f"Error: {failed}", failed=True)
-        text = _as_text(value)
-        if value != _decoded(result.text) and text != result.text:
+        text = _to_text(value)
+        if value != _decode_text(result.text) and text != result.text:
             return KnownResult(text)
         self._context.injector.mark_undelivered(PLANE, result.name, n, "the model reads the same text")
         return KnownResult()
 
 
-def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:
+def _build_event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:
     return TraceEvent(
         ts=ts,
         event_type="tool_call",
         tool=name,
         plane=PLANE,
         input=shorten(arguments, TEXT_KEPT),
-        canaries=cut_off(arguments),
+        canaries=find_cut_canaries(arguments),
         write=True,
-        digest=digest(f"{name}:{arguments_digest(by_name(arguments))}".encode("utf-8", "surrogatepass")),
+        digest=digest(f"{name}:{digest_arguments(read_arguments(arguments))}".encode("utf-8", "surrogatepass")),
         **rest,
     )
 
 
-def _decoded(text: str) -> Any:
+def _decode_text(text: str) -> Any:
     """Data if the text is a JSON object or list; otherwise the text."""
     if text[:1] not in ("{", "["):
         return text
@@ -250,12 +252,12 @@ def _decoded(text: str) -> Any:
         return text
 
 
-def _read_by_model(reply: Reply) -> ReceivedReply:
-    text = _as_text(reply.value)
+def _render_for_model(reply: Reply) -> ReceivedReply:
+    text = _to_text(reply.value)
     return ReceivedReply(text, text)
 
 
-def _as_text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -276,7 +278,7 @@ class UnmatchedResults:
         self.missed = False
         """A reply passed unread: any result that the model has not read may belong to a call in it."""
 
-    def take(self, at: ResultPosition, tools: Sequence[ToolDeclared], ts: float) -> None:
+    def add(self, at: ResultPosition, tools: Sequence[ToolDeclaration], ts: float) -> None:
         """Records a result without a known call. A result before a new prompt belongs to an example or an old
         conversation; one that names no tool may belong to any of the request's `tools`."""
         if at.again or not (at.last or (at.fresh and self.missed)):

@@ -12,9 +12,9 @@ from holdfast.http1.outgoing_request import Endpoint, parse_endpoint
 from holdfast.http1.upgrade import ConnectionUpgraded, forward_upgrade
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.llm.reply_sender import send_error
-from holdfast.planes.llm.sources.assigned import Assigned
-from holdfast.planes.llm.sources.provider import Provider, down, origin
-from holdfast.planes.llm.sources.provider_hosts import without_key
+from holdfast.planes.llm.sources.assigned import AssignedServer
+from holdfast.planes.llm.sources.provider import Provider, build_down_error, extract_origin
+from holdfast.planes.llm.sources.provider_hosts import remove_key
 from holdfast.planes.llm.sources.source import Destination, ModelSource, Query, UpstreamDown
 from holdfast.protocols.trial import TrialContext
 from holdfast.streams.socket_stream import UPGRADE, SocketStream
@@ -29,7 +29,7 @@ _NO_WEBSOCKET = 426
 """Upgrade Required: the only status after which clients that support both are known to switch to HTTP immediately."""
 
 
-async def send_to_http(context: TrialContext, exchange: Exchange, path: str) -> None:
+async def refuse_websocket(context: TrialContext, exchange: Exchange, path: str) -> None:
     """Rejects a websocket whose client can use HTTP, which faults and traces support."""
     context.sink.note(
         f"a websocket to the model ({path.partition('?')[0]}) was answered {_NO_WEBSOCKET}: "
@@ -46,7 +46,7 @@ class Websocket:
         self._context = context
         self._exchange = exchange
         self._query = query
-        self._path = without_key(query.path)
+        self._path = remove_key(query.path)
         self._began = context.sink.now()
         self._status: int | None = None
         self._trouble = ""
@@ -61,13 +61,15 @@ class Websocket:
         except ConnectionUpgraded as passed:
             self._status = passed.status
         except (UpstreamDown, UpstreamFailed) as failed:
-            await self._refuse(str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else _NO_WEBSOCKET)
+            await self._send_refusal(
+                str(failed), 502 if isinstance(failed, UpstreamFailed) or failed.kind else _NO_WEBSOCKET
+            )
         except ConnectionError:
             self._trouble = "client_gone"
         finally:
-            self.leave()
+            self.report_end()
 
-    def leave(self) -> None:
+    def report_end(self) -> None:
         """The websocket or the trial has ended: reports it once."""
         if self._told:
             return
@@ -92,24 +94,26 @@ class Websocket:
         )
 
     async def _connect(self, source: ModelSource, upstreams: Upstreams) -> tuple[RequestHead, SocketStream]:
-        if not isinstance(source, Provider | Assigned):
+        if not isinstance(source, Provider | AssignedServer):
             bare = self._path.partition("?")[0]
             raise UpstreamDown(
                 f"the agent asks for a websocket ({bare}), which neither a script nor a recording can answer, and "
                 "which cannot be recorded: have it use HTTP, or a provider"
             )
-        to = await source.destination(self._query)
+        to = await source.find_destination(self._query)
         endpoint = parse_endpoint(to.url)
         fields = (*to.headers, *_SWITCHING, (b"host", endpoint.place.encode("latin-1")))
-        return RequestHead(self._query.method, endpoint.target, fields), await _connected(endpoint, to, upstreams)
+        return RequestHead(self._query.method, endpoint.target, fields), await _connect_upstream(
+            endpoint, to, upstreams
+        )
 
-    async def _refuse(self, why: str, status: int) -> None:
+    async def _send_refusal(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
         self._context.sink.add_error(why, "model-unavailable")
         await send_error(self._exchange, self._query.codec, why, status)
 
 
-async def _connected(endpoint: Endpoint, to: Destination, upstreams: Upstreams) -> SocketStream:
+async def _connect_upstream(endpoint: Endpoint, to: Destination, upstreams: Upstreams) -> SocketStream:
     host = endpoint.host
     context = upstreams.get_tls_context() if endpoint.scheme == "https" else None
     failure = UpstreamFailed("dns", "no address")
@@ -122,4 +126,4 @@ async def _connected(endpoint: Endpoint, to: Destination, upstreams: Upstreams) 
             failure = failed
         else:
             return wire
-    raise down(failure, origin(to.url.partition("?")[0])) from failure
+    raise build_down_error(failure, extract_origin(to.url.partition("?")[0])) from failure

@@ -33,10 +33,10 @@ class Target(Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-def filling(environ: Mapping[str, str]) -> Fill:
+def create_filler(environ: Mapping[str, str]) -> Fill:
     """Resolves `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
 
-    def filled(text: str, server: str) -> str:
+    def fill_text(text: str, server: str) -> str:
         def value(match: re.Match[str]) -> str:
             name, default = match[1], match[2]
             resolved = environ.get(name, default)
@@ -49,39 +49,39 @@ def filling(environ: Mapping[str, str]) -> Fill:
 
         return _REFERENCE.sub(value, text)
 
-    return filled
+    return fill_text
 
 
-def as_written(text: str, server: str) -> str:
+def keep_text(text: str, server: str) -> str:
     """Resolves nothing: a missing variable matters only in a run, and a check only reads."""
     return text
 
 
-def variables(config: Mapping[str, Any]) -> list[str]:
+def list_variables(config: Mapping[str, Any]) -> list[str]:
     """The variables that headers and environments of servers refer to: they usually hold keys."""
-    entries = [entry for name in _SECTIONS for entry in _values(config.get(name)) if isinstance(entry, dict)]
-    texts = [str(text) for entry in entries for key in ("headers", "env") for text in _values(entry.get(key))]
+    entries = [entry for name in _SECTIONS for entry in _list_values(config.get(name)) if isinstance(entry, dict)]
+    texts = [str(text) for entry in entries for key in ("headers", "env") for text in _list_values(entry.get(key))]
     return list(dict.fromkeys(match[1] for text in texts for match in _REFERENCE.finditer(text)))
 
 
-def _values(part: Any) -> list[Any]:
+def _list_values(part: Any) -> list[Any]:
     return list(part.values()) if isinstance(part, dict) else []
 
 
-def relay_command() -> list[str]:
+def build_relay_command() -> list[str]:
     """The command that starts the relay: as a file, because that is fastest and no file of the agent can shadow it."""
     from holdfast.planes.mcp import relay
 
     return [sys.executable, "-I", "-S", relay.__file__]
 
 
-def rewrite(
+def rewrite_config(
     config: Mapping[str, Any],
     *,
     relay: Sequence[str],
     environ: Mapping[str, str],
     base_url: str,
-    fill: Fill = as_written,
+    fill: Fill = keep_text,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
     """The configuration with each server replaced by the relay or Holdfast's address; and the servers behind that
     address.
@@ -93,13 +93,15 @@ def rewrite(
     servers: dict[str, Target] = {}
     used: set[str] = set()
     for section in [section for section in _SECTIONS if section in config]:
-        entries = _map(config[section], section)
+        entries = _require_map(config[section], section)
         twice = next((name for name in entries if name in used), None)
         if twice is not None:
             raise UserError(f"mcp_config: the server {twice!r} is listed twice", code="mcp-config-invalid")
         used.update(entries)
         changed[section] = {
-            name: _entry(name, _map(entry, f"{section}.{name}"), relay, environ, base_url, fill, servers)
+            name: _rewrite_entry(
+                name, _require_map(entry, f"{section}.{name}"), relay, environ, base_url, fill, servers
+            )
             for name, entry in entries.items()
         }
     if not used:
@@ -111,7 +113,7 @@ def rewrite(
     return changed, servers
 
 
-def write(path: Path, config: Mapping[str, Any]) -> None:
+def write_config(path: Path, config: Mapping[str, Any]) -> None:
     """Writes a configuration that only its owner can read: it contains a trial's address, and maybe keys."""
     made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(made, "w", encoding="utf-8") as file:
@@ -119,7 +121,7 @@ def write(path: Path, config: Mapping[str, Any]) -> None:
         json.dump(config, file, indent=2)
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
     """Reads a configuration from its file."""
     source = read_file(path)
     if source.problem is not None:
@@ -127,12 +129,12 @@ def read(path: Path) -> dict[str, Any]:
             f"agent.mcp_config: {path.name} cannot be read: {source.problem.message}", code="mcp-config-invalid"
         )
     try:
-        return _map(json.loads(source.text), path.name)
+        return _require_map(json.loads(source.text), path.name)
     except (ValueError, RecursionError) as wrong:
         raise UserError(f"agent.mcp_config: {path.name} cannot be read: {wrong}", code="mcp-config-invalid") from wrong
 
 
-def _entry(
+def _rewrite_entry(
     name: str,
     entry: dict[str, Any],
     relay: Sequence[str],
@@ -142,7 +144,7 @@ def _entry(
     servers: dict[str, Target],
 ) -> dict[str, Any]:
     if "command" in entry:
-        return _over_stdio(name, entry, relay, environ)
+        return _rewrite_stdio(name, entry, relay, environ)
     where = next((key for key in _URLS if key in entry), None)
     if where is None:
         raise UserError(f"mcp_config: the server {name!r} has neither a command nor a url", code="mcp-config-invalid")
@@ -156,24 +158,26 @@ def _entry(
     url = entry[where]
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise UserError(f"mcp_config: the url of server {name!r} is not an http address", code="mcp-config-invalid")
-    headers = _map(entry.get("headers", {}), f"{name}.headers")
+    headers = _require_map(entry.get("headers", {}), f"{name}.headers")
     servers[name] = Target(fill(url, name), {key: fill(str(value), name) for key, value in headers.items()})
     rest = {key: value for key, value in entry.items() if key != "headers"}
     return {**rest, where: f"{base_url.rstrip('/')}/{quote(name, safe='')}"}
 
 
-def _over_stdio(name: str, entry: dict[str, Any], relay: Sequence[str], environ: Mapping[str, str]) -> dict[str, Any]:
+def _rewrite_stdio(
+    name: str, entry: dict[str, Any], relay: Sequence[str], environ: Mapping[str, str]
+) -> dict[str, Any]:
     command, args = entry["command"], entry.get("args", [])
     if not isinstance(command, str) or not isinstance(args, list):
         raise UserError(
             f"mcp_config: the server {name!r} needs a command (text) and args (a list)", code="mcp-config-invalid"
         )
-    env = _map(entry.get("env") or {}, f"{name}.env")
+    env = _require_map(entry.get("env") or {}, f"{name}.env")
     started = [*relay, "--name", name, "--", command, *[str(arg) for arg in args]]
     return {**entry, "command": started[0], "args": started[1:], "env": {**env, **environ}}
 
 
-def _map(value: Any, where: str) -> dict[str, Any]:
+def _require_map(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"mcp_config: {where} is to be a map, found {type(value).__name__}", code="mcp-config-invalid")
     return value

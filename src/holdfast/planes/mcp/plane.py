@@ -37,33 +37,33 @@ class McpPlane:
 
     async def serve_stdio(self, connection: RelayConnection, server: str, context: TrialContext) -> None:
         """Serves a relay until the client or the server has ended."""
-        await Pipe(connection, server, context, self._visit(context)).serve()
+        await Pipe(connection, server, context, self._get_state(context)).serve()
 
     async def serve_http(self, exchange: Exchange, server: str, context: TrialContext) -> None:
         """Serves one request of a client to an HTTP server."""
-        from holdfast.planes.mcp.streamable import Post
+        from holdfast.planes.mcp.streamable import McpHttpRequest
 
         target = self._servers.get(server)
         if target is None:
-            line = rpc.error(None, rpc.INTERNAL_ERROR, f"there is no MCP server {server!r} here")
+            line = rpc.write_error(None, rpc.INTERNAL_ERROR, f"there is no MCP server {server!r} here")
             await exchange.respond(404, (("content-type", "application/json"),), line)
         elif exchange.head.method not in ("GET", "POST", "DELETE"):
             await exchange.respond(405, (("allow", "GET, POST, DELETE"),))
         else:
-            await Post(exchange, server, target, self._upstreams, context, self._visit(context)).serve()
+            await McpHttpRequest(exchange, server, target, self._upstreams, context, self._get_state(context)).serve()
 
-    def names(self, context: TrialContext) -> frozenset[str]:
+    def list_tool_names(self, context: TrialContext) -> frozenset[str]:
         """The tools that were listed or called over MCP in this trial."""
         visit = self._visits.get(context)
         return frozenset(visit.tools) if visit is not None else frozenset()
 
-    def leave(self, context: TrialContext) -> None:
+    def end_trial(self, context: TrialContext) -> None:
         """The trial is over: unanswered calls are reported to its trace as unfinished."""
         visit = self._visits.pop(context, None)
         if visit is not None:
-            visit.leave()
+            visit.end_trial()
 
-    def _visit(self, context: TrialContext) -> McpTrialState:
+    def _get_state(self, context: TrialContext) -> McpTrialState:
         visit = self._visits.get(context)
         if visit is None:
             visit = self._visits[context] = McpTrialState()

@@ -40,29 +40,29 @@ LOST, UNUSABLE = 3, 127
 
 def main(argv: list[str] | None = None) -> int:
     """Runs until the server or the client has ended; returns the server's exit code."""
-    name, command = parse(sys.argv[1:] if argv is None else argv)
+    name, command = parse_arguments(sys.argv[1:] if argv is None else argv)
     if not command:
-        return _say("no server: holdfast mcp-proxy [--name NAME] -- server args...", 4)
+        return _print_error("no server: holdfast mcp-proxy [--name NAME] -- server args...", 4)
     address = os.environ.get(VARIABLE)
     if not address:
-        return _become(command)
+        return _exec_server(command)
     name = name or os.path.basename(command[0])
     try:
         harness, rest = connect(address, name)
     except (OSError, ValueError) as refused:
-        return _say(f"{name}: {refused}", LOST)
+        return _print_error(f"{name}: {refused}", LOST)
     try:
         relay = Relay(name, harness, rest, command)
     except OSError as failed:
         why = f"{command[0]} cannot be started: {failed.strerror}"
         harness.setblocking(True)
-        harness.sendall(b"X%d %b\n" % (UNUSABLE, _one_line(why)))
+        harness.sendall(b"X%d %b\n" % (UNUSABLE, _to_one_line(why)))
         harness.close()
-        return _say(f"{name}: {why}", UNUSABLE)
+        return _print_error(f"{name}: {why}", UNUSABLE)
     return relay.run()
 
 
-def parse(argv: list[str]) -> tuple[str, list[str]]:
+def parse_arguments(argv: list[str]) -> tuple[str, list[str]]:
     """The server's name and its command. The `--` may be left out."""
     name = ""
     while argv and argv[0].startswith("--name"):
@@ -79,7 +79,7 @@ def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
     connection = socket.create_connection((host, int(port)), timeout=_CONNECT_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     basic = b2a_base64(token.encode(), newline=False).decode()
-    target = f"holdfast.mcp:{_quoted(name)}"
+    target = f"holdfast.mcp:{_quote_name(name)}"
     connection.sendall(
         f"CONNECT {target} HTTP/1.1\r\nhost: {target}\r\nproxy-authorization: Basic {basic}\r\n\r\n".encode()
     )
@@ -102,12 +102,12 @@ class Relay:
 
     def __init__(self, name: str, harness: socket.socket, rest: bytes, command: list[str]) -> None:
         self._name = name
-        self._program = _one_line(command[0])
+        self._program = _to_one_line(command[0])
         self._harness = harness
         harness.setblocking(False)
         self._line = harness.fileno()
         self._wake = self._listen_to_signals()
-        self.pid, self._stdin, self._stdout = _started(command)
+        self.pid, self._stdin, self._stdout = _start_server(command)
         self._code: int | None = None
         self._told = False
         """Whether the harness knows that the server has ended."""
@@ -127,47 +127,49 @@ class Relay:
 
     def run(self) -> int:
         """Relays until nothing is left; returns the exit code."""
-        self._obey(_lines(self._partial[self._line], b""))
+        self._execute(_split_lines(self._partial[self._line], b""))
         while self._line in self._reading and not self._signal and not self._trouble:
-            self._step()
+            self._handle_events()
             if self._code is not None and self._stdout not in self._reading and not self._told:
                 self._told = True
                 self._send(self._line, b"X%d %b\n" % (self._code, self._program))
         while self._told and self._out[1] and self._deadline is not None and not self._signal:
-            self._step()  # the client reads the last output slowly
+            self._handle_events()  # the client reads the last output slowly
         self._end_server()
         if self._signal:
             return 128 + self._signal
         if self._trouble or not (self._told or 0 not in self._reading):
-            return _say(f"{self._name}: {self._trouble or 'the harness closed the line; the trial is over'}", LOST)
+            return _print_error(
+                f"{self._name}: {self._trouble or 'the harness closed the line; the trial is over'}", LOST
+            )
         code = self._code or 0
         return code if code >= 0 else 128 - code
 
-    def _step(self) -> None:
+    def _handle_events(self) -> None:
         """Waits for the next event and handles it."""
         poll = select.poll()
         if not self._unread:
             poll.register(1, 0)  # first, because its end must be reported before the data that came with it
         poll.register(self._wake, select.POLLIN)
-        wanted = self._wanted()
+        wanted = self._list_readable()
         for fd in {*wanted, *[fd for fd, waiting in self._out.items() if waiting]}:
             poll.register(fd, (select.POLLIN if fd in wanted else 0) | (select.POLLOUT if self._out.get(fd) else 0))
         left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic()) * 1000 + 1
         for fd, event in poll.poll(left):
             if fd == self._wake:
-                _drained(self._wake)
+                _drain(self._wake)
                 self._reap()
                 continue
             if fd == 1 and event & _BROKEN:
-                self._nobody_reads()
+                self._report_unread()
             if self._out.get(fd) and event & (select.POLLOUT | _BROKEN):
                 self._flush(fd)
             if fd in self._reading and event & (select.POLLIN | select.POLLHUP | select.POLLERR):
                 self._read(fd)
         if self._deadline is not None and time.monotonic() >= self._deadline:
-            self._late()
+            self._handle_timeout()
 
-    def _wanted(self) -> list[int]:
+    def _list_readable(self) -> list[int]:
         """The sources to read from: none whose lines could not be passed on."""
         # Back pressure: stop reading from the client and the server while the harness is behind, and from the harness
         # while a pipe is full. Otherwise one slow reader would fill the memory of the relay.
@@ -183,17 +185,17 @@ class Relay:
         except OSError:
             data = b""
         if not data:
-            self._ended(fd)
+            self._handle_end(fd)
             return
-        lines = _lines(self._partial[fd], data)
+        lines = _split_lines(self._partial[fd], data)
         if len(self._partial[fd]) > 2 * LINE_LIMIT:
             self._trouble = f"a message of more than {2 * LINE_LIMIT} bytes"
         if fd == self._line:
-            self._obey(lines)
+            self._execute(lines)
         else:
             self._send(self._line, b"".join([self._marks[fd] + line + b"\n" for line in lines if line.strip()]))
 
-    def _ended(self, fd: int) -> None:
+    def _handle_end(self, fd: int) -> None:
         """Handles the end of the client's, the server's or the harness's output."""
         self._reading.remove(fd)
         if fd in self._marks and self._partial[fd].strip():
@@ -201,9 +203,9 @@ class Relay:
         if fd == 0:
             self._send(self._line, b"E\n")
         if fd != self._line:
-            self._allow(_GRACE_S)
+            self._set_deadline(_GRACE_S)
 
-    def _obey(self, lines: list[bytes]) -> None:
+    def _execute(self, lines: list[bytes]) -> None:
         """Executes a command from the harness."""
         for line in lines:
             mark, rest = line[:1], line[1:]
@@ -229,7 +231,7 @@ class Relay:
         os.dup2(nothing, 1)
         self._out[1].clear()
         self._reading = [self._line]
-        self._allow(_KILL_S)
+        self._set_deadline(_KILL_S)
 
     def _send(self, fd: int, data: bytes) -> None:
         if data and fd in self._out:
@@ -242,7 +244,7 @@ class Relay:
         if waiting is None:
             return
         try:
-            while waiting and (fd != 1 or _writable(fd)):
+            while waiting and (fd != 1 or _is_writable(fd)):
                 # Descriptor 1 is the client's pipe and stays in blocking mode. A write of at most PIPE_BUF bytes to a
                 # writable pipe does not block.
                 del waiting[: os.write(fd, waiting[:_ATOMIC] if fd == 1 else waiting[:_CHUNK])]
@@ -250,16 +252,16 @@ class Relay:
             return
         except OSError:  # the other side no longer reads
             if fd == 1:
-                self._nobody_reads()
+                self._report_unread()
             waiting.clear()
             gone = 0 if fd == 1 else fd
             if gone in self._reading:
-                self._ended(gone)
+                self._handle_end(gone)
         if fd == self._stdin and self._closing_stdin and not waiting:
             del self._out[fd]
             os.close(fd)
 
-    def _nobody_reads(self) -> None:
+    def _report_unread(self) -> None:
         """Reports to the harness, once, that the client has closed its end of the pipe."""
         if not self._unread:
             self._unread = True
@@ -272,15 +274,15 @@ class Relay:
         os.set_blocking(waker, False)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, *_ENDING):
-            signal.signal(number, self._signalled)
+            signal.signal(number, self._handle_signal)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         return wake
 
-    def _signalled(self, number: int, frame: object) -> None:
+    def _handle_signal(self, number: int, frame: object) -> None:
         if number != signal.SIGCHLD:
             self._signal = number
 
-    def _allow(self, seconds: float) -> None:
+    def _set_deadline(self, seconds: float) -> None:
         if self._deadline is None:
             self._deadline = time.monotonic() + seconds
 
@@ -293,7 +295,7 @@ class Relay:
             self._code = os.waitstatus_to_exitcode(status)
             self._deadline = time.monotonic() + _GRACE_S
 
-    def _late(self) -> None:
+    def _handle_timeout(self) -> None:
         """A time limit has passed: for the server to exit, or for its last output to be read."""
         self._deadline = None
         if self._told:
@@ -301,7 +303,7 @@ class Relay:
             return
         self._end_server()
         self._reading = [fd for fd in self._reading if fd != self._stdout]
-        self._allow(_GRACE_S)
+        self._set_deadline(_GRACE_S)
 
     def _end_server(self) -> None:
         """Ends the server: with SIGTERM first, then with SIGKILL."""
@@ -315,7 +317,7 @@ class Relay:
             self._reap()
 
 
-def _started(command: list[str]) -> tuple[int, int, int]:
+def _start_server(command: list[str]) -> tuple[int, int, int]:
     """The server's process, its input and its output. It inherits the relay's stderr."""
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
@@ -328,15 +330,15 @@ def _started(command: list[str]) -> tuple[int, int, int]:
     return pid, our_out, our_in
 
 
-def _become(command: list[str]) -> int:
+def _exec_server(command: list[str]) -> int:
     """Without a harness: replaces this process with the server."""
     try:
         os.execvp(command[0], command)  # noqa: S606 - the command is what the client was told to start
     except OSError as failed:
-        return _say(f"{command[0]} cannot be started: {failed.strerror}", UNUSABLE)
+        return _print_error(f"{command[0]} cannot be started: {failed.strerror}", UNUSABLE)
 
 
-def _lines(partial: bytearray, data: bytes) -> list[bytes]:
+def _split_lines(partial: bytearray, data: bytes) -> list[bytes]:
     """The lines that are complete now; the rest stays in `partial`."""
     if data and b"\n" not in data:
         partial += data
@@ -346,13 +348,13 @@ def _lines(partial: bytearray, data: bytes) -> list[bytes]:
     return lines
 
 
-def _writable(fd: int) -> bool:
+def _is_writable(fd: int) -> bool:
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
     return bool(poll.poll(0))
 
 
-def _drained(fd: int) -> None:
+def _drain(fd: int) -> None:
     try:
         while os.read(fd, 4096):
             pass
@@ -360,17 +362,17 @@ def _drained(fd: int) -> None:
         return
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     """URL-encodes a text: everything except letters, digits, dashes, dots and underscores becomes %XX."""
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
     return "".join([chr(byte) if byte in plain else f"%{byte:02X}" for byte in name.encode("utf-8", "surrogateescape")])
 
 
-def _one_line(text: str) -> bytes:
+def _to_one_line(text: str) -> bytes:
     return " ".join(text.split()).encode("utf-8", "replace")
 
 
-def _say(words: str, code: int) -> int:
+def _print_error(words: str, code: int) -> int:
     sys.stderr.write(f"holdfast mcp-proxy: {words}\n")
     return code
 

@@ -34,7 +34,7 @@ class Block:
     def __repr__(self) -> str:
         return encode(self._fields).decode("utf-8", "replace")
 
-    def raw(self) -> Result:
+    def to_wire(self) -> Result:
         """The block as on the wire."""
         return self._fields
 
@@ -52,55 +52,57 @@ class ResultShape(Struct, frozen=True):
 PLAIN = ResultShape()
 
 
-def tool_value(result: Result) -> tuple[Any, Put]:
+def read_tool_value(result: Result) -> tuple[Any, Put]:
     """The tool's value: its structured content, or its text, or the text of an embedded resource, or its blocks.
 
     Text stays text even if it is JSON: faults parse it themselves and keep its style.
     """
     structured = result.get("structuredContent")
-    blocks = _blocks(result)
+    blocks = _list_blocks(result)
     texts = [block["text"] for block in blocks if _is_text(block)]
     if isinstance(structured, dict) and len(structured) == 1:
         ((key, inner),) = structured.items()
         if key == _WRAP or [inner] == texts:
-            return inner, lambda value: _structured(result, {key: value}, value)
+            return inner, lambda value: _write_structured(result, {key: value}, value)
     if structured is not None:
-        return structured, lambda value: _structured(result, value, value)
+        return structured, lambda value: _write_structured(result, value, value)
     if texts:
-        return "\n".join(texts), _content_of(result, lambda value: _replaced(blocks, value))
-    at = next((i for i, block in enumerate(blocks) if _embedded(block) is not None), None)
+        return "\n".join(texts), _put_content(result, lambda value: _replace_first_text(blocks, value))
+    at = next((i for i, block in enumerate(blocks) if _find_embedded_text(block) is not None), None)
     if at is not None:
-        return _embedded(blocks[at]), _content_of(result, lambda value: _at(blocks, at, _saying(blocks[at], value)))
-    return [Block(block) for block in blocks], _content_of(result, _content)
+        return _find_embedded_text(blocks[at]), _put_content(
+            result, lambda value: _replace_at(blocks, at, _replace_embedded(blocks[at], value))
+        )
+    return [Block(block) for block in blocks], _put_content(result, _write_blocks)
 
 
-def resource_value(result: Result) -> tuple[Any, Put]:
+def read_resource_value(result: Result) -> tuple[Any, Put]:
     """The text of a resource: from the first part that has one."""
-    parts = _items(result.get("contents"))
+    parts = _list_items(result.get("contents"))
     at = next((i for i, part in enumerate(parts) if isinstance(part.get("text"), str)), None)
     if at is None:
         return None, lambda value: result
     return parts[at]["text"], lambda value: {
         **result,
-        "contents": _at(parts, at, {**parts[at], "text": _text(value)}),
+        "contents": _replace_at(parts, at, {**parts[at], "text": _to_text(value)}),
     }
 
 
-def prompt_value(result: Result) -> tuple[Any, Put]:
+def read_prompt_value(result: Result) -> tuple[Any, Put]:
     """The text of a prompt: from the last message that has one."""
-    messages = _items(result.get("messages"))
+    messages = _list_items(result.get("messages"))
     at = next((i for i in reversed(range(len(messages))) if _is_text(messages[i].get("content"))), None)
     if at is None:
         return None, lambda value: result
 
     def put(value: Any) -> Result:
-        content = {**messages[at]["content"], "text": _text(value)}
-        return {**result, "messages": _at(messages, at, {**messages[at], "content": content})}
+        content = {**messages[at]["content"], "text": _to_text(value)}
+        return {**result, "messages": _replace_at(messages, at, {**messages[at], "content": content})}
 
     return messages[at]["content"]["text"], put
 
 
-def form(tool: Mapping[str, Any]) -> ResultShape:
+def read_result_shape(tool: Mapping[str, Any]) -> ResultShape:
     """The result format that a tool declares."""
     schema = tool.get("outputSchema")
     if not isinstance(schema, dict):
@@ -113,56 +115,56 @@ def form(tool: Mapping[str, Any]) -> ResultShape:
     return ResultShape(structured=True, key=key if text or key == _WRAP else "", text=text)
 
 
-def made(value: Any, form: ResultShape, *, stateless: bool) -> Result:
+def build_result(value: Any, form: ResultShape, *, stateless: bool) -> Result:
     """A result for a server that was never called, in the format that its tool declares."""
-    result: Result = {"content": written(value), "isError": False}
+    result: Result = {"content": write_content(value), "isError": False}
     if form.key:
-        result["structuredContent"] = {form.key: _text(value) if form.text else value}
+        result["structuredContent"] = {form.key: _to_text(value) if form.text else value}
     elif form.structured:
         result["structuredContent"] = value if isinstance(value, dict) else {_WRAP: value}
-    return _complete(result, stateless)
+    return _mark_complete(result, stateless)
 
 
-def replayed(value: Any, form: ResultShape, *, stateless: bool) -> Result:
+def build_replayed(value: Any, form: ResultShape, *, stateless: bool) -> Result:
     """The recorded result: complete, or only its value; JSON if the tool declares data, even if recorded as text."""
     if isinstance(value, dict) and _is_content(value.get("content")):
-        return _complete(value, stateless)
+        return _mark_complete(value, stateless)
     if form.structured and not form.text and isinstance(value, str):
-        value = _data(value)
-    return made(value, form, stateless=stateless)
+        value = _decode_data(value)
+    return build_result(value, form, stateless=stateless)
 
 
 def _is_content(content: Any) -> bool:
     return isinstance(content, list) and all(isinstance(b, dict) and isinstance(b.get("type"), str) for b in content)
 
 
-def _data(text: str) -> Any:
+def _decode_data(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return text
 
 
-def failure(text: str, *, stateless: bool) -> Result:
+def build_failure(text: str, *, stateless: bool) -> Result:
     """The result of a tool that failed."""
-    return _complete({"content": written(text), "isError": True}, stateless)
+    return _mark_complete({"content": write_content(text), "isError": True}, stateless)
 
 
-def written(value: Any) -> list[Any]:
+def write_content(value: Any) -> list[Any]:
     """A value as content: text unchanged, data as JSON, nothing as nothing."""
-    return [] if value is None else [{"type": "text", "text": _text(value)}]
+    return [] if value is None else [{"type": "text", "text": _to_text(value)}]
 
 
-def shown(result: Mapping[str, Any]) -> str:
+def format_result(result: Mapping[str, Any]) -> str:
     """All text of a result, for a reader."""
-    blocks = _blocks(result)
+    blocks = _list_blocks(result)
     texts = [block["text"] if _is_text(block) else f"[{block.get('type')}]" for block in blocks]
-    return "\n".join(texts) if texts or "structuredContent" not in result else _text(result["structuredContent"])
+    return "\n".join(texts) if texts or "structuredContent" not in result else _to_text(result["structuredContent"])
 
 
-def beyond_text(result: Result) -> Result | None:
+def find_nontext_result(result: Result) -> Result | None:
     """The result if it is more than one text, or a text that a replay would not reproduce; otherwise None."""
-    blocks = _blocks(result)
+    blocks = _list_blocks(result)
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and "structuredContent" not in result:
         return None
     if result.get("isError") is True or "content" not in result:
@@ -170,79 +172,79 @@ def beyond_text(result: Result) -> Result | None:
     return {key: result[key] for key in ("content", "structuredContent") if key in result}
 
 
-def _content_of(result: Result, made: Callable[[Any], list[Any]]) -> Put:
+def _put_content(result: Result, made: Callable[[Any], list[Any]]) -> Put:
     """Puts a value back into a result whose value is only in its content."""
-    return lambda value: {**result, "content": [] if _is_nothing(value) else made(value)}
+    return lambda value: {**result, "content": [] if _is_empty(value) else made(value)}
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_empty(value: Any) -> bool:
     """Whether a value is empty: then the result has no content at all, because other blocks would count as content."""
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
-def _embedded(block: dict[str, Any]) -> str | None:
+def _find_embedded_text(block: dict[str, Any]) -> str | None:
     """The text of a resource embedded in the result."""
     resource = block.get("resource") if block.get("type") == "resource" else None
     text = resource.get("text") if isinstance(resource, dict) else None
     return text if isinstance(text, str) else None
 
 
-def _saying(block: dict[str, Any], value: Any) -> dict[str, Any]:
-    return {**block, "resource": {**block["resource"], "text": _text(value)}}
+def _replace_embedded(block: dict[str, Any], value: Any) -> dict[str, Any]:
+    return {**block, "resource": {**block["resource"], "text": _to_text(value)}}
 
 
-def _content(value: Any) -> list[Any]:
+def _write_blocks(value: Any) -> list[Any]:
     """Keeps blocks as they were, and turns everything else into text."""
     items = value if isinstance(value, list) else [value]
-    return [block for one in items for block in ([one.raw()] if isinstance(one, Block) else written(one))]
+    return [block for one in items for block in ([one.to_wire()] if isinstance(one, Block) else write_content(one))]
 
 
-def _complete(result: Result, stateless: bool) -> Result:
+def _mark_complete(result: Result, stateless: bool) -> Result:
     """Since the version without sessions, a result states that it is one."""
     return {**result, "resultType": "complete"} if stateless else result
 
 
-def _structured(result: Result, structured: Any, value: Any) -> Result:
+def _write_structured(result: Result, structured: Any, value: Any) -> Result:
     """Both forms of the value. Text that replaces an object is no longer structured content."""
     rest = {key: part for key, part in result.items() if key not in ("content", "structuredContent")}
     old = result.get("structuredContent")
     if isinstance(structured, dict) or not isinstance(old, dict):
-        return {**rest, "content": _as_before(result, value), "structuredContent": structured}
-    return {**rest, "content": written(value)}
+        return {**rest, "content": _replace_text_blocks(result, value), "structuredContent": structured}
+    return {**rest, "content": write_content(value)}
 
 
-def _as_before(result: Result, value: Any) -> list[Any]:
+def _replace_text_blocks(result: Result, value: Any) -> list[Any]:
     """Replaces the text with the value's, item by item for a list; everything else stays."""
-    if _is_nothing(value):
+    if _is_empty(value):
         return []
-    blocks = _blocks(result)
+    blocks = _list_blocks(result)
     at = [i for i, block in enumerate(blocks) if _is_text(block)]
     if blocks and not at:
         return blocks
     parts = value if isinstance(value, list) and len(at) != 1 else [value]
-    new_blocks = [block for part in parts for block in written(part)]
+    new_blocks = [block for part in parts for block in write_content(part)]
     first = at[0] if at else 0
     return [*blocks[:first], *new_blocks, *(block for block in blocks[first:] if not _is_text(block))]
 
 
-def _replaced(blocks: list[dict[str, Any]], value: Any) -> list[Any]:
+def _replace_first_text(blocks: list[dict[str, Any]], value: Any) -> list[Any]:
     """The first text gets the value, other texts are removed, everything else stays."""
     first = next(i for i, block in enumerate(blocks) if _is_text(block))
     remaining = [(i, block) for i, block in enumerate(blocks) if i == first or not _is_text(block)]
-    return [{**block, "text": _text(value)} if i == first else block for i, block in remaining]
+    return [{**block, "text": _to_text(value)} if i == first else block for i, block in remaining]
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else encode(value).decode("utf-8", "replace")
 
 
-def _blocks(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return _items(result.get("content"))
+def _list_blocks(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return _list_items(result.get("content"))
 
 
-def _items(value: Any) -> list[dict[str, Any]]:
+def _list_items(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -250,5 +252,5 @@ def _is_text(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
-def _at(items: list[dict[str, Any]], at: int, item: dict[str, Any]) -> list[dict[str, Any]]:
+def _replace_at(items: list[dict[str, Any]], at: int, item: dict[str, Any]) -> list[dict[str, Any]]:
     return [*items[:at], item, *items[at + 1 :]]

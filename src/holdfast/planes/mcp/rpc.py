@@ -34,7 +34,7 @@ class RpcMessage(Struct, frozen=True):
     error: Raw | UnsetType = UNSET
 
     @property
-    def answers(self) -> bool:
+    def is_answer(self) -> bool:
         """Whether it is the answer to a request."""
         return self.method is None and (self.result is not UNSET or self.error is not UNSET)
 
@@ -48,12 +48,12 @@ class RpcRequest(Struct, frozen=True):
     raw: bytes
 
     @property
-    def stateless(self) -> bool:
+    def is_stateless(self) -> bool:
         """Whether it states its protocol version: then there is no session, and the server sends nothing on its own."""
         meta = self.params.get("_meta")
         return isinstance(meta, dict) and _VERSION in meta
 
-    def with_arguments(self, arguments: Any) -> RpcRequest:
+    def replace_arguments(self, arguments: Any) -> RpcRequest:
         """The same call with other arguments."""
         if arguments is self.params.get("arguments"):
             return self
@@ -77,38 +77,38 @@ encode = _encoder.encode
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
-def read(line: bytes) -> RpcMessage | None:
+def read_message(line: bytes) -> RpcMessage | None:
     """The message in a line; None if it is not one, or a batch."""
     try:
         return _message.decode(line)
     except _UNREADABLE:
         pass
     try:
-        return _message.decode(encode(_mended(line)))
+        return _message.decode(encode(_repair_json(line)))
     except _UNREADABLE:
         return None
 
 
-def request(message: RpcMessage, line: bytes) -> RpcRequest | None:
+def read_request(message: RpcMessage, line: bytes) -> RpcRequest | None:
     """The request in a message; None for a notification, an answer, or parameters that are not an object."""
     if message.method is None or message.id is UNSET or message.id is None:
         return None
-    params = opened(message.params)
+    params = read_object(message.params)
     return RpcRequest(message.id, message.method, params, line) if params is not None else None
 
 
-def opened(raw: Raw | UnsetType) -> dict[str, Any] | None:
+def read_object(raw: Raw | UnsetType) -> dict[str, Any] | None:
     """The object in a part of a message; empty if the part is missing, None if it is not an object."""
     if raw is UNSET or not bytes(raw):
         return {}
     try:
         value = _json.decode(raw)
     except _UNREADABLE:
-        value = _mended(bytes(raw))
+        value = _repair_json(bytes(raw))
     return value if isinstance(value, dict) else None
 
 
-def _mended(data: bytes) -> Any:
+def _repair_json(data: bytes) -> Any:
     """JSON with lone surrogates or invalid UTF-8, which are read as �; None if it is not JSON.
 
     A message that is passed on unchanged keeps its bytes; one that a fault changes is written with �.
@@ -119,22 +119,22 @@ def _mended(data: bytes) -> Any:
         return None
 
 
-def result(id: Id, value: Any) -> bytes:
+def write_result(id: Id, value: Any) -> bytes:
     """A successful answer."""
     return encode({"jsonrpc": "2.0", "id": id, "result": value})
 
 
-def error(id: Id | None, code: int, message: str, data: Any = UNSET) -> bytes:
+def write_error(id: Id | None, code: int, message: str, data: Any = UNSET) -> bytes:
     """An error answer."""
     what = {"code": code, "message": message}
     return encode({"jsonrpc": "2.0", "id": id, "error": what if data is UNSET else {**what, "data": data}})
 
 
-def cancels(message: RpcMessage) -> Id | None:
+def find_cancelled(message: RpcMessage) -> Id | None:
     """The id of the request that a notification cancels."""
     if message.method != CANCELLED:
         return None
-    named = (opened(message.params) or {}).get("requestId")
+    named = (read_object(message.params) or {}).get("requestId")
     return named if isinstance(named, int | float | str) else None
 
 

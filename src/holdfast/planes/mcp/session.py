@@ -14,10 +14,10 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.planes.describe import same, witness
+from holdfast.planes.describe import is_same_value, render_value
 from holdfast.planes.mcp import results, rpc
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
-from holdfast.planes.mcp.trial_state import REFUSED, DeclaredSchema, McpCallTrace, McpTrialState, fits
+from holdfast.planes.mcp.trial_state import REFUSED, DeclaredSchema, McpCallTrace, McpTrialState, is_acceptable
 from holdfast.planes.recorded_tools import ReplayedReply
 from holdfast.protocols.fault import Call, Dropped, Failed, ReceivedReply, Reply, TimedOut
 from holdfast.protocols.trial import TrialContext
@@ -39,11 +39,11 @@ class ClientOutcome(Struct, frozen=True):
     """The calls whose faults produced it."""
 
 
-class AsItCame(Failed):
+class NotAToolResult(Failed):
     """The server's answer is not a tool result: an error, or a question to the client. Faults see a failed call."""
 
 
-class _Asking:
+class _ServerRequest:
     """A request that goes to the server if a fault lets it through."""
 
     def __init__(
@@ -67,18 +67,20 @@ class _Asking:
     async def forward(self, call: Call) -> Reply:
         """The server's answer, which a fault may change, even in place."""
         reply = await self.pass_on(call)
-        self._witness = witness(self.value)
+        self._witness = render_value(self.value)
         return reply
 
     async def pass_on(self, call: Call) -> Reply:
         """The server's answer, which no fault receives."""
         tool = self._request.method == rpc.CALL
-        self.answer = answer = await self._ask(self._request.with_arguments(call.arguments) if tool else self._request)
-        result = rpc.opened(answer.message.result)
+        self.answer = answer = await self._ask(
+            self._request.replace_arguments(call.arguments) if tool else self._request
+        )
+        result = rpc.read_object(answer.message.result)
         if answer.message.error is not UNSET or result is None:
-            raise AsItCame(_answer_text(answer))
+            raise NotAToolResult(_read_error_text(answer))
         if result.get("isError") is True or result.get("resultType", "complete") != "complete":
-            raise AsItCame(results.shown(result))
+            raise NotAToolResult(results.format_result(result))
         self.value, self.put = self._value_of(result)
         self._structured = result.get("structuredContent", UNSET)
         return Reply(self.value)
@@ -87,17 +89,17 @@ class _Asking:
         """Whether the client accepts the server's answer with this value."""
         if self.put is None or self._structured is UNSET:
             return True
-        return self.takes(self.put(value))
+        return self.is_accepted(self.put(value))
 
-    def takes(self, result: results.Result) -> bool:
+    def is_accepted(self, result: results.Result) -> bool:
         """Whether the client accepts a result."""
-        return fits(self._schema, result.get("structuredContent", UNSET), self._structured)
+        return is_acceptable(self._schema, result.get("structuredContent", UNSET), self._structured)
 
-    def untouched(self, reply: Reply) -> bool:
+    def is_unchanged(self, reply: Reply) -> bool:
         """Whether the client receives the server's own answer."""
-        if self.answer is None or not same(reply.value, self.value):
+        if self.answer is None or not is_same_value(reply.value, self.value):
             return False
-        return self._witness is None or witness(reply.value) == self._witness
+        return self._witness is None or render_value(reply.value) == self._witness
 
 
 class McpSession:
@@ -112,15 +114,15 @@ class McpSession:
         self._visit = visit
         self._left = left
 
-    def answers_for(self, request: RpcRequest) -> bool:
+    def can_answer(self, request: RpcRequest) -> bool:
         """Whether a request is handled by `answer`; all others pass unchanged."""
         if request.method == rpc.CALL:
             return isinstance(request.params.get("name"), str)
         if request.method in (rpc.READ, rpc.PROMPT):
-            return self._context.injector.can_affect("mcp_read", _read_target(request))
+            return self._context.injector.can_affect("mcp_read", _find_target(request))
         return request.method == rpc.LIST
 
-    def unread(self, line: bytes) -> None:
+    def note_batch(self, line: bytes) -> None:
         """Notes a batch, which passes although it may contain calls: MCP has removed batches, and no client sends
         them."""
         if line.lstrip().startswith(b"["):
@@ -128,14 +130,14 @@ class McpSession:
                 f"MCP server {self._server}: a batch of messages passed unchanged; faults cannot act on batches"
             )
 
-    def _reaches(self, outcome: ClientOutcome) -> bool:
+    def _can_deliver(self, outcome: ClientOutcome) -> bool:
         """Whether the client is there to receive the faults' effect; if not, the faults were not met."""
         if not outcome.changed or not self._left():
             return True
-        self.undelivered(outcome)
+        self.mark_undelivered(outcome)
         return False
 
-    def undelivered(self, outcome: ClientOutcome) -> None:
+    def mark_undelivered(self, outcome: ClientOutcome) -> None:
         """The client has left and received nothing: its faults were not met."""
         for call in outcome.calls:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n)
@@ -144,41 +146,45 @@ class McpSession:
         """What the client receives. Raises the exception of `ask` if the server cannot be reached."""
         try:
             if request.method == rpc.CALL:
-                return await self._called(request, ask)
+                return await self._answer_call(request, ask)
             listing = request.method == rpc.LIST
-            outcome = await (self._listed(request, await ask(request)) if listing else self._read(request, ask))
-            self._reaches(outcome)
+            outcome = await (
+                self._answer_list(request, await ask(request)) if listing else self._answer_read(request, ask)
+            )
+            self._can_deliver(outcome)
             return outcome
         except HarnessError as broken:
             self._context.sink.add_error(str(broken), broken.code)
-            return ClientOutcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
+            return ClientOutcome(line=rpc.write_error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
-    async def _called(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
+    async def _answer_call(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         name = request.params["name"]
         arguments = request.params.get("arguments")
         call = Call(
             "mcp", name, arguments if isinstance(arguments, dict) else {}, self._context.injector.count("mcp", name)
         )
-        self._visit.knows(name)
+        self._visit.add_tool(name)
         sighting = McpCallTrace(self._context, self._server, call)
         if self._visit.open and self._context.injector.can_affect("mcp", name):
             self._context.injector.mark_concurrent()
         self._visit.open.add(sighting)
         try:
             outcome = await self._apply_faults(
-                request, call, _Asking(request, ask, results.tool_value, self._visit.schemas.get(name, UNSET))
+                request,
+                call,
+                _ServerRequest(request, ask, results.read_tool_value, self._visit.schemas.get(name, UNSET)),
             )
-            if self._reaches(outcome):
-                _tell(sighting, outcome)
+            if self._can_deliver(outcome):
+                _report_call(sighting, outcome)
             return outcome
         finally:  # cancelled, or the server or the client is gone
-            sighting.left()
+            sighting.report_unfinished()
             self._visit.open.discard(sighting)
 
-    async def _apply_faults(self, request: RpcRequest, call: Call, asking: _Asking) -> ClientOutcome:
-        return replace(await self._met(request, call, asking), calls=(call,))
+    async def _apply_faults(self, request: RpcRequest, call: Call, asking: _ServerRequest) -> ClientOutcome:
+        return replace(await self._inject_faults(request, call, asking), calls=(call,))
 
-    async def _met(self, request: RpcRequest, call: Call, asking: _Asking) -> ClientOutcome:
+    async def _inject_faults(self, request: RpcRequest, call: Call, asking: _ServerRequest) -> ClientOutcome:
         """The answer after the faults."""
 
         async def wait(ms: float) -> None:
@@ -187,7 +193,7 @@ class McpSession:
             await asyncio.sleep(ms / 1000)
 
         def receives(reply: Reply) -> ReceivedReply:
-            line = self._line(request, call, asking, reply)
+            line = self._write_line(request, call, asking, reply)
             return ReceivedReply(line, line.decode("utf-8", "replace"))
 
         try:
@@ -200,65 +206,65 @@ class McpSession:
                 receives=receives,
                 names=(f"{self._server}/{call.target}", call.target),
             )
-        except AsItCame:
+        except NotAToolResult:
             assert asking.answer is not None
             return ClientOutcome(line=asking.answer.raw, changed=False)
         except Failed as failed:
-            return _failure(request, failed, asking.answer)
-        if asking.put is None and not asking.takes(self._made(request, call, reply)):
+            return _build_failure(request, failed, asking.answer)
+        if asking.put is None and not asking.is_accepted(self._build_result(request, call, reply)):
             self._context.injector.mark_undelivered(call.plane, call.target, call.n, REFUSED)
             if isinstance(reply, ReplayedReply):
                 self._context.sink.note(f"the recorded response of {self._server}/{call.target}: {REFUSED}")
-        line = self._line(request, call, asking, reply)
-        return ClientOutcome(line=line, changed=not asking.untouched(reply))
+        line = self._write_line(request, call, asking, reply)
+        return ClientOutcome(line=line, changed=not asking.is_unchanged(reply))
 
-    def _line(self, request: RpcRequest, call: Call, asking: _Asking, reply: Reply) -> bytes:
+    def _write_line(self, request: RpcRequest, call: Call, asking: _ServerRequest, reply: Reply) -> bytes:
         """The message for a reply: the server's own if it is unchanged."""
-        if asking.untouched(reply):
+        if asking.is_unchanged(reply):
             assert asking.answer is not None
             return asking.answer.raw
-        result = self._made(request, call, reply) if asking.put is None else asking.put(reply.value)
-        return rpc.result(request.id, result)
+        result = self._build_result(request, call, reply) if asking.put is None else asking.put(reply.value)
+        return rpc.write_result(request.id, result)
 
-    def _made(self, request: RpcRequest, call: Call, reply: Reply) -> results.Result:
+    def _build_result(self, request: RpcRequest, call: Call, reply: Reply) -> results.Result:
         """A result for a request that never went to the server."""
         form = self._visit.tools.get(call.target, results.PLAIN)
         if isinstance(reply, ReplayedReply):
-            return results.replayed(reply.value, form, stateless=request.stateless)
-        return results.made(reply.value, form, stateless=request.stateless)
+            return results.build_replayed(reply.value, form, stateless=request.is_stateless)
+        return results.build_result(reply.value, form, stateless=request.is_stateless)
 
-    async def _read(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
+    async def _answer_read(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         """A resource or a prompt, whose text may be attacked."""
-        target = _read_target(request)
-        value_of = results.resource_value if request.method == rpc.READ else results.prompt_value
-        call = Call("mcp_read", target, {}, self._visit.nth("mcp_read", target))
-        return await self._apply_faults(request, call, _Asking(request, ask, value_of))
+        target = _find_target(request)
+        value_of = results.read_resource_value if request.method == rpc.READ else results.read_prompt_value
+        call = Call("mcp_read", target, {}, self._visit.count_request("mcp_read", target))
+        return await self._apply_faults(request, call, _ServerRequest(request, ask, value_of))
 
-    async def _listed(self, request: RpcRequest, answer: RpcAnswer) -> ClientOutcome:
+    async def _answer_list(self, request: RpcRequest, answer: RpcAnswer) -> ClientOutcome:
         """The server's tools, each as the faults leave it."""
-        result = rpc.opened(answer.message.result) or {}
+        result = rpc.read_object(answer.message.result) or {}
         tools = result.get("tools")
         if answer.message.error is not UNSET or not isinstance(tools, list):
             return ClientOutcome(line=answer.raw, changed=False)
         calls: list[Call] = []
-        left = [listed_tool for tool in tools for listed_tool in await self._tool(tool, calls)]
-        if witness(left) == witness(tools):
+        left = [listed_tool for tool in tools for listed_tool in await self._list_tool(tool, calls)]
+        if render_value(left) == render_value(tools):
             return ClientOutcome(line=answer.raw, changed=False)
-        return ClientOutcome(line=rpc.result(request.id, {**result, "tools": left}), calls=tuple(calls))
+        return ClientOutcome(line=rpc.write_result(request.id, {**result, "tools": left}), calls=tuple(calls))
 
-    async def _tool(self, tool: Any, calls: list[Call]) -> list[Any]:
+    async def _list_tool(self, tool: Any, calls: list[Call]) -> list[Any]:
         """The tool as listed, or None; adds to `calls` if faults could act on it."""
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
             return [tool]
-        self._visit.lists(name, tool)
+        self._visit.add_listed_tool(name, tool)
         if not self._context.injector.can_affect("mcp_list", name):
             return [tool]
 
         async def forward(call: Call) -> Reply:
             return Reply(deepcopy(tool))  # a fault may change it in place
 
-        call = Call("mcp_list", name, {}, self._visit.nth("mcp_list", name))
+        call = Call("mcp_list", name, {}, self._visit.count_request("mcp_list", name))
         calls.append(call)
         try:
             return [(await self._context.injector.inject(call, forward, _sleep)).value]
@@ -266,61 +272,67 @@ class McpSession:
             return []
 
 
-def expired(request: RpcRequest) -> ClientOutcome:
+def build_expired(request: RpcRequest) -> ClientOutcome:
     """The answer to every request in a session that a fault has ended."""
-    return ClientOutcome("expired", rpc.error(request.id, rpc.SESSION_LOST, "Session not found"))
+    return ClientOutcome("expired", rpc.write_error(request.id, rpc.SESSION_LOST, "Session not found"))
 
 
-def _failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None) -> ClientOutcome:
+def _build_failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None) -> ClientOutcome:
     """A fault's failure, as an MCP server would report it."""
     words = str(failed)
     match failed.kind:
         case "session_lost":
-            return ClientOutcome("expired", rpc.error(request.id, rpc.SESSION_LOST, words))
+            return ClientOutcome("expired", rpc.write_error(request.id, rpc.SESSION_LOST, words))
         case "hang":
             return ClientOutcome("silence")
         case "crash":
             return ClientOutcome("crash")
         case "malformed_rpc":
-            raw = rpc.result(request.id, {"content": []}) if answer is None else answer.raw  # None: it was recorded
+            raw = (
+                rpc.write_result(request.id, {"content": []}) if answer is None else answer.raw
+            )  # None: it was recorded
             return ClientOutcome("garbage", raw[: len(raw) * 2 // 3])
         case "rpc_error":
-            return ClientOutcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, words, failed.body))
+            return ClientOutcome(line=rpc.write_error(request.id, rpc.INTERNAL_ERROR, words, failed.body))
         case "tool_gone" | "schema_changed":
-            first = b"" if request.stateless else rpc.TOOLS_CHANGED
-            return ClientOutcome(line=rpc.error(request.id, rpc.INVALID_PARAMS, words), first=first)
+            first = b"" if request.is_stateless else rpc.TOOLS_CHANGED
+            return ClientOutcome(line=rpc.write_error(request.id, rpc.INVALID_PARAMS, words), first=first)
     if isinstance(failed, TimedOut):
-        return ClientOutcome(line=rpc.error(request.id, rpc.TIMED_OUT, "Request timed out"))
+        return ClientOutcome(line=rpc.write_error(request.id, rpc.TIMED_OUT, "Request timed out"))
     if isinstance(failed, Dropped):
         return ClientOutcome("lost")
     wait = "" if failed.retry_after_s is None else f" (retry after {failed.retry_after_s:g} s)"
-    return ClientOutcome(line=rpc.result(request.id, results.failure(words + wait, stateless=request.stateless)))
+    return ClientOutcome(
+        line=rpc.write_result(request.id, results.build_failure(words + wait, stateless=request.is_stateless))
+    )
 
 
-def _tell(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
+def _report_call(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
     """Reports the call as the client saw it."""
     if outcome.kind not in ("message", "expired"):
-        sighting.ended(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
+        sighting.report_end(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
         return
-    message = rpc.read(outcome.line) or rpc.RpcMessage()
+    message = rpc.read_message(outcome.line) or rpc.RpcMessage()
     if message.error is not UNSET:
-        error = rpc.opened(message.error) or {}
+        error = rpc.read_object(message.error) or {}
         code = error.get("code")
         timed_out = outcome.kind == "message" and code == rpc.TIMED_OUT
         trouble = "timeout" if timed_out else "session_lost" if outcome.kind == "expired" else "rpc_error"
-        sighting.ended(str(error.get("message", "")), status=code if isinstance(code, int) else None, trouble=trouble)
+        sighting.report_end(
+            str(error.get("message", "")), status=code if isinstance(code, int) else None, trouble=trouble
+        )
         return
-    result = rpc.opened(message.result) or {}
+    result = rpc.read_object(message.result) or {}
     trouble = "tool_error" if result.get("isError") is True else ""
-    sighting.ended(results.shown(result), trouble=trouble, whole=results.beyond_text(result))
+    sighting.report_end(results.format_result(result), trouble=trouble, whole=results.find_nontext_result(result))
 
 
-def _answer_text(answer: RpcAnswer) -> str:
-    error = rpc.opened(answer.message.error) or {}
+def _read_error_text(answer: RpcAnswer) -> str:
+    error = rpc.read_object(answer.message.error) or {}
     return str(error.get("message", "the server's answer cannot be read"))
 
 
-def _read_target(request: RpcRequest) -> str:
+def _find_target(request: RpcRequest) -> str:
     return str(request.params.get("uri" if request.method == rpc.READ else "name", ""))
 
 

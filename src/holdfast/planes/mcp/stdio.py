@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from holdfast.model.shorten import shorten
-from holdfast.planes.describe import said
+from holdfast.planes.describe import format_exception
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.relay import LINE_LIMIT, UNUSABLE
 from holdfast.planes.mcp.rpc import Id, RpcAnswer, RpcMessage, RpcRequest
-from holdfast.planes.mcp.session import ClientOutcome, McpSession, expired
+from holdfast.planes.mcp.session import ClientOutcome, McpSession, build_expired
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols.trial import TrialContext
 
@@ -57,11 +57,11 @@ class Pipe:
     async def serve(self) -> None:
         """Passes lines on until one side ends."""
         try:
-            async for mark, line in frames(self._connection):
+            async for mark, line in read_frames(self._connection):
                 if mark == b"X":
-                    await self._server_ended(line)
+                    await self._handle_server_end(line)
                     return
-                await self._take(mark, line)
+                await self._handle_frame(mark, line)
         except ConnectionError:  # the relay is gone, and the client with it
             return
         finally:
@@ -69,22 +69,22 @@ class Pipe:
                 task.cancel()
             self._connection.close()
 
-    async def _take(self, mark: bytes, line: bytes) -> None:
+    async def _handle_frame(self, mark: bytes, line: bytes) -> None:
         if mark == b"C":
-            await self._from_client(line)
+            await self._handle_client_line(line)
         elif mark == b"S":
-            await self._from_server(line)
+            await self._handle_server_line(line)
         elif mark == b"G":
-            self._client_left(line)
+            self._handle_client_left(line)
         elif mark == b"E":
             self._ending = True
             await self._connection.write(b"E\n")
 
-    async def _from_client(self, line: bytes) -> None:
-        message = rpc.read(line)
-        request = rpc.request(message, line) if message is not None else None
+    async def _handle_client_line(self, line: bytes) -> None:
+        message = rpc.read_message(line)
+        request = rpc.read_request(message, line) if message is not None else None
         if message is None:
-            self._session.unread(line)
+            self._session.note_batch(line)
         if message is not None:
             self._cancel(message)
         if request is None:
@@ -93,24 +93,24 @@ class Pipe:
         if request.method == rpc.INITIALIZE:
             self._expired = False
         if self._expired:
-            await self._send(b"C", expired(request).line)
-        elif self._session.answers_for(request):
-            await self._begin(request)
+            await self._send(b"C", build_expired(request).line)
+        elif self._session.can_answer(request):
+            await self._start_answer(request)
         else:
             await self._send(b"S", line)
 
-    async def _begin(self, request: RpcRequest) -> None:
+    async def _start_answer(self, request: RpcRequest) -> None:
         task = asyncio.create_task(self._answer(request))
         self._tasks[task] = request.id
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
         await asyncio.sleep(0)  # it must reach the server before the client's next message
 
-    async def _from_server(self, line: bytes) -> None:
+    async def _handle_server_line(self, line: bytes) -> None:
         if not self._answered:
             self._answered = True
             self._context.sink.mark_answered(f"mcp:{self._server}")
-        message = rpc.read(line)
-        if message is not None and message.answers and isinstance(message.id, int | float | str):
+        message = rpc.read_message(line)
+        if message is not None and message.is_answer and isinstance(message.id, int | float | str):
             waiting = self._waiting.get(message.id, deque())
             while waiting:
                 future = waiting.popleft()
@@ -119,34 +119,34 @@ class Pipe:
                     return
         await self._send(b"C", line)
 
-    def _client_left(self, report: bytes) -> None:
+    def _handle_client_left(self, report: bytes) -> None:
         """The client no longer reads: its pipe accepted this many lines, and none after them."""
         self._unread = True
         accepted = int(report) if report.isdigit() and len(report) < _DIGITS else 0
         for n, outcome in self._latest:
             if n > accepted:
-                self._session.undelivered(outcome)
+                self._session.mark_undelivered(outcome)
 
     def _cancel(self, message: RpcMessage) -> None:
         """The client no longer waits for an answer."""
-        named = rpc.cancels(message)
+        named = rpc.find_cancelled(message)
         for task in [task for task, id in self._tasks.items() if named is not None and id == named]:
             task.cancel()
 
     async def _answer(self, request: RpcRequest) -> None:
         try:
-            outcome = await self._session.answer(request, self._ask)
+            outcome = await self._session.answer(request, self._ask_server)
             try:
                 await self._deliver(request, outcome)
             except ConnectionError:
-                self._session.undelivered(outcome)
+                self._session.mark_undelivered(outcome)
         except (ServerGone, ConnectionError):
             return
         except Exception as bug:
-            self._context.sink.add_error(f"the MCP plane broke: {said(bug)}", "bug")
-            await self._send(b"C", rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
+            self._context.sink.add_error(f"the MCP plane broke: {format_exception(bug)}", "bug")
+            await self._send(b"C", rpc.write_error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
-    async def _ask(self, request: RpcRequest) -> RpcAnswer:
+    async def _ask_server(self, request: RpcRequest) -> RpcAnswer:
         future: asyncio.Future[RpcAnswer] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(request.id, deque())
         waiting.append(future)
@@ -163,7 +163,7 @@ class Pipe:
         match outcome.kind:
             case "message" | "garbage" | "expired":
                 if outcome.kind == "expired":
-                    self._expired = not request.stateless
+                    self._expired = not request.is_stateless
                 lines = (outcome.first, outcome.line) if outcome.first else (outcome.line,)
                 if outcome.changed:
                     self._latest.append((self._lines + len(lines), ClientOutcome(calls=outcome.calls)))
@@ -180,20 +180,20 @@ class Pipe:
         self._lines += len(lines) if mark == b"C" else 0
         await self._connection.write(b"".join([mark + line + b"\n" for line in lines]))
 
-    async def _server_ended(self, report: bytes) -> None:
+    async def _handle_server_end(self, report: bytes) -> None:
         """Sends the remaining answers. If the server failed before its first output, that is not the agent's fault."""
         for waiting in list(self._waiting.values()):
             for future in [one for one in waiting if not one.done()]:
                 future.set_exception(ServerGone())
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
-        if not self._answered and not self._ending and (why := _failure(self._server, report)):
+        if not self._answered and not self._ending and (why := _describe_failure(self._server, report)):
             self._context.sink.add_error(
                 f"{why}: fix its command in the agent's MCP configuration", "mcp-config-invalid"
             )
 
 
-def _failure(server: str, report: bytes) -> str:
+def _describe_failure(server: str, report: bytes) -> str:
     """Why a server ended unexpectedly; empty if it was stopped from outside. `report` is the relay's report."""
     code, _, what = report.decode("utf-8", "replace").partition(" ")
     if not code.removeprefix("-").isdigit() or int(code) in _ASKED:
@@ -216,7 +216,7 @@ class RelayConnection(Protocol):
     def close(self) -> None: ...
 
 
-async def frames(connection: RelayConnection) -> AsyncIterator[tuple[bytes, bytes]]:
+async def read_frames(connection: RelayConnection) -> AsyncIterator[tuple[bytes, bytes]]:
     """Every complete line as (mark, rest). Raises ConnectionError for an endless line."""
     partial = bytearray()
     while data := await connection.read():

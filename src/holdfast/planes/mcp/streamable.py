@@ -15,7 +15,7 @@ from holdfast.planes import sse
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
-from holdfast.planes.mcp.session import ClientOutcome, McpSession, expired
+from holdfast.planes.mcp.session import ClientOutcome, McpSession, build_expired
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols.trial import TrialContext
 
@@ -34,7 +34,7 @@ class StreamEnded(Exception):
     """The server ended its stream without an answer."""
 
 
-class Post:
+class McpHttpRequest:
     """One exchange with a client about one server."""
 
     def __init__(
@@ -65,18 +65,18 @@ class Post:
         """Answers the client, or breaks its connection if a fault says so. Ends when the client leaves."""
         exchange = self._exchange
         body = await exchange.read_body(BODY_LIMIT) if exchange.head.method == "POST" else None
-        message = rpc.read(body) if body is not None else None
-        request = rpc.request(message, body) if message is not None and body is not None else None
+        message = rpc.read_message(body) if body is not None else None
+        request = rpc.read_request(message, body) if message is not None and body is not None else None
         if body is not None and message is None:
-            self._session.unread(body)
+            self._session.note_batch(body)
         if self._session_id in self._visit.lost and (request is None or request.method != rpc.INITIALIZE):
-            await self._deliver(expired(request or RpcRequest("", "", {}, b"")))
-        elif request is not None and self._session.answers_for(request):
-            await self._while_there(self._answer(request))
+            await self._deliver(build_expired(request or RpcRequest("", "", {}, b"")))
+        elif request is not None and self._session.can_answer(request):
+            await self._work_while_connected(self._answer(request))
         else:
-            await self._while_there(self._pass(body))
+            await self._work_while_connected(self._forward_unchanged(body))
 
-    async def _while_there(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _work_while_connected(self, work: Coroutine[Any, Any, None]) -> None:
         """Works until the client leaves, and then cancels the server's remaining work for it."""
         task = asyncio.ensure_future(work)
         left = asyncio.ensure_future(self._exchange.connection.wait_closed())
@@ -88,7 +88,7 @@ class Post:
         except ConnectionResetError:  # the client left during a write
             return
         except (UpstreamFailed, ValueError) as failed:  # ValueError: an address or header that cannot be sent
-            await self._unreachable(failed)
+            await self._report_unreachable(failed)
         finally:
             left.cancel()
             task.cancel()
@@ -98,7 +98,7 @@ class Post:
 
     async def _answer(self, request: RpcRequest) -> None:
         try:
-            outcome = await self._session.answer(request, self._ask)
+            outcome = await self._session.answer(request, self._ask_server)
         except StreamEnded:
             await self._exchange.finish() if self._exchange.is_answered else self._exchange.break_connection()
             return
@@ -106,15 +106,15 @@ class Post:
             await self._deliver(outcome, request)
         finally:  # however the client's departure is noticed
             if outcome.kind in _SPOKEN and not self._said:
-                self._session.undelivered(outcome)
+                self._session.mark_undelivered(outcome)
 
-    async def _ask(self, request: RpcRequest) -> RpcAnswer:
+    async def _ask_server(self, request: RpcRequest) -> RpcAnswer:
         incoming = await self._send(request.raw)
         if incoming.status == 200 and (incoming.get("content-type") or "").startswith(_STREAM):
-            return await self._listen(incoming, request)
+            return await self._wait_for_answer(incoming, request)
         raw = await incoming.read(BODY_LIMIT)
-        message = rpc.read(raw)
-        if message is None or not message.answers:
+        message = rpc.read_message(raw)
+        if message is None or not message.is_answer:
             odd = rpc.encode({"code": rpc.INTERNAL_ERROR, "message": f"HTTP {incoming.status}"})
             message = rpc.RpcMessage(error=Raw(odd))
         return RpcAnswer(message, raw)
@@ -134,25 +134,25 @@ class Post:
         self._context.sink.mark_answered(f"mcp:{self._server}")
         return incoming
 
-    async def _listen(self, incoming: UpstreamReply, request: RpcRequest) -> RpcAnswer:
+    async def _wait_for_answer(self, incoming: UpstreamReply, request: RpcRequest) -> RpcAnswer:
         """The answer from a stream; everything before it goes to the client as it arrives."""
-        self._events = _events(incoming)
+        self._events = _read_events(incoming)
         async for event in self._events:
-            message = rpc.read(event.data) if event.data else None
-            if message is not None and message.answers and message.id == request.id:
+            message = rpc.read_message(event.data) if event.data else None
+            if message is not None and message.is_answer and message.id == request.id:
                 self._event = event
                 return RpcAnswer(message, event.data or b"")
-            await self._say(event.raw)
+            await self._send_event(event.raw)
         raise StreamEnded
 
-    async def _say(self, event: bytes) -> None:
+    async def _send_event(self, event: bytes) -> None:
         """Sends an event; the first one starts the stream."""
         exchange = self._exchange
         if not exchange.is_answered:
-            await exchange.start(200, (*self._headers(), (b"content-type", _STREAM.encode())))
+            await exchange.start(200, (*self._list_headers(), (b"content-type", _STREAM.encode())))
         await exchange.write(event)
 
-    def _headers(self) -> RawFields:
+    def _list_headers(self) -> RawFields:
         """The server's own headers, without those about its body."""
         if self._incoming is None:
             return ()
@@ -162,9 +162,9 @@ class Post:
         exchange = self._exchange
         match outcome.kind:
             case "message" | "garbage":
-                await self._speak(outcome)
+                await self._send_message(outcome)
             case "expired":
-                if request is not None and not request.stateless:
+                if request is not None and not request.is_stateless:
                     self._forget_session()
                 await self._respond(404, ((b"content-type", _JSON.encode()),), outcome)
             case "silence":
@@ -175,35 +175,33 @@ class Post:
                 self._forget_session()
                 exchange.break_connection(reset=True)
 
-    async def _speak(self, outcome: ClientOutcome) -> None:
+    async def _send_message(self, outcome: ClientOutcome) -> None:
         """A message in the form that the server chose; two messages need a stream."""
         exchange, event = self._exchange, self._event
         if outcome.first:
-            await self._say(sse.message(outcome.first))
+            await self._send_event(sse.format_message(outcome.first))
         if event is not None or exchange.is_answered:
-            made = event.saying(outcome.line) if event is not None else sse.message(outcome.line)
-            await self._say(made if outcome.changed or event is None else event.raw)
+            made = event.format_with(outcome.line) if event is not None else sse.format_message(outcome.line)
+            await self._send_event(made if outcome.changed or event is None else event.raw)
             self._said = not exchange.connection.is_gone
             if self._events is not None:
                 async for more in self._events:
-                    await self._say(more.raw)
+                    await self._send_event(more.raw)
             await exchange.finish()
         elif outcome.changed or self._incoming is None:
-            await self._respond(200, (*self._headers(), (b"content-type", _JSON.encode())), outcome)
+            await self._respond(200, (*self._list_headers(), (b"content-type", _JSON.encode())), outcome)
         else:
-            await self._respond(
-                self._incoming.status, _without_length(drop_hop_by_hop(self._incoming.headers)), outcome
-            )
+            await self._respond(self._incoming.status, _drop_length(drop_hop_by_hop(self._incoming.headers)), outcome)
 
     async def _respond(self, status: int, headers: RawFields, outcome: ClientOutcome) -> None:
         await self._exchange.respond(status, headers, outcome.line)
         self._said = not self._exchange.connection.is_gone
 
-    async def _pass(self, body: bytes | None) -> None:
+    async def _forward_unchanged(self, body: bytes | None) -> None:
         """Passes request and reply unchanged, as they arrive."""
         incoming = await self._send(body)
         length = incoming.get("content-length")
-        headers = _without_length(drop_hop_by_hop(incoming.headers))
+        headers = _drop_length(drop_hop_by_hop(incoming.headers))
         await self._exchange.start(incoming.status, headers, int(length) if length and length.isdigit() else None)
         async for data in incoming.stream_body():
             await self._exchange.write(data)
@@ -211,28 +209,28 @@ class Post:
 
     def _forget_session(self) -> None:
         if self._session_id is not None:
-            self._visit.lose(self._session_id)
+            self._visit.add_lost_session(self._session_id)
 
-    async def _unreachable(self, failed: Exception) -> None:
+    async def _report_unreachable(self, failed: Exception) -> None:
         """Reports, as a harness error, that the configured server cannot be reached: no fault caused it."""
         why = f"MCP server {self._server} cannot be reached: {failed}"
         self._context.sink.add_error(why, "mcp-config-invalid")
         if self._exchange.is_answered:
             self._exchange.break_connection()
         else:
-            line = rpc.error(None, rpc.INTERNAL_ERROR, why)
+            line = rpc.write_error(None, rpc.INTERNAL_ERROR, why)
             await self._exchange.respond(502, (("content-type", _JSON),), line)
 
 
-async def _events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:
+async def _read_events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:
     """The events of a reply as they arrive."""
     events = sse.EventSplitter()
     async for data in incoming.stream_body():
         for event in events.feed(data):
-            if event.too_long:
+            if event.is_too_long:
                 raise UpstreamFailed("protocol", f"an event of over {sse.LIMIT} bytes")
             yield event
 
 
-def _without_length(headers: RawFields) -> RawFields:
+def _drop_length(headers: RawFields) -> RawFields:
     return tuple([(name, value) for name, value in headers if name.lower() != b"content-length"])

@@ -11,8 +11,8 @@ from msgspec import UNSET, UnsetType
 from holdfast.model.codec import digest, encode_canonical, make_encodable
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import arguments_digest, cut_off
-from holdfast.planes.mcp.results import PLAIN, ResultShape, form
+from holdfast.planes.describe import digest_arguments, find_cut_canaries
+from holdfast.planes.mcp.results import PLAIN, ResultShape, read_result_shape
 from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
@@ -35,33 +35,33 @@ class McpTrialState:
         """By listed tool: the declared result schema; None if it declares none."""
         self._counts: dict[tuple[str, str], int] = {}
 
-    def knows(self, tool: str, shape: ResultShape | None = None) -> None:
+    def add_tool(self, tool: str, shape: ResultShape | None = None) -> None:
         """Remembers a tool."""
         if tool in self.tools or len(self.tools) < _NAMES_KEPT:
             self.tools[tool] = shape or self.tools.get(tool, PLAIN)
 
-    def lists(self, name: str, tool: Mapping[str, Any]) -> None:
+    def add_listed_tool(self, name: str, tool: Mapping[str, Any]) -> None:
         """Remembers a tool as its server lists it."""
-        self.knows(name, form(tool))
+        self.add_tool(name, read_result_shape(tool))
         if name in self.tools:
-            self.schemas[name] = declared(tool)
+            self.schemas[name] = read_declared_schema(tool)
 
-    def nth(self, plane: str, target: str) -> int:
+    def count_request(self, plane: str, target: str) -> int:
         """Counts a request that is not a tool call: a listing, a read."""
         key = (plane, target)
         if key in self._counts or len(self._counts) < _NAMES_KEPT:
             self._counts[key] = self._counts.get(key, 0) + 1
         return self._counts.get(key, 1)
 
-    def lose(self, session: str) -> None:
+    def add_lost_session(self, session: str) -> None:
         """A fault ended an HTTP session: it is unknown from now on."""
         if len(self.lost) < _NAMES_KEPT:
             self.lost.add(session)
 
-    def leave(self) -> None:
+    def end_trial(self) -> None:
         """The trial is over: open calls are reported as unfinished."""
         for sighting in list(self.open):
-            sighting.left()
+            sighting.report_unfinished()
         self.open.clear()
 
 
@@ -75,20 +75,20 @@ class McpCallTrace:
         self._began = context.sink.now()
         self._told = False
 
-    def ended(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
+    def report_end(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
         """The call ended visibly for the agent; `whole`: the complete result, if its text is not all of it."""
-        self._tell(output, status, trouble, finished=True, whole=whole)
+        self._report(output, status, trouble, finished=True, whole=whole)
 
-    def left(self) -> None:
+    def report_unfinished(self) -> None:
         """Nobody waits for the call any more."""
-        self._tell("", None, "cancelled", finished=False)
+        self._report("", None, "cancelled", finished=False)
 
-    def _tell(self, output: str, status: int | None, trouble: str, *, finished: bool, whole: Any = None) -> None:
+    def _report(self, output: str, status: int | None, trouble: str, *, finished: bool, whole: Any = None) -> None:
         if self._told:
             return
         self._told = True
         call, context = self._call, self._context
-        arguments, text = encode_canonical(dict(call.arguments)).decode(), _shortened(output)
+        arguments, text = encode_canonical(dict(call.arguments)).decode(), _shorten_text(output)
         reply = "" if whole is None and text == output else write_reply(output if whole is None else whole)
         event = TraceEvent(
             ts=self._began,
@@ -100,20 +100,20 @@ class McpCallTrace:
             duration_ms=(context.sink.now() - self._began) * 1000,
             status=status,
             error_type=trouble,
-            input=_shortened(arguments),
+            input=_shorten_text(arguments),
             output=text,
             write=True,
             digest=digest(
-                f"{self._server}\n{call.target}\n{arguments_digest(call.arguments)}".encode(errors="replace")
+                f"{self._server}\n{call.target}\n{digest_arguments(call.arguments)}".encode(errors="replace")
             ),
             fault=context.injector.join_modes_met(call.plane, call.target, call.n),
-            canaries=cut_off(arguments),
+            canaries=find_cut_canaries(arguments),
             reply=reply,
         )
         context.sink.add(event)
 
 
-def _shortened(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return make_encodable(shorten(text, TEXT_KEPT))
 
 
@@ -133,7 +133,7 @@ class DeclaredSchema:
         except ValueError:
             return None
 
-    def takes(self, structured: Any) -> bool | None:
+    def is_valid(self, structured: Any) -> bool | None:
         """Whether it is valid; None if unknown: the schema is invalid, or refers to something outside it."""
         try:
             return None if self._validator is None else bool(self._validator.is_valid(structured))
@@ -141,13 +141,13 @@ class DeclaredSchema:
             return None
 
 
-def declared(tool: Mapping[str, Any]) -> DeclaredSchema | None:
+def read_declared_schema(tool: Mapping[str, Any]) -> DeclaredSchema | None:
     """The schema that a listed tool declares for its structured results."""
     schema = tool.get("outputSchema")
     return DeclaredSchema(schema) if isinstance(schema, dict) else None
 
 
-def fits(schema: DeclaredSchema | UnsetType | None, structured: Any, before: Any = UNSET) -> bool:
+def is_acceptable(schema: DeclaredSchema | UnsetType | None, structured: Any, before: Any = UNSET) -> bool:
     """Whether the client accepts structured content; UNSET is none. For a tool that was never listed, or whose
     schema cannot be read: if it has the shape of the server's result, because a client may look up the schema
     later."""
@@ -155,18 +155,22 @@ def fits(schema: DeclaredSchema | UnsetType | None, structured: Any, before: Any
         return True
     if structured is UNSET:
         return before is UNSET and schema is UNSET
-    valid = None if schema is UNSET else schema.takes(structured)
+    valid = None if schema is UNSET else schema.is_valid(structured)
     if valid is None:
-        return before is UNSET or _alike(before, structured)
+        return before is UNSET or _has_same_shape(before, structured)
     return valid
 
 
-def _alike(before: Any, now: Any) -> bool:
+def _has_same_shape(before: Any, now: Any) -> bool:
     """Whether the fields are the same, and list items are like the first."""
     if isinstance(before, dict):
-        return isinstance(now, dict) and list(before) == list(now) and all(_alike(before[key], now[key]) for key in now)
+        return (
+            isinstance(now, dict)
+            and list(before) == list(now)
+            and all(_has_same_shape(before[key], now[key]) for key in now)
+        )
     if isinstance(before, list):
-        return isinstance(now, list) and all(_alike(before[0], one) for one in now if before)
+        return isinstance(now, list) and all(_has_same_shape(before[0], one) for one in now if before)
     if isinstance(before, bool) or isinstance(now, bool):
         return type(before) is type(now)
     numbers = isinstance(before, int | float) and isinstance(now, int | float)

@@ -19,27 +19,27 @@ class ClientFrames:
         self._data = bytearray()
         self._at = 0
 
-    async def exactly(self, size: int) -> bytes:
+    async def read_exactly(self, size: int) -> bytes:
         """This many bytes; fewer only at the end of the input."""
         while len(self._data) - self._at < size:
-            if not await self._more():
+            if not await self._read_more():
                 break
         data = bytes(self._data[self._at : self._at + size])
         self._at += len(data)
         return data
 
-    async def some(self, most: int) -> bytes:
+    async def read_some(self, most: int) -> bytes:
         """The available bytes, up to this many; b"" at the end of the input."""
-        if self._at == len(self._data) and not await self._more():
+        if self._at == len(self._data) and not await self._read_more():
             return b""
-        return await self.exactly(min(most, len(self._data) - self._at))
+        return await self.read_exactly(min(most, len(self._data) - self._at))
 
-    def rest(self) -> bytes:
+    def take_rest(self) -> bytes:
         """Bytes that were read from the client but not consumed."""
         data, self._data, self._at = bytes(self._data[self._at :]), bytearray(), 0
         return data
 
-    async def _more(self) -> bool:
+    async def _read_more(self) -> bool:
         await self._idle()
         data = await self._read()
         del self._data[: self._at]
@@ -67,18 +67,18 @@ class MessageBatch:
     async def send(self, data: bytes, rest: int) -> None:
         """Forwards a message with this many bytes not read yet."""
         self.put(data)
-        while rest and (more := await self.frames.some(min(rest, LIMIT))):
+        while rest and (more := await self.frames.read_some(min(rest, LIMIT))):
             rest -= len(more)
             self.put(more)
 
     async def skip(self, rest: int) -> None:
         """Drops the rest of a message."""
-        while rest and (data := await self.frames.some(min(rest, LIMIT))):
+        while rest and (data := await self.frames.read_some(min(rest, LIMIT))):
             rest -= len(data)
 
     async def pass_all(self) -> None:
         """Passes everything on unread."""
-        while data := await self.frames.some(LIMIT):
+        while data := await self.frames.read_some(LIMIT):
             self.put(data)
 
     async def finish(self) -> None:

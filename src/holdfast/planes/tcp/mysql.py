@@ -26,23 +26,23 @@ class MysqlStatements:
         self._prepared: dict[int, TransactionStatement] = {}
         self._last = _UNKNOWN
 
-    def find(self, payload: bytes) -> tuple[TransactionStatement, ...]:
+    def find_statements(self, payload: bytes) -> tuple[TransactionStatement, ...]:
         """The statements that a QUERY or an EXECUTE runs."""
         if payload[0] == wire.QUERY:
-            return parse_transaction(wire.text_of(payload), "mysql")
+            return parse_transaction(wire.read_sql(payload), "mysql")
         number = int.from_bytes(payload[1:5], "little")
         return (self._last if number == _LAST else self._prepared.get(number, _UNKNOWN),)
 
     def prepare(self, payload: bytes) -> Callable[[int], None]:
         """Remembers a statement; returns the object that will receive its number."""
-        statements = parse_transaction(wire.text_of(payload), "mysql")
+        statements = parse_transaction(wire.read_sql(payload), "mysql")
         self._last = statements[0] if statements else _UNKNOWN
-        return partial(self._number, self._last)
+        return partial(self._set_number, self._last)
 
     def close(self, payload: bytes) -> None:
         self._prepared.pop(int.from_bytes(payload[1:5], "little"), None)
 
-    def _number(self, statement: TransactionStatement, number: int) -> None:
+    def _set_number(self, statement: TransactionStatement, number: int) -> None:
         if len(self._prepared) < _PREPARED_KEPT:
             self._prepared[number] = statement
 
@@ -58,21 +58,21 @@ class MysqlReader(WireReader):
         self._read_only: StatementRefused | None = None
         """A refusal that is valid for the rest of the transaction."""
 
-    async def _opened(self) -> bool:
-        hello = await self._message()
+    async def _forward_start(self) -> bool:
+        hello = await self._read_message()
         if hello is None:
             return False
         tls = wire.wants_tls(hello.body)
         if tls:
-            await self._faults.tls()
+            await self._faults.request_tls()
         await self._pass(hello)
-        if tls or wire.compresses(hello.body):
-            self._faults.unreadable("it is encrypted" if tls else "it is compressed")
+        if tls or wire.uses_compression(hello.body):
+            self._faults.note_unreadable("it is encrypted" if tls else "it is compressed")
             self._replies.opaque = True
             return False
         return True
 
-    def _size(self, head: bytes) -> int:
+    def _read_size(self, head: bytes) -> int:
         return int.from_bytes(head[:3], "little")
 
     def _read(self, message: WireMessage) -> Work | None:
@@ -81,48 +81,48 @@ class MysqlReader(WireReader):
             return None
         match payload[0] if payload else 0:
             case wire.QUERY | wire.EXECUTE:
-                before, statements = self._transactions.n, self._statements.find(payload)
-                work = Work(statements, self._transactions.meet(statements))
+                before, statements = self._transactions.n, self._statements.find_statements(payload)
+                work = Work(statements, self._transactions.add_statements(statements))
                 if self._transactions.n != before:
                     self._read_only = None
                 return work
             case wire.PREPARE:
-                self._replies.asked(wire.PREPARE, self._statements.prepare(payload))
+                self._replies.expect_answer(wire.PREPARE, self._statements.prepare(payload))
             case wire.CLOSE:
                 self._statements.close(payload)
             case command:
-                self._replies.asked(command)
+                self._replies.expect_answer(command)
                 if command in (wire.CHANGE_USER, wire.RESET):
                     self._transactions.reset()
         return None
 
-    async def _work(self, message: WireMessage, work: Work) -> None:
+    async def _handle_work(self, message: WireMessage, work: Work) -> None:
         if self._read_only is not None and any(statement.kind == "write" for statement in work.statements):
             await self._refuse(message, self._read_only)
         else:
-            await super()._work(message, work)
+            await super()._handle_work(message, work)
 
     def _expect(self, message: WireMessage) -> None:
-        self._replies.asked(wire.QUERY)
+        self._replies.expect_answer(wire.QUERY)
 
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
         await self._lane.skip(message.rest)
         back = refused.kind == "serialization_failure"
         if back:
-            self._replies.asked(wire.QUERY, ours=True)
-            self._lane.put(wire.query("ROLLBACK"))
+            self._replies.expect_answer(wire.QUERY, ours=True)
+            self._lane.put(wire.build_query("ROLLBACK"))
             await self._lane.flush()
-            await self._replies.answered()
+            await self._replies.wait_answered()
         elif refused.kind == "read_only" and self._transactions.open:
             self._read_only = refused
         self._transactions.fail(rolled_back=back)
         await self._answers.release()
-        await self._answers.put(wire.error(refused.kind))
+        await self._answers.put(wire.build_error(refused.kind))
 
 
-async def turn_away(client: ConnectionEnd) -> None:
+async def reject_client(client: ConnectionEnd) -> None:
     """Reports "too many connections" to a new client, like the server does."""
-    await client.write(wire.too_many())
+    await client.write(wire.build_too_many_error())
 
 
 class _PendingCommand(NamedTuple):
@@ -136,12 +136,12 @@ class _PendingCommand(NamedTuple):
 class MysqlReplies(WireReplies):
     """Reads MySQL's answers."""
 
-    def asked(self, command: int, named: Callable[[int], None] | None = None, *, ours: bool = False) -> None:
+    def expect_answer(self, command: int, named: Callable[[int], None] | None = None, *, ours: bool = False) -> None:
         """A command goes to the server."""
         if command not in wire.SILENT:
             self._waiting.append(_PendingCommand(command, named, ours))
 
-    def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
+    def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
         pieces: list[bytes] = []
         while at + wire.HEAD <= size:
@@ -150,22 +150,22 @@ class MysqlReplies(WireReplies):
                 looked_at = at + min(step, _LOOKED_AT)
                 if looked_at > size:
                     break
-                if not self._reply(data[at + wire.HEAD : looked_at]):
+                if not self._read_reply(data[at + wire.HEAD : looked_at]):
                     pieces.append(data[start:at])
                     start = at + step
             at += step
         return at, start, pieces
 
-    def _reply(self, payload: bytes) -> bool:
+    def _read_reply(self, payload: bytes) -> bool:
         """The first packet of an answer."""
         question = self._waiting.popleft()
-        self.last = wire.told(payload)
+        self.last = wire.describe_answer(payload)
         if question.named is not None and payload[:1] == b"\0":
             question.named(int.from_bytes(payload[1:5], "little"))
         elif question.command == wire.QUERY and not self._waiting and not question.ours:
-            state = wire.status(payload)
+            state = wire.read_status(payload)
             if state is not None:
                 self._transactions.autocommit = bool(state & wire.AUTOCOMMIT)
-                self._transactions.told(open=bool(state & wire.IN_TRANSACTION))
+                self._transactions.set_server_state(open=bool(state & wire.IN_TRANSACTION))
         self._moved.set()
         return not question.ours

@@ -24,25 +24,25 @@ CODES = {
 }
 
 
-def packet(payload: bytes, number: int) -> bytes:
+def build_packet(payload: bytes, number: int) -> bytes:
     """A packet with its head."""
     return struct.pack("<I", len(payload))[:3] + bytes((number,)) + payload
 
 
-def error(kind: str) -> bytes:
+def build_error(kind: str) -> bytes:
     """The server's rejection of a command."""
     code, state, text = CODES[kind]
-    return packet(b"\xff" + struct.pack("<H", code) + b"#" + state.encode() + text.encode(), 1)
+    return build_packet(b"\xff" + struct.pack("<H", code) + b"#" + state.encode() + text.encode(), 1)
 
 
-def too_many() -> bytes:
+def build_too_many_error() -> bytes:
     """What a full server sends before any greeting; it has no SQL state yet."""
-    return packet(b"\xff" + struct.pack("<H", 1040) + b"Too many connections", 0)
+    return build_packet(b"\xff" + struct.pack("<H", 1040) + b"Too many connections", 0)
 
 
-def query(sql: str) -> bytes:
+def build_query(sql: str) -> bytes:
     """A command from Holdfast."""
-    return packet(bytes((QUERY,)) + sql.encode(), 0)
+    return build_packet(bytes((QUERY,)) + sql.encode(), 0)
 
 
 def wants_tls(hello: bytes) -> bool:
@@ -50,26 +50,26 @@ def wants_tls(hello: bytes) -> bool:
     return len(hello) == 32 and bool(int.from_bytes(hello[:4], "little") & _TLS)
 
 
-def compresses(hello: bytes) -> bool:
+def uses_compression(hello: bytes) -> bool:
     """Whether the connection is compressed after the client's first packet."""
     return bool(int.from_bytes(hello[:4], "little") & (_COMPRESS | _ZSTD))
 
 
-def text_of(payload: bytes) -> str:
+def read_sql(payload: bytes) -> str:
     """The SQL of a query; newer clients put an empty list of attributes before it."""
     return payload[1:].lstrip(b"\0\1").decode("utf-8", "replace")
 
 
-def status(payload: bytes) -> int | None:
+def read_status(payload: bytes) -> int | None:
     """The server's state, if this is an OK packet."""
     if payload[:1] != b"\0":
         return None
-    at = _after(payload, _after(payload, 1))
+    at = _skip_number(payload, _skip_number(payload, 1))
     raw = payload[at : at + 2]
     return int.from_bytes(raw, "little") if len(raw) == 2 else None
 
 
-def told(payload: bytes) -> str:
+def describe_answer(payload: bytes) -> str:
     """A short description of an answer."""
     if payload[:1] == b"\xff":
         code = int.from_bytes(payload[1:3], "little")
@@ -77,7 +77,7 @@ def told(payload: bytes) -> str:
     return "OK" if payload[:1] == b"\0" else "rows"
 
 
-def _after(payload: bytes, at: int) -> int:
+def _skip_number(payload: bytes, at: int) -> int:
     """Where a length-encoded number ends."""
     first = payload[at] if at < len(payload) else 0
     return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)

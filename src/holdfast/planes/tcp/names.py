@@ -14,7 +14,7 @@ from socket import socket
 from typing import NamedTuple
 
 from holdfast.model.scenario import Scenario
-from holdfast.planes.injection.weather import step_plane
+from holdfast.planes.injection.weather import name_step_plane
 from holdfast.plugins import get_fault_traits
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
@@ -83,33 +83,33 @@ class NamePlane:
             await writer.drain()
 
     async def _answer(self, query: bytes) -> bytes:
-        question = _question(query)
+        question = _parse_question(query)
         if question is None:
-            return _head(query, 0, 0, _FAILED)
+            return _build_head(query, 0, 0, _FAILED)
         service, address = self._names.get(question.name, ("", ""))
         if not service:
-            return _head(query, 1, 0, _UNKNOWN) + question.raw
+            return _build_head(query, 1, 0, _UNKNOWN) + question.raw
         if question.kind != _A:  # there is no such address, whatever the other lookup returns
-            return _head(query, 1, 0) + question.raw
+            return _build_head(query, 1, 0) + question.raw
         try:
             await self._look_up(service)
         except Failed:
-            return _head(query, 1, 0, _UNKNOWN) + question.raw
+            return _build_head(query, 1, 0, _UNKNOWN) + question.raw
         record = b"\xc0\x0c" + struct.pack("!HHIH", _A, 1, 0, 4) + IPv4Address(address).packed
-        return _head(query, 1, 1) + question.raw + record
+        return _build_head(query, 1, 1) + question.raw + record
 
     async def _look_up(self, service: str) -> None:
-        call = Call(step_plane("name"), service, {}, self._context.injector.count("name", service))
-        await self._context.injector.inject(call, _answer_found, _sleep)
+        call = Call(name_step_plane("name"), service, {}, self._context.injector.count("name", service))
+        await self._context.injector.inject(call, _confirm_name, _sleep)
 
 
-def unresolved(scenario: Scenario) -> frozenset[str]:
+def list_unresolved(scenario: Scenario) -> frozenset[str]:
     """The services whose names a fault may keep from resolving: they are left out of the sandbox's hosts file."""
     on_services = (one for one in scenario.injections if one.plane == "service")
     return frozenset(one.target for one in on_services if get_fault_traits(one.plane, one.mode).step == "name")
 
 
-def _question(query: bytes) -> _Question | None:
+def _parse_question(query: bytes) -> _Question | None:
     """The first question, if it can be parsed."""
     at, labels = 12, []
     while at < len(query) and query[at]:
@@ -124,13 +124,13 @@ def _question(query: bytes) -> _Question | None:
     return _Question(".".join(labels), kind, query[12 : at + 5])
 
 
-def _head(query: bytes, questions: int, answers: int, code: int = 0) -> bytes:
+def _build_head(query: bytes, questions: int, answers: int, code: int = 0) -> bytes:
     """An authoritative answer that claims recursion, because some resolvers require it."""
     flags = 0x8580 | code
     return query[:2].ljust(2, b"\0") + struct.pack("!HHHHH", flags, questions, answers, 0, 0)
 
 
-async def _answer_found(call: Call) -> Reply:
+async def _confirm_name(call: Call) -> Reply:
     return Reply("its address")
 
 

@@ -38,15 +38,15 @@ class PassiveReader:
         read from the client."""
         client, server = self._client, self._server
         if early:
-            self._guarded(self._from_client, early)
-        client.join_to(server, partial(self._guarded, self._from_client))
-        server.join_to(client, partial(self._guarded, self._from_server))
+            self._run_guarded(self._handle_client_data, early)
+        client.join_to(server, partial(self._run_guarded, self._handle_client_data))
+        server.join_to(client, partial(self._run_guarded, self._handle_server_data))
         await client.over.wait()
         await server.over.wait()
         if self._failure is not None:
             raise self._failure
 
-    def _guarded(self, take: Callable[[bytes], None], data: bytes) -> None:
+    def _run_guarded(self, take: Callable[[bytes], None], data: bytes) -> None:
         try:
             take(data)
         except Exception as failure:  # asyncio would only log it
@@ -54,11 +54,11 @@ class PassiveReader:
             self._client.abort()
             self._server.abort()
 
-    def _from_server(self, data: bytes) -> None:
+    def _handle_server_data(self, data: bytes) -> None:
         if passed := self._scan(data):
             self._client.send(passed)
 
-    def _from_client(self, data: bytes) -> None:
+    def _handle_client_data(self, data: bytes) -> None:
         self._server.send(data)
         if self._partial:
             data, self._partial = self._partial + data, b""

@@ -44,10 +44,10 @@ class TcpPlane:
         """
         plane = cls(TrialService(upstream, service, wire, context, latency_ms, wrote), sock.getsockname()[1])
         loop = asyncio.get_running_loop()
-        plane._server = await loop.create_server(lambda: ConnectionEnd(plane._arrived), sock=sock)
+        plane._server = await loop.create_server(lambda: ConnectionEnd(plane._accept), sock=sock)
         return plane
 
-    def _arrived(self, client: ConnectionEnd) -> None:
+    def _accept(self, client: ConnectionEnd) -> None:
         if len(self._open) >= AT_ONCE:
             service = self._service
             service.context.sink.note(
@@ -58,17 +58,17 @@ class TcpPlane:
         connection = ServiceConnection(self._service, self.port, client)
         task = asyncio.get_running_loop().create_task(connection.run())
         self._open[task] = connection
-        task.add_done_callback(self._left)
+        task.add_done_callback(self._handle_end)
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _handle_end(self, task: asyncio.Task[None]) -> None:
         self._open.pop(task, None)
         if not task.cancelled() and (broken := task.exception()) is not None:
             why = f"carrying a connection to {self._service.name} failed: {type(broken).__name__}: {broken}"
             self._service.context.sink.add_error(why, "bug")
 
-    def calm(self) -> None:
+    def stop_faults(self) -> None:
         """Connections from now on do not come from the agent, and faults do not act on them."""
-        self._service.calm()
+        self._service.stop_faults()
 
     async def close(self) -> None:
         """Closes every connection; afterwards no task and no socket is left, and the ledger is complete."""

@@ -37,24 +37,24 @@ class PostgresStatements:
         self._prepared: dict[str, TransactionStatement] = {}
         self._portals: dict[str, TransactionStatement] = {}
 
-    def find(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
+    def find_statements(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
         """The statements that a message runs; remembers named statements and portals."""
         if kind == b"Q":
             return parse_transaction(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
         if kind == b"E":
-            (portal,) = words(body, 1)
+            (portal,) = read_strings(body, 1)
             return (self._portals.get(portal, _UNKNOWN),)
         if kind == b"P":
-            name, text = words(body, 2)
+            name, text = read_strings(body, 2)
             statements = parse_transaction(text, "postgres")
-            _keep(self._prepared, name, statements[0] if statements else _UNKNOWN)
+            _remember(self._prepared, name, statements[0] if statements else _UNKNOWN)
         elif kind == b"B":
-            portal, name = words(body, 2)
-            _keep(self._portals, portal, self._prepared.get(name, _UNKNOWN))
+            portal, name = read_strings(body, 2)
+            _remember(self._portals, portal, self._prepared.get(name, _UNKNOWN))
         return ()
 
 
-def _keep(names: dict[str, TransactionStatement], name: str, statement: TransactionStatement) -> None:
+def _remember(names: dict[str, TransactionStatement], name: str, statement: TransactionStatement) -> None:
     if len(names) >= _NAMES_KEPT and name not in names:
         names.pop(next(iter(names)))
     names[name] = statement
@@ -69,21 +69,21 @@ class PostgresReader(WireReader):
         self._replies: PostgresReplies = PostgresReplies(self._transactions)
         self._statements = PostgresStatements()
 
-    async def _opened(self) -> bool:
+    async def _forward_start(self) -> bool:
         while True:
-            size = await self._lane.frames.exactly(4)
+            size = await self._lane.frames.read_exactly(4)
             length = int.from_bytes(size)
             if len(size) < 4 or not 8 <= length <= STARTUP:
                 return self._give_up(size, "it does not begin as PostgreSQL's" if size else "")
-            body = await self._lane.frames.exactly(length - 4)
+            body = await self._lane.frames.read_exactly(length - 4)
             code = int.from_bytes(body[:4])
             if code not in (SSL, GSS):
                 self._lane.put(size + body)
                 return code != CANCEL or self._give_up(b"", "")
             if code == SSL:
-                await self._faults.tls()
+                await self._faults.request_tls()
             answer = asyncio.get_running_loop().create_future()
-            self._replies.expect_byte(partial(_tell, answer))
+            self._replies.expect_byte(partial(_set_answer, answer))
             self._lane.put(size + body)
             await self._lane.flush()
             if await answer != b"N":
@@ -93,34 +93,34 @@ class PostgresReader(WireReader):
         self._lane.put(data)
         self._replies.opaque = True
         if why:
-            self._faults.unreadable(why)
+            self._faults.note_unreadable(why)
         return False
 
-    def _size(self, head: bytes) -> int:
+    def _read_size(self, head: bytes) -> int:
         return max(0, int.from_bytes(head[1:]) - 4)
 
     def _read(self, message: WireMessage) -> Work | None:
         kind = message.head[:1]
-        statements = self._statements.find(kind, message.body)
+        statements = self._statements.find_statements(kind, message.body)
         match kind:
             case b"Q":
-                return Work(statements, self._transactions.meet(statements))
+                return Work(statements, self._transactions.add_statements(statements))
             case b"E":
-                return Work(statements, self._transactions.meet(statements, commits=False), ends=False)
+                return Work(statements, self._transactions.add_statements(statements, commits=False), ends=False)
             case b"S":
-                return Work((), self._transactions.sync())
+                return Work((), self._transactions.add_sync())
         self._expect(message)
         return None
 
-    async def _work(self, message: WireMessage, work: Work) -> None:
+    async def _handle_work(self, message: WireMessage, work: Work) -> None:
         self._replies.attending = True
-        await super()._work(message, work)
+        await super()._handle_work(message, work)
         self._replies.attending = False
 
     def _expect(self, message: WireMessage) -> None:
         self._replies.expect(message.head[:1])
 
-    def _end_of_question(self, message: WireMessage) -> None:
+    def _request_answer(self, message: WireMessage) -> None:
         if message.head[:1] == b"E":
             self._lane.put(FLUSH)
 
@@ -129,48 +129,48 @@ class PostgresReader(WireReader):
         if self._replies.waiting:
             self._lane.put(FLUSH)
             await self._lane.flush()
-            await self._replies.answered()
+            await self._replies.wait_answered()
         verb = refused.statement.verb
         await self._answers.release()
-        await self._answers.put(error(refused.kind, verb))
+        await self._answers.put(build_error(refused.kind, verb))
         if message.head[:1] == b"E":
             await self._skip_to_sync()
         commit = refused.statement.kind == "commit"
         self._transactions.fail(rolled_back=commit)
         self._replies.expect(FIX)
-        self._lane.put(query(ROLLBACK if commit else raising(refused.kind)))
+        self._lane.put(build_query(ROLLBACK if commit else build_raising_sql(refused.kind)))
         await self._lane.flush()
-        await self._replies.answered()
+        await self._replies.wait_answered()
 
     async def _skip_to_sync(self) -> None:
-        while (message := await self._message()) is not None:
+        while (message := await self._read_message()) is not None:
             await self._lane.skip(message.rest)
             if message.head[:1] == b"S":
                 return
-            self._statements.find(message.head[:1], message.body)
+            self._statements.find_statements(message.head[:1], message.body)
 
 
-def _tell(answer: asyncio.Future[bytes], byte: bytes) -> None:
+def _set_answer(answer: asyncio.Future[bytes], byte: bytes) -> None:
     if not answer.done():
         answer.set_result(byte)
 
 
-async def turn_away(client: ConnectionEnd) -> None:
+async def reject_client(client: ConnectionEnd) -> None:
     """Reports "too many clients" to a new client, like the server does; declines its TLS request first."""
-    frames = ClientFrames(client.read, _at_once)
-    while len(size := await frames.exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
-        body = await frames.exactly(int.from_bytes(size) - 4)
+    frames = ClientFrames(client.read, _yield_to_loop)
+    while len(size := await frames.read_exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
+        body = await frames.read_exactly(int.from_bytes(size) - 4)
         if int.from_bytes(body[:4]) not in (SSL, GSS):
-            await client.write(error("too_many_connections", severity="FATAL"))
+            await client.write(build_error("too_many_connections", severity="FATAL"))
             return
         await client.write(b"N")
 
 
-async def _at_once() -> None:
+async def _yield_to_loop() -> None:
     await asyncio.sleep(0)
 
 
-def error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:
+def build_error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:
     """An ErrorResponse as the server would write it."""
     code, text = CODES[kind]
     fields = (("S", severity), ("V", severity), ("C", code), ("M", text.format(verb=verb)))
@@ -178,19 +178,19 @@ def error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:
     return b"E" + struct.pack("!i", len(body) + 4) + body
 
 
-def query(sql: str) -> bytes:
+def build_query(sql: str) -> bytes:
     """A simple Query."""
     text = sql.encode() + b"\0"
     return b"Q" + struct.pack("!i", len(text) + 4) + text
 
 
-def raising(kind: str) -> str:
+def build_raising_sql(kind: str) -> str:
     """SQL that fails on the server with the same error that the client receives, to put its transaction into that
     state."""
     code = CODES[kind][0]
     return f"DO $holdfast$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $holdfast$"
 
 
-def words(body: bytes, count: int) -> list[str]:
+def read_strings(body: bytes, count: int) -> list[str]:
     """The first zero-terminated strings of a message."""
     return [part.decode("utf-8", "replace") for part in body.split(b"\0", count)[:count]]

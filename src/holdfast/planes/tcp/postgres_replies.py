@@ -60,7 +60,7 @@ class PostgresReplies(WireReplies):
             return data[:1] + self.scan(data[1:]) if data[1:] else data
         return super().scan(data)
 
-    def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
+    def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
         pieces: list[bytes] = []
         while at + 5 <= size:
@@ -68,37 +68,37 @@ class PostgresReplies(WireReplies):
             if data[at] not in _UNREAD and step <= _LONG:
                 if at + step > size:
                     break
-                if not self._reply(data[at : at + 1], data[at + 5 : at + step]):
+                if not self._read_reply(data[at : at + 1], data[at + 5 : at + step]):
                     pieces.append(data[start:at])
                     start = at + step
             at += step
         return at, start, pieces
 
-    def _reply(self, kind: bytes, body: bytes) -> bool:
+    def _read_reply(self, kind: bytes, body: bytes) -> bool:
         waiting = self._waiting
         first = waiting[0] if waiting else b""
         if kind == b"C":
             self.last = body.rstrip(b"\0").decode("utf-8", "replace")
         if kind == b"Z":
-            self._ready(body)
+            self._handle_ready(body)
         elif kind in _ENDS and first == _ENDS[kind]:
             waiting.popleft()
         elif kind == b"E":
-            self.last = _error_text(body)
-            self._failed(first)
+            self.last = _format_error(body)
+            self._handle_error(first)
         elif kind in (b"G", b"W"):
             self._copying = True
         self._moved.set()
         return not (first == FIX and kind in _OURS)
 
-    def _ready(self, body: bytes) -> None:
+    def _handle_ready(self, body: bytes) -> None:
         if self._waiting and self._waiting[0] in _READY:
             self._waiting.popleft()
         self._copying = False
         if not self._waiting and not self.attending:
-            self._transactions.told(open=body != b"I", failed=body == b"E")
+            self._transactions.set_server_state(open=body != b"I", failed=body == b"E")
 
-    def _failed(self, first: bytes) -> None:
+    def _handle_error(self, first: bytes) -> None:
         """An error in the extended protocol: messages up to Sync get no answer."""
         if not first or first in _READY:
             return
@@ -107,7 +107,7 @@ class PostgresReplies(WireReplies):
         self._skipping = not self._waiting
 
 
-def _error_text(body: bytes) -> str:
+def _format_error(body: bytes) -> str:
     """The code and the message of an error."""
     fields = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
     return f"error {fields.get(b'C', '')}: {fields.get(b'M', '')}"

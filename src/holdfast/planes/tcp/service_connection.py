@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
-from holdfast.planes.injection.weather import step_plane
+from holdfast.planes.injection.weather import name_step_plane
 from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.exchanges import ConnectionExchanges
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, DelayedSink, PacedSink, PlainSink
@@ -26,7 +26,7 @@ ROLLED_BACK_S = 2.0
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _TALKS: dict[str, type[WireReader]] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
-_TURN_AWAY = {"postgres": postgres.turn_away, "mysql": mysql.turn_away}
+_TURN_AWAY = {"postgres": postgres.reject_client, "mysql": mysql.reject_client}
 
 
 class ServiceConnection:
@@ -52,7 +52,7 @@ class ServiceConnection:
         try:
             await self._carry()
         except Failed as failed:
-            await self._fail(failed)
+            await self._send_failure(failed)
         except CutOff:
             self._client.break_connection(reset=False)
         except HarnessError as broken:
@@ -61,29 +61,29 @@ class ServiceConnection:
         except OSError:  # one side left in the middle
             self._client.break_connection(reset=False)
         finally:
-            self._settle()
+            self._finish()
 
     async def _carry(self) -> None:
         service = self._service
         if service.faced:
             arguments = {"port": self._port, "since_ms": service.context.sink.now() * 1000}
             call = Call("service", service.name, arguments, self._n)
-            with service.connecting():
-                reply = await service.context.injector.inject(call, self._reach, self._wait)
+            with service.guard_connecting():
+                reply = await service.context.injector.inject(call, self._connect_server, self._wait)
             self._delivery = reply.delivery
         else:
-            await self._reach(None)
+            await self._connect_server(None)
         server = self._server
         if server is None:  # a fault answered without the server
             raise Dropped(f"{service.name}: the connection was closed", kind="closed")
         self._connected = True
         if "tls" in service.steps and service.wire not in _TALKS:
-            await self._peek()
+            await self._check_tls_start()
         await self._relay(server)
 
-    async def _reach(self, call: Call | None) -> Reply:
+    async def _connect_server(self, call: Call | None) -> Reply:
         if self._server is None:
-            self._server = await self._service.reach()
+            self._server = await self._service.connect()
             self._server.tap = self._exchanges.received
         return Reply("a connection")
 
@@ -96,12 +96,12 @@ class ServiceConnection:
             return
         raise ConnectionResetError("the client had left")
 
-    async def _peek(self) -> None:
+    async def _check_tls_start(self) -> None:
         """Checks whether the client begins with TLS, before any byte is forwarded."""
         first = await self._client.read()
         self._client.put_back(first)
         if first[:1] == bytes((_TLS,)):
-            await self._steps.tls()
+            await self._steps.request_tls()
 
     # -- both directions ------------------------------------------------------------------------
     async def _relay(self, server: ConnectionEnd) -> None:
@@ -110,8 +110,8 @@ class ServiceConnection:
             await join(self._client, server)
             return
         # A delayed end concerns only the client, which waits for it.
-        to_server = self._sink(server, replace(self._delivery, close_ms=0.0))
-        to_client = self._sink(self._client, self._delivery)
+        to_server = self._create_sink(server, replace(self._delivery, close_ms=0.0))
+        to_client = self._create_sink(self._client, self._delivery)
         if self._delivery.lags or self._service.latency_ms:
             lags, steady = self._delivery.lags, self._service.latency_ms
             to_client = DelayedSink(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
@@ -120,28 +120,28 @@ class ServiceConnection:
             passive = plain and not self._service.steps
             talk = _TALKS[self._service.wire]
             reader = talk(self._client, server, to_client, to_server, self._steps, passive=passive)
-            await _both(reader.up(), reader.down())
+            await _run_both(reader.forward_requests(), reader.forward_replies())
         else:
-            await _both(_pump(self._client, to_server), _pump(server, to_client))
+            await _run_both(_copy_bytes(self._client, to_server), _copy_bytes(server, to_client))
 
-    def _sink(self, end: ConnectionEnd, delivery: Delivery) -> ByteSink:
+    def _create_sink(self, end: ConnectionEnd, delivery: Delivery) -> ByteSink:
         return PlainSink(end) if delivery == AS_IT_IS else PacedSink(end, delivery, self._felt, _sleep)
 
     # -- the end --------------------------------------------------------------------------------
-    async def _fail(self, failed: Failed) -> None:
+    async def _send_failure(self, failed: Failed) -> None:
         """Presents a failure as a socket client observes it."""
-        await self._leave_server()
+        await self._close_server()
         client, context = self._client, self._service.context
         if client.is_gone:
             if not self._connected and failed.injection is not None:
                 context.injector.mark_undelivered("service", self._service.name, self._n, injection=failed.injection)
             return
         try:
-            await self._tell(failed)
+            await self._show_failure(failed)
         except OSError:  # the client has left
             client.abort()
 
-    async def _tell(self, failed: Failed) -> None:
+    async def _show_failure(self, failed: Failed) -> None:
         client = self._client
         if failed.kind == "tls":
             await self._break_tls()
@@ -160,7 +160,7 @@ class ServiceConnection:
         if self._service.wire == "mysql" or await self._client.read():  # there it has already been read
             await self._client.write(_ALERT)
 
-    async def _leave_server(self) -> None:
+    async def _close_server(self) -> None:
         """Closes the server's side first, so that its rollback is complete when the client notices."""
         server = self._server
         if server is None:
@@ -174,7 +174,7 @@ class ServiceConnection:
             self._service.context.sink.note(f"{self._service.name} kept a connection that its client had lost")
         server.abort()
 
-    def _settle(self) -> None:
+    def _finish(self) -> None:
         """Closes what is open, and removes the parts of a delivery without effect."""
         for sink in self._sinks:
             sink.stop()
@@ -193,13 +193,13 @@ class ServiceConnection:
             self._server.abort()
 
 
-async def _pump(source: ConnectionEnd, sink: ByteSink) -> None:
+async def _copy_bytes(source: ConnectionEnd, sink: ByteSink) -> None:
     while data := await source.read():
         await sink.write(data)
     await sink.finish()
 
 
-async def _both(up: Coroutine[Any, Any, None], down: Coroutine[Any, Any, None]) -> None:
+async def _run_both(up: Coroutine[Any, Any, None], down: Coroutine[Any, Any, None]) -> None:
     """Runs both directions until both have ended, or one fails."""
     loop = asyncio.get_running_loop()
     tasks = {loop.create_task(up), loop.create_task(down)}
@@ -240,45 +240,45 @@ class ConnectionFaults:
         self._exchanges.end()
         self._service.transactions -= 1
 
-    def wrote(self, statement: TransactionStatement) -> None:
+    def record_write(self, statement: TransactionStatement) -> None:
         self._exchanges.wrote(statement.table)
-        self._service.wrote(statement)
+        self._service.record_write(statement)
 
-    async def take(self, dues: Sequence[TransactionStep], send: Sending) -> None:
+    async def send_through(self, dues: Sequence[TransactionStep], send: Sending) -> None:
         self._met = None
         waited = [due for due in dues if due.step in self._service.steps]
         try:
-            await self._take(waited, 0, send, False)
+            await self._send_step(waited, 0, send, False)
         except Failed as failed:
             met: TransactionStep | None = self._met
             if met is None or failed.kind not in REFUSALS:
                 raise
             raise StatementRefused(failed.kind, met.statement) from failed
 
-    async def _take(self, dues: Sequence[TransactionStep], at: int, send: Sending, answered: bool) -> Reply:
+    async def _send_step(self, dues: Sequence[TransactionStep], at: int, send: Sending, answered: bool) -> Reply:
         if at == len(dues):
             return await send(answered=answered)
         due = dues[at]
 
         async def forward(call: Call) -> Reply:
-            return await self._take(dues, at + 1, send, True)
+            return await self._send_step(dues, at + 1, send, True)
 
         async def untouched(call: Call) -> Reply:
-            return await self._take(dues, at + 1, send, answered)
+            return await self._send_step(dues, at + 1, send, answered)
 
-        call = Call(step_plane(due.step), self._service.name, _arguments(due), due.n)
+        call = Call(name_step_plane(due.step), self._service.name, _build_arguments(due), due.n)
         try:
             return await self._service.context.injector.inject(call, forward, self._sleep, untouched=untouched)
         except Failed:
             self._met = self._met or due
             raise
 
-    async def tls(self) -> None:
+    async def request_tls(self) -> None:
         if "tls" in self._service.steps:
-            call = Call(step_plane("tls"), self._service.name, {}, self._n)
-            await self._service.context.injector.inject(call, _begun, self._sleep)
+            call = Call(name_step_plane("tls"), self._service.name, {}, self._n)
+            await self._service.context.injector.inject(call, _confirm_handshake, self._sleep)
 
-    def unreadable(self, why: str) -> None:
+    def note_unreadable(self, why: str) -> None:
         service = self._service
         if service.reads_along:
             service.context.sink.note(
@@ -286,11 +286,11 @@ class ConnectionFaults:
             )
 
 
-def _arguments(due: TransactionStep) -> dict[str, object]:
+def _build_arguments(due: TransactionStep) -> dict[str, object]:
     """The arguments for a schedule's `match` and for faults."""
     statement = due.statement
     return {"verb": statement.verb, "table": statement.table, "statement": statement.text, "ends": due.ends}
 
 
-async def _begun(call: Call) -> Reply:
+async def _confirm_handshake(call: Call) -> Reply:
     return Reply("a TLS handshake")

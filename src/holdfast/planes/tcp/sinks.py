@@ -64,33 +64,33 @@ class PacedSink:
 
     async def write(self, data: bytes) -> None:
         self._sent += len(data)
-        for at, (wait_ms, piece) in enumerate(self._pacing.pieces(data)):
-            self._feel(at)
+        for at, (wait_ms, piece) in enumerate(self._pacing.split_pieces(data)):
+            self._record_effect(at)
             if wait_ms:
                 await self._sleep(wait_ms)
             await self._end.write(piece)
-            self._feel(at)  # a side that sends no more is only now known to be there
-        if self._pacing.cut_off:
-            self._add("limit")
+            self._record_effect(at)  # a side that sends no more is only now known to be there
+        if self._pacing.is_cut_off:
+            self._add_effect("limit")
             raise CutOff
 
     async def finish(self) -> None:
         if self._delivery.close_ms and not self._end.is_gone:
-            self._add("close_ms")
+            self._add_effect("close_ms")
             await self._sleep(self._delivery.close_ms)
         self._end.finish()
 
     def stop(self) -> None:
         """Nothing is buffered here."""
 
-    def _feel(self, at: int) -> None:
+    def _record_effect(self, at: int) -> None:
         rate = self._delivery.rate
         if rate is not None and self._sent / rate * 1000 >= FELT_MS:
-            self._add("rate")
+            self._add_effect("rate")
         if at and self._delivery.slices is not None:
-            self._add("slices")
+            self._add_effect("slices")
 
-    def _add(self, part: DeliveryPart) -> None:
+    def _add_effect(self, part: DeliveryPart) -> None:
         if self._end.is_receiving():
             self._felt.add(part)
 
@@ -123,8 +123,8 @@ class DelayedSink:
     async def write(self, data: bytes) -> None:
         if self._failure is not None:
             raise self._failure
-        self._feel()
-        self._due = max(self._due, self._loop.time() + self._lag_ms() / 1000)
+        self._record_effect()
+        self._due = max(self._due, self._loop.time() + self._compute_lag() / 1000)
         await self._queue.put((self._due, data))
 
     async def finish(self) -> None:
@@ -136,11 +136,11 @@ class DelayedSink:
     def stop(self) -> None:
         self._task.cancel()
 
-    def _lag_ms(self) -> float:
+    def _compute_lag(self) -> float:
         drawn = (lag.delay_ms + rng.uniform(-lag.jitter_ms, lag.jitter_ms) for lag, rng in self._lags)
         return self._steady_ms + sum(max(0.0, ms) for ms in drawn)
 
-    def _feel(self) -> None:
+    def _record_effect(self) -> None:
         if self._lags and self._end.is_receiving():
             self._felt.add("lags")
 
@@ -148,16 +148,16 @@ class DelayedSink:
         while True:
             due, data = await self._queue.get()
             if self._failure is None:
-                await self._one(due, data)
+                await self._send_piece(due, data)
             if not data:
                 return
 
-    async def _one(self, due: float, data: bytes) -> None:
+    async def _send_piece(self, due: float, data: bytes) -> None:
         try:
             await self._sleep(max(0.0, (due - self._loop.time()) * 1000))
             if data:
                 await self._inner.write(data)
-                self._feel()
+                self._record_effect()
             else:
                 await self._inner.finish()
         except (OSError, CutOff) as failure:  # raised at the next write; the queue continues to be emptied

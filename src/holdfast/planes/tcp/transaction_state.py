@@ -37,50 +37,52 @@ class TransactionState:
         self._taken: set[Step] = set()
         self._wrote: TransactionStatement | None = None
 
-    def meet(self, statements: Sequence[TransactionStatement], *, commits: bool = True) -> list[TransactionStep]:
+    def add_statements(
+        self, statements: Sequence[TransactionStatement], *, commits: bool = True
+    ) -> list[TransactionStep]:
         """The steps of a message with these statements, each at most once per transaction.
 
         Does not include `commits`: a write outside a block is committed later, by `sync`.
         """
         dues: dict[Step, TransactionStep] = {}
         for statement in statements:
-            for due in self._steps(statement, commits):
+            for due in self._find_steps(statement, commits):
                 dues.setdefault(due.step, due)
         ends = not self.open
         return [due._replace(ends=ends) for due in dues.values()]
 
-    def sync(self) -> list[TransactionStep]:
+    def add_sync(self) -> list[TransactionStep]:
         """The steps of a message that commits everything written outside a block."""
         if self.open or self._wrote is None:
             return []
-        return [due._replace(ends=True) for due in self._step("commit", self._wrote)]
+        return [due._replace(ends=True) for due in self._take_step("commit", self._wrote)]
 
-    def passed(self) -> None:
+    def mark_sent(self) -> None:
         """The message was sent; a statement outside a block was a transaction of its own."""
         if not self.open:
-            self._over()
+            self._end_transaction()
 
     def fail(self, *, rolled_back: bool) -> None:
         """A statement was rejected."""
         if rolled_back or not self.open:
-            self._over()
+            self._end_transaction()
         else:
             self.failed = True
 
-    def told(self, *, open: bool, failed: bool = False) -> None:
+    def set_server_state(self, *, open: bool, failed: bool = False) -> None:
         """Takes over the server's state after all questions are answered."""
         if open:
             self.open, self.failed = True, failed
         elif self.n or self.open:
-            self._over()
+            self._end_transaction()
 
     def reset(self) -> None:
         """The client starts over."""
-        self.told(open=False)
+        self.set_server_state(open=False)
         self.autocommit = True
 
     # -- inside ---------------------------------------------------------------------------------
-    def _steps(self, statement: TransactionStatement, commits: bool) -> Iterator[TransactionStep]:
+    def _find_steps(self, statement: TransactionStatement, commits: bool) -> Iterator[TransactionStep]:
         if statement.autocommit is not None:
             self.autocommit = statement.autocommit
         match statement.kind:
@@ -89,24 +91,24 @@ class TransactionState:
                 self.open = True
             case "commit":
                 if self._wrote is not None:
-                    yield from self._step("commit", statement)
-                self._over()
+                    yield from self._take_step("commit", statement)
+                self._end_transaction()
             case "rollback":
-                self._over()
+                self._end_transaction()
             case "read" | "write":
-                yield from self._work(statement, commits)
+                yield from self._start_work(statement, commits)
 
-    def _work(self, statement: TransactionStatement, commits: bool) -> Iterator[TransactionStep]:
+    def _start_work(self, statement: TransactionStatement, commits: bool) -> Iterator[TransactionStep]:
         self._start()
         self.open = (self.open or not self.autocommit) and not statement.ends
-        yield from self._step("statement", statement)
+        yield from self._take_step("statement", statement)
         if statement.kind == "write":
             self._wrote = statement
-            yield from self._step("write", statement)
+            yield from self._take_step("write", statement)
             if commits and not self.open:
-                yield from self._step("commit", statement)
+                yield from self._take_step("commit", statement)
 
-    def _step(self, step: Step, statement: TransactionStatement) -> Iterator[TransactionStep]:
+    def _take_step(self, step: Step, statement: TransactionStatement) -> Iterator[TransactionStep]:
         if not self.failed and step not in self._taken:
             self._taken.add(step)
             yield TransactionStep(step, self.n, statement, False)
@@ -115,7 +117,7 @@ class TransactionState:
         if not self.n:
             self.n = self._begin()
 
-    def _over(self) -> None:
+    def _end_transaction(self) -> None:
         if self.n:
             self._end()
         self.n = 0

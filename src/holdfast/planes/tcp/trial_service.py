@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from holdfast.model.world import Wire
-from holdfast.planes.injection.weather import step_plane
+from holdfast.planes.injection.weather import name_step_plane
 from holdfast.protocols.fault import Dropped, Step
 from holdfast.protocols.trial import TrialContext
 from holdfast.sqltext.transaction import TransactionStatement
@@ -34,14 +34,14 @@ class TrialService:
         self.transactions = 0
         """Number of connections in progress."""
         self.faced = context.injector.can_affect("service", name)
-        self.steps = frozenset(step for step in _STEPS if context.injector.can_affect(step_plane(step), name))
+        self.steps = frozenset(step for step in _STEPS if context.injector.can_affect(name_step_plane(step), name))
         self.reads_along = bool(wire) and (bool(self.steps) or wrote is not None)
         self._wrote = wrote
         self._upstream = upstream
         self._reached = False
         self._connecting = 0
 
-    def calm(self) -> None:
+    def stop_faults(self) -> None:
         """Faults no longer act on its connections: the agent has ended."""
         self.faced = False
         self.steps = frozenset()
@@ -49,7 +49,7 @@ class TrialService:
         self.latency_ms = 0
 
     @contextmanager
-    def connecting(self) -> Iterator[None]:
+    def guard_connecting(self) -> Iterator[None]:
         """Guards the opening of a connection that a fault may act on: with several, their order is random."""
         self._connecting += 1
         if self._connecting > 1:
@@ -59,7 +59,7 @@ class TrialService:
         finally:
             self._connecting -= 1
 
-    async def reach(self) -> ConnectionEnd:
+    async def connect(self) -> ConnectionEnd:
         """Connects to the service. If it never worked, that is a harness error; later it may be the agent's doing."""
         try:
             end = await dial(self._upstream)
@@ -73,7 +73,7 @@ class TrialService:
         self._reached = True
         return end
 
-    def wrote(self, statement: TransactionStatement) -> None:
+    def record_write(self, statement: TransactionStatement) -> None:
         """Records a write to the database."""
         if self._wrote is not None:
             self._wrote(statement)

@@ -42,22 +42,22 @@ class TransactionFaults(Protocol):
         """Ends a transaction."""
         ...
 
-    def wrote(self, statement: TransactionStatement) -> None:
+    def record_write(self, statement: TransactionStatement) -> None:
         """Records a write to the server."""
         ...
 
-    async def take(self, steps: Sequence[TransactionStep], send: Sending) -> None:
+    async def send_through(self, steps: Sequence[TransactionStep], send: Sending) -> None:
         """Sends a message through the faults that wait at its steps.
 
         Raises Refused if a fault makes the database reject it, another Failed if a fault breaks the connection.
         """
         ...
 
-    async def tls(self) -> None:
+    async def request_tls(self) -> None:
         """The client requests TLS; raises Failed if a fault breaks it."""
         ...
 
-    def unreadable(self, why: str) -> None:
+    def note_unreadable(self, why: str) -> None:
         """The rest of the connection cannot be read, so faults cannot act on its transactions."""
         ...
 
@@ -134,7 +134,7 @@ class WireReplies(ABC):
     def waiting(self) -> bool:
         return bool(self._waiting)
 
-    async def answered(self) -> None:
+    async def wait_answered(self) -> None:
         """Waits until every question is answered, or the server wants data; raises ConnectionResetError if it is
         gone."""
         while self._waiting and not self._copying:
@@ -156,7 +156,7 @@ class WireReplies(ABC):
         # large result of rows is never copied.
         if self._part:
             data, self._part = self._part + data, b""
-        at, start, pieces = self._messages(data)
+        at, start, pieces = self._scan_messages(data)
         self._passing = max(0, at - len(data))
         self._part = data[at:]
         if not start and not self._part:
@@ -164,7 +164,7 @@ class WireReplies(ABC):
         return b"".join((*pieces, data[start : min(at, len(data))]))
 
     @abstractmethod
-    def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
+    def _scan_messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         """The end of the last message read, the start of the data for the client, and the pieces before.
 
         Most messages are rows, so each protocol has its own loop, in which a row costs no call.
@@ -223,7 +223,7 @@ class WireReader(ABC):
     def _set_up(self) -> None:
         """Create `_replies`, and whatever else reads this protocol."""
 
-    async def down(self) -> None:
+    async def forward_replies(self) -> None:
         """Forwards the server's messages until it ends."""
         try:
             while data := await self._server.read():
@@ -233,24 +233,26 @@ class WireReader(ABC):
             await self._to_client.finish()
         finally:
             self._replies.end()
-            self._transactions.told(open=False)
+            self._transactions.set_server_state(open=False)
 
-    async def up(self) -> None:
+    async def forward_requests(self) -> None:
         """Forwards the client's messages until it ends."""
-        if not await self._opened():
+        if not await self._forward_start():
             await self._lane.pass_all()
         elif self._passive:
             await self._lane.flush()
-            passing = PassiveReader(self._client, self._server, self._read_passing, self._replies.scan, self._frame)
-            await passing.run(self._lane.frames.rest())
+            passing = PassiveReader(
+                self._client, self._server, self._read_passing, self._replies.scan, self._measure_message
+            )
+            await passing.run(self._lane.frames.take_rest())
         else:
-            while (message := await self._message()) is not None:
-                await self._one(message)
+            while (message := await self._read_message()) is not None:
+                await self._handle_message(message)
         await self._lane.finish()
 
-    def _frame(self, data: bytes) -> tuple[int, int]:
+    def _measure_message(self, data: bytes) -> tuple[int, int]:
         """The length of a message that begins like this, and how many of its bytes are read."""
-        size = self._size(data[: self.HEAD]) if len(data) >= self.HEAD else 0
+        size = self._read_size(data[: self.HEAD]) if len(data) >= self.HEAD else 0
         return self.HEAD + size, self.HEAD + min(size, LIMIT)
 
     def _read_passing(self, data: bytes) -> None:
@@ -260,35 +262,35 @@ class WireReader(ABC):
             self._expect(message)
             self._note_writes(work.statements)
             if work.ends:
-                self._transactions.passed()
+                self._transactions.mark_sent()
 
-    async def _one(self, message: WireMessage) -> None:
+    async def _handle_message(self, message: WireMessage) -> None:
         work = self._read(message)
         if work is None:
             await self._pass(message)
             return
-        await self._work(message, work)
+        await self._handle_work(message, work)
         if work.ends:
-            self._transactions.passed()
+            self._transactions.mark_sent()
         await self._answers.release()
 
-    async def _message(self) -> WireMessage | None:
-        head = await self._lane.frames.exactly(self.HEAD)
+    async def _read_message(self) -> WireMessage | None:
+        head = await self._lane.frames.read_exactly(self.HEAD)
         if len(head) < self.HEAD:
             self._lane.put(head)
             return None
-        size = self._size(head)
-        body = await self._lane.frames.exactly(min(size, LIMIT))
+        size = self._read_size(head)
+        body = await self._lane.frames.read_exactly(min(size, LIMIT))
         return WireMessage(head, body, size - len(body) if len(body) == LIMIT else 0)
 
-    async def _work(self, message: WireMessage, work: Work) -> None:
+    async def _handle_work(self, message: WireMessage, work: Work) -> None:
         """Sends a working message through the faults that wait for it."""
 
         async def send(*, answered: bool) -> Reply:
             return await self._forward(message, answered)
 
         try:
-            await self._faults.take(work.steps, send)
+            await self._faults.send_through(work.steps, send)
         except StatementRefused as refused:
             await self._refuse(message, refused)
         else:
@@ -297,7 +299,7 @@ class WireReader(ABC):
     def _note_writes(self, statements: Sequence[TransactionStatement]) -> None:
         for statement in statements:
             if statement.kind == "write":
-                self._faults.wrote(statement)
+                self._faults.record_write(statement)
 
     async def _forward(self, message: WireMessage, answered: bool) -> Reply:
         # A fault may drop the answer after the server has done the work, so the answer must not leave before the fault
@@ -309,20 +311,20 @@ class WireReader(ABC):
         if not answered:
             return Reply(None)
         # The extended protocol of PostgreSQL answers only at a Sync or Flush; without one this would wait forever.
-        self._end_of_question(message)
+        self._request_answer(message)
         await self._lane.flush()
-        await self._replies.answered()
+        await self._replies.wait_answered()
         return Reply(self._replies.last)
 
     async def _pass(self, message: WireMessage) -> None:
         await self._lane.send(message.head + message.body, message.rest)
 
     @abstractmethod
-    async def _opened(self) -> bool:
+    async def _forward_start(self) -> bool:
         """Forwards the start of the connection; False if the rest cannot be read."""
 
     @abstractmethod
-    def _size(self, head: bytes) -> int:
+    def _read_size(self, head: bytes) -> int:
         """The length of a message after its head."""
 
     @abstractmethod
@@ -333,7 +335,7 @@ class WireReader(ABC):
     def _expect(self, message: WireMessage) -> None:
         """The message goes to the server, which will answer it."""
 
-    def _end_of_question(self, message: WireMessage) -> None:
+    def _request_answer(self, message: WireMessage) -> None:
         """Makes the server answer immediately when it would wait for more."""
         return
 

@@ -78,11 +78,11 @@ def file_problems(reader: Reader, file: File, folder: Path, environ: Mapping[str
 
 
 def _script(reader: Reader, model: ModelEntry, path: Path) -> None:
-    from holdfast.planes.llm.sources.script_file import load
+    from holdfast.planes.llm.sources.script_file import load_script
 
     node = model.at.get("script")
     try:
-        load(path, label=path.name)
+        load_script(path, label=path.name)
     except SpecError as wrong:
         report_inner(reader, node, path.name, wrong.problems, code="bad-script")
     except UserError as wrong:
@@ -90,14 +90,14 @@ def _script(reader: Reader, model: ModelEntry, path: Path) -> None:
 
 
 def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
-    from holdfast.planes.mcp.config import read, rewrite
+    from holdfast.planes.mcp.config import read_config, rewrite_config
 
     config = agent.mcp_config
     if isinstance(config, str) and (find_names(config).has_references or not is_openable(folder / config)):
         return
     try:
-        parsed = read(folder / config) if isinstance(config, str) else config
-        rewrite(parsed or {}, relay=("relay",), environ={}, base_url="http://127.0.0.1")
+        parsed = read_config(folder / config) if isinstance(config, str) else config
+        rewrite_config(parsed or {}, relay=("relay",), environ={}, base_url="http://127.0.0.1")
     except UserError as wrong:
         reader.report(agent.at.get("mcp_config"), str(wrong), hint=wrong.hint, code="bad-mcp-config")
 

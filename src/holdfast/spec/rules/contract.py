@@ -141,9 +141,9 @@ def _profile_entry(
 
 def is_profile(reader: Reader, name: str, option: str) -> bool:
     """Whether the profile that an option names exists; otherwise reports it."""
-    if name in profiles.names():
+    if name in profiles.list_profiles():
         return True
-    hint = suggest_name(name, profiles.names(), label="profiles")
+    hint = suggest_name(name, profiles.list_profiles(), label="profiles")
     reader.report(Node("null", 0, 0, path=option), f"unknown profile {name[:60]!r}", hint=hint, code="unknown-value")
     return False
 
@@ -168,15 +168,15 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
     for rule in rules.all:
         if not rule.traits.asks_model:
             continue
-        from holdfast.planes.llm.sources.provider_hosts import is_hosted, meaning, without_meaning
+        from holdfast.planes.llm.sources.provider_hosts import describe_unknown_model, is_hosted, resolve_model
 
         written = str(rule.invariant.settings["model"])
         for model in dict.fromkeys(interpolate(written, values) for values in params):
-            if meaning(models, model) is None:
+            if resolve_model(models, model) is None:
                 at = rule.settings_at.get("model")
                 close = find_near_name(model, models)
                 hint = f"did you mean {close}?" if close else ""
-                yield Unbuilt(at.path, without_meaning(model), at.position, hint, mistake=not is_hosted(model))
+                yield Unbuilt(at.path, describe_unknown_model(model), at.position, hint, mistake=not is_hosted(model))
 
 
 # -- repeats and scores -------------------------------------------------------------------------

@@ -29,8 +29,8 @@ def _read_profile(reader: Reader, node: Node) -> Any:
 
     if node.kind != "text":
         return reader.report_type(node, "a profile's name")
-    if node.text not in profiles.names():
-        hint = suggest_name(node.text, profiles.names(), label="profiles")
+    if node.text not in profiles.list_profiles():
+        hint = suggest_name(node.text, profiles.list_profiles(), label="profiles")
         return reader.report(node, f"unknown profile {node.text[:60]!r}", hint=hint, code="unknown-value")
     return node.text
 
@@ -38,7 +38,7 @@ def _read_profile(reader: Reader, node: Node) -> Any:
 def _profile_schema() -> Schema:
     from holdfast.faults import profiles
 
-    return {"enum": profiles.names()}
+    return {"enum": profiles.list_profiles()}
 
 
 PROFILE = ValueForm(_read_profile, _profile_schema, "a profile's name")
@@ -98,7 +98,7 @@ def profile_sets(reader: Reader, profile: str, at: Node) -> tuple[FaultSet, ...]
     """The faults of a profile, positioned where it is named: one set, or one for each of its scenarios."""
     from holdfast.faults import profiles
 
-    written = profiles.load(profile)
+    written = profiles.load_profile(profile)
     if "scenarios" not in written:
         return (FaultSet("", _placed(reader, written, at)),)
     return tuple(FaultSet(one["name"], _placed(reader, one, at)) for one in written["scenarios"])

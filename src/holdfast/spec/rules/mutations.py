@@ -75,9 +75,9 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
     if section.base_url is not None and (wrong := find_url_error(section.base_url)):
         reader.report(at.get("base_url"), f"{wrong}, found {section.base_url[:60]!r}")
     models = {name: entry.spec for name, entry in file.models.items()}
-    from holdfast.planes.llm.sources.provider_hosts import entry_for
+    from holdfast.planes.llm.sources.provider_hosts import find_entry
 
-    known = entry_for(models, name)
+    known = find_entry(models, name)
     if known is not None and not any(at.has(key) for key in ("provider", "base_url", "api_key")):
         entry = models[known]
         own = entry.temperature if entry.temperature is not None and not at.has("temperature") else section.temperature

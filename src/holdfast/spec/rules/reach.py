@@ -158,10 +158,10 @@ class Reach:
 
 def _of_a_provider(url: str) -> bool:
     """Whether a URL glob names the host of a model provider."""
-    from holdfast.planes.llm.codecs.formats import provider_of_host  # the codecs are heavy
+    from holdfast.planes.llm.codecs.formats import find_provider  # the codecs are heavy
 
     host = url.partition("://")[2] or url
-    return provider_of_host(host.partition("/")[0].partition(":")[0]) is not None
+    return find_provider(host.partition("/")[0].partition(":")[0]) is not None
 
 
 def scenarios(reader: Reader, reach: Reach | None, entry: MatrixEntry) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:

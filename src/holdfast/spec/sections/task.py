@@ -80,7 +80,7 @@ def _rule(reader: Reader, node: Node) -> list[SayRule]:
     rule = reader.read_section(SayRuleKeys, node)
     if rule is BAD:
         return []
-    if wrong := answer_pattern(rule.when).fault():
+    if wrong := answer_pattern(rule.when).find_problem():
         reader.report(node.get("when"), wrong[0], hint=wrong[1], code="bad-regex")
     return [SayRule(rule.when, rule.say)]
 

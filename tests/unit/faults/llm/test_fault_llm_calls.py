@@ -120,7 +120,7 @@ def test_wrong_args_are_always_an_object_and_never_the_same(arguments):
     from random import Random
 
     for seed in range(5):
-        wrong = json.loads(WrongArgs()._change(json.dumps(arguments), Random(seed)))
+        wrong = json.loads(WrongArgs()._change_arguments(json.dumps(arguments), Random(seed)))
         assert isinstance(wrong, dict)
         assert wrong != arguments
 

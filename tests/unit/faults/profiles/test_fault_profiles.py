@@ -47,12 +47,12 @@ def faults(profile):
 
 
 def test_all_documented_profiles_ship():
-    assert profiles.names() == [*DOCUMENTED, "top14"]
+    assert profiles.list_profiles() == [*DOCUMENTED, "top14"]
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_a_profile_holds_only_faults_that_exist_with_settings_they_read(name):
-    profile = profiles.load(name)
+    profile = profiles.load_profile(name)
     assert set(profile) <= {"description", *FAMILIES}
     assert profile["description"].endswith(".")
     assert_made(profile)
@@ -70,18 +70,18 @@ def assert_made(profile):
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_delays_in_profiles_are_modest(name):
-    assert all(settings.get("delay_ms", 0) <= 3000 for *_, settings in faults(profiles.load(name)))
+    assert all(settings.get("delay_ms", 0) <= 3000 for *_, settings in faults(profiles.load_profile(name)))
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_a_first_call_meets_a_fault_in_every_section_but_those_that_come_later(name):
-    profile = profiles.load(name)
+    profile = profiles.load_profile(name)
     early = [e for s in FAMILIES for e in profile.get(s, []) if not {"after_calls", "every"} & set(e)]
     assert early
 
 
 def test_each_profile_breaks_what_its_name_says():
-    modes = {name: {(s, m) for s, _, m, _ in faults(profiles.load(name))} for name in DOCUMENTED}
+    modes = {name: {(s, m) for s, _, m, _ in faults(profiles.load_profile(name))} for name in DOCUMENTED}
     assert modes["api_outage"] == {("tool_faults", "error"), ("llm_faults", "timeout")}
     assert modes["degraded_llm"] == {("llm_faults", "truncated_response"), ("llm_faults", "rate_limit")}
     assert ("tool_faults", "malicious_response") in modes["hostile_tools"]
@@ -93,17 +93,17 @@ def test_each_profile_breaks_what_its_name_says():
 
 def test_an_unknown_profile_is_refused_with_the_names_there_are():
     with pytest.raises(UserError, check=has_code("profile-unknown")) as refused:
-        profiles.load("outage")
+        profiles.load_profile("outage")
     assert "api_outage" in refused.value.hint
 
 
 # -- top14 --------------------------------------------------------------------------------------
 def top14():
-    return {scenario["name"]: scenario for scenario in profiles.load("top14")["scenarios"]}
+    return {scenario["name"]: scenario for scenario in profiles.load_profile("top14")["scenarios"]}
 
 
 def test_top14_is_fourteen_scenarios_of_the_faults_best_evidenced_in_public():
-    profile = profiles.load("top14")
+    profile = profiles.load_profile("top14")
     assert set(profile) == {"description", "scenarios"}
     assert [scenario["name"] for scenario in profile["scenarios"]] == TOP14
 

@@ -4,14 +4,14 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.tools.wrong_value import LIES, lie_in_digits, transposed
+from holdfast.faults.tools.wrong_value import LIES, change_digits, transpose_digits
 
 seeds = st.integers(0, 2**32).map(Random)
 
 
 @given(st.integers(-(10**18), 10**18), seeds)
 def test_a_whole_number_becomes_another_one_of_as_many_digits(number, rng):
-    lie = lie_in_digits(number, rng)
+    lie = change_digits(number, rng)
     assert type(lie) is int
     assert lie != number
     assert len(str(lie)) == len(str(number))
@@ -19,25 +19,25 @@ def test_a_whole_number_becomes_another_one_of_as_many_digits(number, rng):
 
 @given(st.floats(allow_nan=False, allow_infinity=False), seeds)
 def test_a_float_becomes_another_float(number, rng):
-    lie = lie_in_digits(number, rng)
+    lie = change_digits(number, rng)
     assert type(lie) is float
     assert lie != number
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**9), max_value=10**9), seeds)
 def test_a_decimal_becomes_another_decimal(number, rng):
-    lie = lie_in_digits(number, rng)
+    lie = change_digits(number, rng)
     assert type(lie) is Decimal
     assert lie != number
 
 
 def test_neighbouring_digits_change_places():
-    assert {transposed("189.30", Random(seed)) for seed in range(50)} == {"819.30", "198.30", "183.90", "189.03"}
+    assert {transpose_digits("189.30", Random(seed)) for seed in range(50)} == {"819.30", "198.30", "183.90", "189.03"}
 
 
 def test_a_number_without_neighbours_to_exchange_gets_another_digit():
-    assert transposed("500", Random(0)) != "500"
-    assert transposed("7", Random(0)) in "12345689"
+    assert transpose_digits("500", Random(0)) != "500"
+    assert transpose_digits("7", Random(0)) in "12345689"
 
 
 def test_nothing_to_lie_about_leaves_the_very_data():

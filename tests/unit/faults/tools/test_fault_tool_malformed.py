@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.tools.malformed import Malformed, _break
+from holdfast.faults.tools.malformed import Malformed, _break_value
 
 
 @dataclass
@@ -57,4 +57,4 @@ def test_malformed_bytes_stay_bytes(meet, data):
 @given(st.dictionaries(st.text(), st.text() | st.integers()), st.integers(0, 99))
 def test_malformed_never_parses(data, seed):
     for value in (data, json.dumps(data), json.dumps(data, indent=1)):
-        assert not parses(_break(value, Random(seed)))
+        assert not parses(_break_value(value, Random(seed)))

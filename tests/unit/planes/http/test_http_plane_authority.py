@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.planes.http import trust
 from holdfast.planes.http.authority import KEPT, Authority
-from holdfast.planes.http.roots import system_roots, trusted
+from holdfast.planes.http.roots import create_trusted_context, read_system_roots
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_a_leaf_is_for_its_host_alone(authority):
 
 def test_another_runs_authority_is_not_trusted(authority, tmp_path):
     with pytest.raises(ssl.SSLCertVerificationError):
-        shaken(Authority(tmp_path).leaf("a.example"), authority.own_file, "a.example")
+        shaken(Authority(tmp_path).get_leaf_context("a.example"), authority.own_file, "a.example")
 
 
 def test_files_are_their_owners_alone_and_hold_no_key(authority):
@@ -73,7 +73,7 @@ def test_files_are_their_owners_alone_and_hold_no_key(authority):
 def test_the_bundle_is_the_systems_roots_and_ours(authority):
     bundle = Path(authority.ca_file).read_bytes()
     own = Path(authority.own_file).read_bytes()
-    assert bundle == system_roots() + own
+    assert bundle == read_system_roots() + own
     assert own.count(b"BEGIN CERTIFICATE") == 1
 
 
@@ -81,24 +81,24 @@ def test_the_bundle_is_the_systems_roots_and_ours(authority):
 def test_what_a_user_trusts_besides_stays_trusted(authority, tmp_path, name):
     theirs = Path(authority.own_file)  # any certificate
     made = Authority(tmp_path, environ={name: str(theirs)})
-    own = made.whole().partition(b"-----BEGIN PRIVATE")[0]
-    assert Path(made.ca_file).read_bytes() == system_roots() + theirs.read_bytes() + own
+    own = made.export_pem().partition(b"-----BEGIN PRIVATE")[0]
+    assert Path(made.ca_file).read_bytes() == read_system_roots() + theirs.read_bytes() + own
     for_node = theirs.read_bytes() + own if name == "NODE_EXTRA_CA_CERTS" else own
     assert Path(made.own_file).read_bytes() == for_node
     shaken(authority.leaf("a.example"), made.ca_file, "a.example").close()
-    shaken(made.leaf("a.example"), made.ca_file, "a.example").close()
+    shaken(made.get_leaf_context("a.example"), made.ca_file, "a.example").close()
 
 
 @pytest.mark.parametrize("place", ["missing.pem", "."])
 def test_a_file_of_the_users_that_holds_no_certificate_is_left_out(tmp_path, place):
     (tmp_path / "ca").mkdir()
     made = Authority(tmp_path / "ca", environ={"SSL_CERT_FILE": str(tmp_path / place)})
-    assert Path(made.ca_file).read_bytes().startswith(system_roots())
+    assert Path(made.ca_file).read_bytes().startswith(read_system_roots())
 
 
 @pytest.mark.parametrize("name", ["REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"])
 def test_servers_that_a_user_trusts_besides_are_trusted_upstream_too(authority, name):
-    context = trusted({name: authority.own_file})
+    context = create_trusted_context({name: authority.own_file})
     assert context.verify_mode == ssl.CERT_REQUIRED
     subjects = [dict(pair for part in one["subject"] for pair in part) for one in context.get_ca_certs()]
     assert any("Holdfast" in subject.get("commonName", "") for subject in subjects)
@@ -107,7 +107,7 @@ def test_servers_that_a_user_trusts_besides_are_trusted_upstream_too(authority, 
 def test_leaves_are_made_once_and_not_without_end(authority, monkeypatch):
     assert authority.leaf("d.example") is authority.leaf("d.example")
     made = []
-    monkeypatch.setattr(Authority, "_context", lambda self, host: made.append(host) or object())
+    monkeypatch.setattr(Authority, "_create_context", lambda self, host: made.append(host) or object())
     for n in range(KEPT + 10):
         authority.leaf(f"{n}.example")
     assert len(authority._leaves) == KEPT
@@ -115,7 +115,7 @@ def test_leaves_are_made_once_and_not_without_end(authority, monkeypatch):
 
 
 def test_variables_of_trust():
-    found = trust.environ("/bundle.pem", "/own.pem")
+    found = trust.build_trust_variables("/bundle.pem", "/own.pem")
     assert set(found) == set(trust.TRUST_VARIABLES)
     assert found.pop("NODE_EXTRA_CA_CERTS") == "/own.pem"
     assert set(found.values()) == {"/bundle.pem"}
@@ -123,7 +123,7 @@ def test_variables_of_trust():
 
 
 def test_variables_of_the_proxy_in_both_cases():
-    found = trust.proxy_environ("http://holdfast:t@127.0.0.1:1", False)
+    found = trust.build_proxy_variables("http://holdfast:t@127.0.0.1:1", False)
     for name in ("HTTP_PROXY", "https_proxy", "ALL_PROXY", "http_proxy"):
         assert found[name] == "http://holdfast:t@127.0.0.1:1"
     assert found["no_proxy"] == found["NO_PROXY"] == "localhost,127.0.0.1,::1"
@@ -131,4 +131,4 @@ def test_variables_of_the_proxy_in_both_cases():
 
 
 def test_loopback_goes_through_the_proxy_where_a_target_is_there():
-    assert trust.proxy_environ("http://p", True)["NO_PROXY"] == ""
+    assert trust.build_proxy_variables("http://p", True)["NO_PROXY"] == ""

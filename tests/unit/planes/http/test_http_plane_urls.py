@@ -1,8 +1,8 @@
 import pytest
 
 from holdfast.model.scenario import Injection
-from holdfast.planes.injection.weather import faces
-from holdfast.planes.urls import is_origin, origin_matches, url_matches
+from holdfast.planes.injection.weather import can_face
+from holdfast.planes.urls import is_origin, matches_origin, matches_url
 
 
 @pytest.mark.parametrize(
@@ -18,12 +18,12 @@ from holdfast.planes.urls import is_origin, origin_matches, url_matches
 )
 def test_a_connection_is_meant_by_the_host_of_a_glob(glob, origin, meant):
     assert is_origin(origin)
-    assert origin_matches(glob, origin) is meant
+    assert matches_origin(glob, origin) is meant
 
 
 def test_an_ipv6_address_is_not_a_class_of_characters():
-    assert url_matches("http://[::1]:80/*", "http://[::1]/x")
-    assert not url_matches("http://[::1]:80/*", "http://[::2]/x")
+    assert matches_url("http://[::1]:80/*", "http://[::1]/x")
+    assert not matches_url("http://[::1]:80/*", "http://[::2]/x")
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_an_ipv6_address_is_not_a_class_of_characters():
     ],
 )
 def test_what_fails_while_connecting_is_met_there_and_nowhere_else(mode, target, faced):
-    assert faces(Injection("http", "*", mode), "http", target) is faced
+    assert can_face(Injection("http", "*", mode), "http", target) is faced

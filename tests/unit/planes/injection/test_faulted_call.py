@@ -11,7 +11,7 @@ import pytest
 
 from golden_words import Golden
 from holdfast.model.scenario import Injection, Schedule
-from holdfast.planes.injection.firing import came_through
+from holdfast.planes.injection.firing import has_arrived
 from holdfast.protocols.fault import Call, Failed, Reply
 from planes_kit import FakeContext
 
@@ -160,7 +160,7 @@ async def test_an_attack_of_which_nothing_can_be_read_is_not_met_though_the_repl
     ],
 )
 def test_some_of_a_payload_must_be_readable(payload: str, shown: str, read: bool) -> None:
-    assert came_through(payload, shown) is read
+    assert has_arrived(payload, shown) is read
 
 
 @pytest.mark.parametrize("plane", ["tool", "mcp"])

@@ -14,7 +14,7 @@ TRIAL = Trial("0123456789ab", "contract", Scenario("storm", FAULTS), Task(("q",)
 
 def test_the_dice_of_a_fault_are_those_of_its_number() -> None:
     luck = Luck(TRIAL)
-    thrown, own = luck.rng(2, "search:1"), Random(luck.number(2, "rng:search:1"))
+    thrown, own = luck.create_rng(2, "search:1"), Random(luck.draw_bits(2, "rng:search:1"))
     assert [thrown.random(), thrown.getrandbits(96), thrown.choice("abc"), thrown.uniform(-1, 1)] == [
         own.random(),
         own.getrandbits(96),
@@ -26,4 +26,4 @@ def test_the_dice_of_a_fault_are_those_of_its_number() -> None:
 def test_a_generator_that_nobody_uses_is_never_seeded() -> None:
     luck = Luck(TRIAL)
     with patch("holdfast.planes.injection.luck.Random", side_effect=AssertionError("seeded")):
-        luck.rng(0, "search:1")
+        luck.create_rng(0, "search:1")

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.model.scenario import Injection
-from holdfast.planes.mcp.session import AsItCame
+from holdfast.planes.mcp.session import NotAToolResult
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply
 from planes_kit import FakeContext
 
@@ -37,7 +37,7 @@ def would(raising: BaseException) -> str:
     [
         (asyncio.CancelledError(), "nothing: the call was given up"),
         (ConnectionResetError("the client gave up waiting"), "nothing: the client gave up waiting"),
-        (AsItCame("no such file"), "no such file"),
+        (NotAToolResult("no such file"), "no such file"),
         (Failed("Service Unavailable", status=503), "failed: 503 Service Unavailable"),
         (Dropped("search: lost"), "dropped: search: lost"),
         (ValueError("boom"), "ValueError: boom"),  # a function of the agent's own

@@ -106,7 +106,7 @@ class Trial:
     def asks(self, talk: Talk, id: str, q: str = "kettle") -> None:
         """The model answers the conversation with a call; formats without ids give none."""
         given = "" if talk.codec in (GEMINI, OLLAMA_CHAT) else id
-        self.results.declared((ToolCall(given, "search", f'{{"q": "{q}"}}'),), talk.asked())
+        self.results.record_calls((ToolCall(given, "search", f'{{"q": "{q}"}}'),), talk.asked())
 
     def reads(self, talk: Talk, *, again: bool = False) -> list[str]:
         """What the model reads of the results: `-` where it is the tool's result."""

@@ -17,9 +17,16 @@ from upstream_kit import called, chat, message, query, read, script
 from golden_words import Golden
 from holdfast.errors import UserError
 from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
-from holdfast.planes.llm.sources.cassette import Cassette, NotRecorded, PrefixReplay, bytes_of, kept, key_of
+from holdfast.planes.llm.sources.cassette import (
+    Cassette,
+    NotRecorded,
+    PrefixReplay,
+    compute_key,
+    decode_chunks,
+    mask_chunks,
+)
 from holdfast.planes.llm.sources.router import Recorder
-from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, StoredReply, UpstreamDown
+from holdfast.planes.llm.sources.source import ModelSource, PassedReply, Query, SourceReply, StoredReply, UpstreamDown
 
 SECRET = "sk-live-0123456789"
 KEYED = (("authorization", f"Bearer {SECRET}"),)
@@ -36,7 +43,7 @@ class Echo:
         self._texts = list(texts)
         self._status = status
 
-    async def answer(self, asked: Query) -> Answered:
+    async def answer(self, asked: Query) -> SourceReply:
         text = self._texts.pop(0)
         headers = (
             ("Content-Type", "text/event-stream" if asked.stream else "application/json"),
@@ -58,7 +65,7 @@ def record(file: Path, source: ModelSource, *asked: Query, note: Any = print) ->
 
     async def run() -> list[list[bytes]]:
         recorder = Recorder(file, mask, note)
-        recorded = recorder.of(source)
+        recorded = recorder.record_source(source)
         passed = []
         for one in asked:
             answered = await recorded.answer(one)
@@ -78,7 +85,7 @@ def replay(file: Path, *asked: Query) -> list[tuple[int, list[bytes]]]:
 
 
 def texts(replies: Sequence[tuple[int, list[bytes]]]) -> list[str]:
-    return [OpenAIChat().reply(json.loads(b"".join(chunks))).text for _, chunks in replies]
+    return [OpenAIChat().read_reply(json.loads(b"".join(chunks))).text for _, chunks in replies]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -104,9 +111,9 @@ def test_cassette_masks_a_secret_that_is_split_over_chunks(tmp_path: Path, strea
     record(tmp_path / "c.jsonl", Echo(f"it is {SECRET}!"), asked)
     [(_, chunks)] = replay(tmp_path / "c.jsonl", asked)
     if stream:
-        reader = OpenAIChat().reader()
+        reader = OpenAIChat().create_reader()
         reader.feed(b"".join(chunks))
-        text = reader.completion().text
+        text = reader.build_completion().text
     else:
         text = texts([(200, chunks)])[0]
     assert text == "it is [masked]!"
@@ -122,9 +129,9 @@ def test_cassette_answers_by_occurrence_in_each_trial_then_with_the_last(tmp_pat
 def test_cassette_key_ignores_what_changes_from_run_to_run() -> None:
     one = chat("hi", *called("pay", "ok", id="call_1"), user="u1", metadata={"run": "1"})
     again = chat("hi", *called("pay", "ok", id="call_2"), user="u2", metadata={"run": "2"})
-    assert key_of(one, mask) == key_of(again, mask)
+    assert compute_key(one, mask) == compute_key(again, mask)
     others = [chat("ho"), chat("hi", model="x"), chat("hi", stream=True), chat("hi", temperature=0.1), message("hi")]
-    assert len({key_of(other, mask) for other in (chat("hi"), *others)}) == len(others) + 1
+    assert len({compute_key(other, mask) for other in (chat("hi"), *others)}) == len(others) + 1
 
 
 def test_cassette_key_tells_apart_the_arguments_of_tools() -> None:
@@ -134,7 +141,7 @@ def test_cassette_key_tells_apart_the_arguments_of_tools() -> None:
             {"messages": [{"role": "assistant", "content": [call]}]}, provider="anthropic", path="/v1/messages"
         )
 
-    assert key_of(asked("A1"), mask) != key_of(asked("A2"), mask)
+    assert compute_key(asked("A1"), mask) != compute_key(asked("A2"), mask)
 
 
 def test_cassette_miss_shows_the_nearest_recorded_prompt(tmp_path: Path) -> None:
@@ -154,9 +161,9 @@ def test_cassette_keeps_no_failure_of_a_provider(tmp_path: Path) -> None:
 def test_cassette_keeps_no_reply_that_the_agent_left_half_read(tmp_path: Path) -> None:
     async def run() -> None:
         recorder = Recorder(tmp_path / "c.jsonl", mask, print)
-        answered = await recorder.of(Echo("hello")).answer(chat("hi", stream=True))
+        answered = await recorder.record_source(Echo("hello")).answer(chat("hi", stream=True))
         assert isinstance(answered, PassedReply)
-        chunks = answered.wire.chunks()
+        chunks = answered.wire.stream_body()
         await anext(chunks)
         await chunks.aclose()  # type: ignore[attr-defined]  # it is a generator
         recorder.close()
@@ -170,9 +177,9 @@ def test_cassette_records_a_scripted_model_too(tmp_path: Path, stream: bool) -> 
     asked = chat("hi", stream=stream)
     record(tmp_path / "c.jsonl", script(tmp_path, "  - {text: a b}\n"), asked)
     [(status, chunks)] = replay(tmp_path / "c.jsonl", asked)
-    reader = OpenAIChat().reader()
+    reader = OpenAIChat().create_reader()
     reader.feed(b"".join(chunks))
-    assert (status, reader.completion().text if stream else texts([(200, chunks)])[0]) == (200, "a b")
+    assert (status, reader.build_completion().text if stream else texts([(200, chunks)])[0]) == (200, "a b")
 
 
 def test_cassette_drops_a_torn_last_line_and_refuses_a_broken_one(tmp_path: Path) -> None:
@@ -199,7 +206,7 @@ def test_cassette_notes_a_secret_that_it_cannot_mask(tmp_path: Path, golden: Gol
     notes: list[str] = []
 
     class Binary:
-        async def answer(self, asked: Query) -> Answered:
+        async def answer(self, asked: Query) -> SourceReply:
             return PassedReply(StoredReply(200, (), (b"\xff" + SECRET.encode(),)), "binary")
 
     record(tmp_path / "c.jsonl", Binary(), chat("hi"), note=notes.append)
@@ -212,15 +219,15 @@ def test_cassette_chunks_hold_every_byte(body: bytes, cuts: list[int]) -> None:
     places = [0, *sorted(cut for cut in cuts if cut <= len(body)), len(body)]
     chunks = [body[a:b] for a, b in pairwise(places)]
     asked = query(None, path="/v1/models", method="GET")
-    stored = kept(asked, StoredReply(200, (), ()), chunks, mask)
+    stored = mask_chunks(asked, StoredReply(200, (), ()), chunks, mask)
     assert stored is not None
-    assert b"".join(bytes_of(stored.chunks, stored.binary)) == body
+    assert b"".join(decode_chunks(stored.chunks, stored.binary)) == body
 
 
 def test_a_trial_that_leaves_the_recording_is_asked_live_from_there_on(tmp_path: Path) -> None:
     record(tmp_path / "c.jsonl", Echo("one", "two"), chat("hi"), chat("more"))
     prefix = PrefixReplay(Cassette(tmp_path / "c.jsonl", mask))
-    source = prefix.before(Echo("live 1", "live 2"))
+    source = prefix.wrap_source(Echo("live 1", "live 2"))
 
     async def run() -> list[str]:
         asked = (chat("hi"), chat("something else"), chat("more"))
@@ -233,7 +240,7 @@ def test_a_trial_that_leaves_the_recording_is_asked_live_from_there_on(tmp_path:
 class Down:
     """A model that nobody can reach."""
 
-    async def answer(self, query: Query) -> Answered:
+    async def answer(self, query: Query) -> SourceReply:
         raise UpstreamDown("nobody is there", kind="dns")
 
 

@@ -26,17 +26,17 @@ REPLY = Completion((Text("Hm."), WHOLE, BROKEN, Finish("tool_calls")), "m", othe
 def test_a_call_is_delivered_exactly_if_the_client_reads_one(codec: Codec, stream: bool) -> None:
     asked = ModelRequest("m", stream=stream)
     if stream:
-        reader = codec.reader()
-        for frame in codec.frames(REPLY, asked):
+        reader = codec.create_reader()
+        for frame in codec.write_frames(REPLY, asked):
             assert isinstance(frame, bytes)
             reader.feed(frame)
-        got: Any = reader.completion()
+        got: Any = reader.build_completion()
     else:
-        got = codec.reply(json.loads(codec.body(REPLY, asked)))
-    assert [call.name for call in codec.delivered(REPLY).tool_calls] == [call.name for call in got.tool_calls]
+        got = codec.read_reply(json.loads(codec.write_body(REPLY, asked)))
+    assert [call.name for call in codec.keep_deliverable(REPLY).tool_calls] == [call.name for call in got.tool_calls]
 
 
 def test_further_calls_stay() -> None:
-    assert GEMINI.delivered(REPLY).other_calls == (OTHER,)
-    assert GEMINI.delivered(REPLY).tool_calls == (WHOLE,)
-    assert BROKEN.arguments in OLLAMA_CHAT.delivered(REPLY).text
+    assert GEMINI.keep_deliverable(REPLY).other_calls == (OTHER,)
+    assert GEMINI.keep_deliverable(REPLY).tool_calls == (WHOLE,)
+    assert BROKEN.arguments in OLLAMA_CHAT.keep_deliverable(REPLY).text

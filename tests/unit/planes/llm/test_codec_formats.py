@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.planes.llm.codecs.formats import find, provider_of_host
+from holdfast.planes.llm.codecs.formats import find_provider, find_route
 
 
 @pytest.mark.parametrize(
@@ -37,14 +37,14 @@ from holdfast.planes.llm.codecs.formats import find, provider_of_host
     ],
 )
 def test_completions_are_found_with_and_without_their_mounts(path: str, codec: str) -> None:
-    route = find("POST", path)
+    route = find_route("POST", path)
     assert route is not None
     assert route.codec is not None
     assert (route.kind, route.codec.name, route.codec.provider) == ("completion", codec, route.provider)
 
 
 def test_a_gemini_stream_without_events_is_an_array() -> None:
-    route = find("POST", "/v1beta/models/g:streamGenerateContent")
+    route = find_route("POST", "/v1beta/models/g:streamGenerateContent")
     assert route is not None
     assert route.codec is not None
     assert route.codec.stream_type == "application/json"
@@ -74,14 +74,14 @@ def test_a_gemini_stream_without_events_is_an_array() -> None:
     ],
 )
 def test_the_rest_is_passed_on_by_kind(method: str, path: str, kind: str, provider: str) -> None:
-    route = find(method, path)
+    route = find_route(method, path)
     assert route is not None
     assert (route.codec, route.kind, route.provider) == (None, kind, provider)
 
 
 @pytest.mark.parametrize("path", ["/v1/responses/resp_1", "/openai/v1/responses/resp_1?stream=true", "/responses/r"])
 def test_a_reply_that_is_fetched_is_read(path: str) -> None:
-    route = find("GET", path)
+    route = find_route("GET", path)
     assert route is not None
     assert route.codec is not None
     assert (route.kind, route.codec.name, route.provider) == ("reply", "openai_responses", "openai")
@@ -105,7 +105,7 @@ def test_a_reply_that_is_fetched_is_read(path: str) -> None:
     ],
 )
 def test_model_calls_in_a_format_that_no_codec_reads_are_known(path: str, unread: str) -> None:
-    route = find("POST", path)
+    route = find_route("POST", path)
     assert route is not None
     assert route.unread == unread
     assert route.codec is None or not unread
@@ -113,7 +113,7 @@ def test_model_calls_in_a_format_that_no_codec_reads_are_known(path: str, unread
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/"), ("GET", "/favicon.ico"), ("POST", "/v1/unknown")])
 def test_a_path_of_no_provider(method: str, path: str) -> None:
-    assert find(method, path) is None
+    assert find_route(method, path) is None
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_a_path_of_no_provider(method: str, path: str) -> None:
     ],
 )
 def test_hosts_of_providers_are_known(host: str, provider: str | None) -> None:
-    assert provider_of_host(host) == provider
+    assert find_provider(host) == provider

@@ -13,7 +13,7 @@ from codec_kit import ASKED, CALLING, CODECS, SUNNY, completions, read, streamed
 from example_counts import examples
 from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, FinishReason, Pause, Text, Usage
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.reply_sender import odd_frames
+from holdfast.planes.llm.reply_sender import split_oddly
 
 every_codec = pytest.mark.parametrize("name", CODECS)
 
@@ -48,7 +48,7 @@ def finish_told(codec: Codec, completion: Completion) -> FinishReason | None:
 @given(completion=completions())
 def test_a_plain_reply_reads_back(name: str, completion: Completion) -> None:
     codec = CODECS[name]
-    again = codec.reply(json.loads(codec.body(completion, ASKED)))
+    again = codec.read_reply(json.loads(codec.write_body(completion, ASKED)))
     assert told(codec, again) == told(codec, completion)
 
 
@@ -68,23 +68,23 @@ def test_a_stream_reads_back_split_anywhere_with_its_chunks(name: str, completio
 @given(completion=completions(), seed=st.integers(0, 99))
 def test_odd_frames_say_the_same_and_the_same_seed_the_same_bytes(name: str, completion: Completion, seed: int) -> None:
     codec = CODECS[name]
-    pieces = list(odd_frames(codec.frames(completion, ASKED), Random(seed)))
-    assert pieces == list(odd_frames(codec.frames(completion, ASKED), Random(seed)))
-    reader = codec.reader()
+    pieces = list(split_oddly(codec.write_frames(completion, ASKED), Random(seed)))
+    assert pieces == list(split_oddly(codec.write_frames(completion, ASKED), Random(seed)))
+    reader = codec.create_reader()
     for piece in pieces:
         assert isinstance(piece, bytes)
         reader.feed(piece)
-    assert told(codec, reader.completion()) == told(codec, completion, stream=True)
+    assert told(codec, reader.build_completion()) == told(codec, completion, stream=True)
 
 
 def test_odd_frames_cut_inside_characters_and_put_comments_between_events() -> None:
-    pieces = list(odd_frames(CODECS["openai_chat"].frames(SUNNY, ASKED), Random(1)))
+    pieces = list(split_oddly(CODECS["openai_chat"].write_frames(SUNNY, ASKED), Random(1)))
     assert any(isinstance(piece, bytes) and piece[0] & 0xC0 == 0x80 for piece in pieces)
     assert b": keep-alive\n\n" in b"".join(piece for piece in pieces if isinstance(piece, bytes))
 
 
 def oddly(name: str, completion: Completion, seed: int = 1) -> bytes:
-    pieces = odd_frames(CODECS[name].frames(completion, ASKED), Random(seed))
+    pieces = split_oddly(CODECS[name].write_frames(completion, ASKED), Random(seed))
     return b"".join(piece for piece in pieces if isinstance(piece, bytes))
 
 
@@ -109,7 +109,7 @@ def test_odd_frames_repeat_nothing_in_an_array_of_json() -> None:
 @every_codec
 def test_pauses_and_cuts_pass_through_in_their_place(name: str) -> None:
     completion = Completion((Pause(5), Text("a"), Pause(7), Text("b"), Cut(), Text("c")))
-    frames = list(CODECS[name].frames(completion, ASKED))
+    frames = list(CODECS[name].write_frames(completion, ASKED))
     assert frames[0] == Pause(5)
     assert frames[-1] == Cut()
     assert [frame for frame in frames if isinstance(frame, Pause)] == [Pause(5), Pause(7)]
@@ -119,8 +119,8 @@ def test_pauses_and_cuts_pass_through_in_their_place(name: str) -> None:
 
 @every_codec
 def test_a_plain_reply_leaves_pauses_and_cuts_out(name: str) -> None:
-    body = CODECS[name].body(Completion((Pause(5), *SUNNY.deltas, Cut()), "model-1"), ASKED)
-    assert CODECS[name].reply(json.loads(body)).text == SUNNY.text
+    body = CODECS[name].write_body(Completion((Pause(5), *SUNNY.deltas, Cut()), "model-1"), ASKED)
+    assert CODECS[name].read_reply(json.loads(body)).text == SUNNY.text
 
 
 @every_codec
@@ -130,7 +130,7 @@ def test_trouble_ends_the_reply_and_reads_back(name: str) -> None:
     again = read(codec, streamed(codec, completion))
     assert again.text == "half "
     assert isinstance(again.deltas[-1], ErrorChunk)
-    plain = codec.reply(json.loads(codec.body(completion, ASKED)))
+    plain = codec.read_reply(json.loads(codec.write_body(completion, ASKED)))
     assert [type(delta) for delta in plain.deltas] == [ErrorChunk]
     if not codec.name.startswith("ollama"):  # whose errors are bare texts
         assert again.deltas[-1].kind == "rate_limit"
@@ -150,18 +150,18 @@ def test_a_hollow_chunk_is_sent_and_changes_nothing(name: str) -> None:
 @every_codec
 def test_the_same_reply_is_the_same_bytes_and_another_conversation_another_id(name: str) -> None:
     codec = CODECS[name]
-    assert codec.body(SUNNY, ASKED) == codec.body(SUNNY, ASKED)
+    assert codec.write_body(SUNNY, ASKED) == codec.write_body(SUNNY, ASKED)
     assert streamed(codec, SUNNY) == streamed(codec, SUNNY)
     if not codec.name.startswith("ollama"):  # which has no ids
         longer = codec.read_request(
             "/v1/x", {"model": "model-1", "input": "b", "messages": [{"role": "user", "content": "b"}]}
         )
         longer = longer if codec.provider != "google" else codec.read_request("m:g", {"contents": "b"})
-        assert codec.body(SUNNY, ASKED) != codec.body(SUNNY, longer)
+        assert codec.write_body(SUNNY, ASKED) != codec.write_body(SUNNY, longer)
 
 
 def test_lone_halves_of_characters_are_carried() -> None:
     for codec in CODECS.values():
-        again = codec.reply(json.loads(codec.body(Completion((Text("a\ud83d"),)), ASKED)))
+        again = codec.read_reply(json.loads(codec.write_body(Completion((Text("a\ud83d"),)), ASKED)))
         assert again.text == "a\ud83d"
         assert read(codec, streamed(codec, Completion((Text("a\ud83d"),)))).text == "a\ud83d"

@@ -40,12 +40,12 @@ def test_odd_json_never_raises(name: str, value: Any) -> None:
     body = value if isinstance(value, dict) else {"messages": value, "contents": value, "input": value, "tools": value}
     asked = codec.read_request("/x", body)
     codec.replace_results(body, {result.key: "t" for result in asked.results}, frozenset())
-    codec.reply(value)
-    reader = codec.reader()
+    codec.read_reply(value)
+    reader = codec.create_reader()
     line = json.dumps(value).encode()
     reader.feed(b"[" + line + b"\n" if name == "gemini_array" else line + b"\n")
     reader.feed(b"data: " + line + b"\n\n")
-    reader.completion()
+    reader.build_completion()
 
 
 @every_codec
@@ -53,9 +53,9 @@ def test_odd_json_never_raises(name: str, value: Any) -> None:
 @given(like=anything, completion=completions())
 def test_a_reply_is_written_whatever_it_stands_for(name: str, like: Any, completion: Completion) -> None:
     codec = CODECS[name]
-    json.loads(codec.body(completion, ASKED, like))
+    json.loads(codec.write_body(completion, ASKED, like))
     fields = (like,) if isinstance(like, dict) else ()
-    list(codec.frames(completion, ASKED, OriginalStream(completion, like, like, calls=fields)))
+    list(codec.write_frames(completion, ASKED, OriginalStream(completion, like, like, calls=fields)))
 
 
 _TYPES = (
@@ -86,22 +86,22 @@ _events = st.fixed_dictionaries(
 @example(told=[{"type": "response.output_item.added"}, {"output_index": 0}], completion=Completion())
 def test_what_is_kept_of_an_odd_stream_can_be_written_again(name: str, told: list[Any], completion: Completion) -> None:
     codec = CODECS[name]
-    reader = codec.reader(keep=True)
+    reader = codec.create_reader(keep=True)
     for event in told:
         line = json.dumps(event).encode()
         reader.feed(b"data: " + line + b"\n\n" if codec.stream_type == "text/event-stream" else line + b"\n")
-    reader.completion()
-    list(codec.frames(completion, ASKED, reader.like()))
+    reader.build_completion()
+    list(codec.write_frames(completion, ASKED, reader.build_original()))
 
 
 @every_codec
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.lists(st.binary(max_size=40) | st.sampled_from([b"data: ", b"\n\n", b"\r", b"{", b'"', b"\\", b"}"])))
 def test_odd_bytes_never_raise(name: str, data: list[bytes]) -> None:
-    reader = CODECS[name].reader()
+    reader = CODECS[name].create_reader()
     for piece in data:
         reader.feed(piece)
-    reader.completion()
+    reader.build_completion()
 
 
 @every_codec
@@ -111,11 +111,11 @@ def test_deep_nesting_and_long_texts(name: str) -> None:
     for _ in range(400):
         deep = {"content": [deep], "parts": [deep]}
     codec.read_request("/x", {"messages": [deep], "contents": [deep], "input": [deep]})
-    codec.reply({"choices": [deep], "content": [deep], "output": [deep], "candidates": [deep], "message": deep})
-    reader = codec.reader()
+    codec.read_reply({"choices": [deep], "content": [deep], "output": [deep], "candidates": [deep], "message": deep})
+    reader = codec.create_reader()
     reader.feed(b"data: " + b"[" * 100_000 + b"\n\n")
     long = Completion((Text("ä" * 1_000_000),))
-    assert codec.reply(json.loads(codec.body(long, ASKED))).text == long.text
+    assert codec.read_reply(json.loads(codec.write_body(long, ASKED))).text == long.text
 
 
 @every_codec
@@ -124,10 +124,10 @@ def test_a_stream_without_end_is_kept_in_part(name: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(streamed_reply, "DELTAS_KEPT", 10)
     codec = CODECS[name]
     flood = Completion(tuple([Text("word ")] * 1_000))
-    reader = codec.reader()
+    reader = codec.create_reader()
     reader.feed(streamed(codec, flood))
-    assert len(reader.completion().text) <= 100
-    assert len(reader.completion().deltas) <= 12
+    assert len(reader.build_completion().text) <= 100
+    assert len(reader.build_completion().deltas) <= 12
 
 
 def test_a_line_without_end_is_left_out_and_the_next_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,8 +142,8 @@ def test_a_line_without_end_is_left_out_and_the_next_is_read(monkeypatch: pytest
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
 def test_half_a_stream_is_half_a_reply(name: str) -> None:
     data = streamed(CODECS[name], CALLING)
-    reader = CODECS[name].reader()
+    reader = CODECS[name].create_reader()
     reader.feed(data[: data.index(b"clock")])
-    assert reader.completion().text == "Let me look."
-    assert [call.name for call in reader.completion().tool_calls] == ["weather"]
-    assert reader.completion().finish is None
+    assert reader.build_completion().text == "Let me look."
+    assert [call.name for call in reader.build_completion().tool_calls] == ["weather"]
+    assert reader.build_completion().finish is None

@@ -18,7 +18,7 @@ every_format = pytest.mark.parametrize("name", REPLIES)
 
 
 def rewritten(name: str, completion: Completion) -> Any:
-    return json.loads(CODECS[name].body(completion, ASKED, REPLIES[name]))
+    return json.loads(CODECS[name].write_body(completion, ASKED, REPLIES[name]))
 
 
 def differing(old: Any, new: Any, at: str = "") -> list[str]:
@@ -32,26 +32,26 @@ def differing(old: Any, new: Any, at: str = "") -> list[str]:
 
 @every_format
 def test_nothing_changes_where_nothing_was_changed(name: str) -> None:
-    again = rewritten(name, CODECS[name].reply(REPLIES[name]))
+    again = rewritten(name, CODECS[name].read_reply(REPLIES[name]))
     assert [place for place in differing(REPLIES[name], again) if not place.endswith((".refusal", ".index"))] == []
 
 
 @every_format
 def test_another_text_changes_only_the_text(name: str) -> None:
-    again = rewritten(name, CODECS[name].reply(REPLIES[name]).with_text("new"))
+    again = rewritten(name, CODECS[name].read_reply(REPLIES[name]).with_text("new"))
     places = [place for place in differing(REPLIES[name], again) if not place.endswith((".refusal", ".index"))]
     assert len(places) == 1
     assert places[0].endswith(("content", "text"))
-    assert CODECS[name].reply(again).text == "new"
+    assert CODECS[name].read_reply(again).text == "new"
 
 
 @every_format
 def test_no_text_leaves_the_calls_and_the_thoughts(name: str) -> None:
     codec = CODECS[name]
-    again = codec.reply(rewritten(name, codec.reply(REPLIES[name]).with_text("")))
-    assert (again.text, again.tool_calls) == ("", codec.reply(REPLIES[name]).tool_calls)
+    again = codec.read_reply(rewritten(name, codec.read_reply(REPLIES[name]).with_text("")))
+    assert (again.text, again.tool_calls) == ("", codec.read_reply(REPLIES[name]).tool_calls)
     assert (
-        b'"hm"' in codec.body(codec.reply(REPLIES[name]).with_text(""), ASKED, REPLIES[name])
+        b'"hm"' in codec.write_body(codec.read_reply(REPLIES[name]).with_text(""), ASKED, REPLIES[name])
         or name == "openai_responses"
     )
 
@@ -59,11 +59,11 @@ def test_no_text_leaves_the_calls_and_the_thoughts(name: str) -> None:
 @every_format
 def test_another_call_keeps_the_fields_around_it(name: str) -> None:
     codec = CODECS[name]
-    was = codec.reply(REPLIES[name])
+    was = codec.read_reply(REPLIES[name])
     calls = (ToolCall(was.tool_calls[0].id, "v", '{"a":1}'), ToolCall("c9", "x", "{}"))
     kept = [delta for delta in was.deltas if not isinstance(delta, ToolCall)]
-    body = codec.body(Completion((*kept, *calls), "m"), ASKED, REPLIES[name])
-    assert codec.reply(json.loads(body)).tool_calls == calls
+    body = codec.write_body(Completion((*kept, *calls), "m"), ASKED, REPLIES[name])
+    assert codec.read_reply(json.loads(body)).tool_calls == calls
     beside = {"openai_chat": b'"extra":1', "openai_responses": b'"namespace":"n"', "anthropic": b'"direct"'}
     assert beside.get(name, b"") in body
 
@@ -71,39 +71,39 @@ def test_another_call_keeps_the_fields_around_it(name: str) -> None:
 @every_format
 def test_no_calls_leaves_none(name: str) -> None:
     codec = CODECS[name]
-    kept = [delta for delta in codec.reply(REPLIES[name]).deltas if not isinstance(delta, ToolCall)]
-    again = codec.reply(rewritten(name, Completion(tuple(kept), "m").with_finish("stop")))
+    kept = [delta for delta in codec.read_reply(REPLIES[name]).deltas if not isinstance(delta, ToolCall)]
+    again = codec.read_reply(rewritten(name, Completion(tuple(kept), "m").with_finish("stop")))
     assert (again.text, again.tool_calls, again.finish) == ("old", (), "stop")
 
 
 @every_format
 def test_finish_and_usage_and_model_can_be_changed(name: str) -> None:
     codec = CODECS[name]
-    kept = [delta for delta in codec.reply(REPLIES[name]).deltas if not isinstance(delta, Usage)]
+    kept = [delta for delta in codec.read_reply(REPLIES[name]).deltas if not isinstance(delta, Usage)]
     changed = Completion((*kept, Usage(70, 30)), "smaller").with_finish("length")
-    again = codec.reply(rewritten(name, changed))
+    again = codec.read_reply(rewritten(name, changed))
     assert (again.finish, again.usage, again.model) == ("length", Usage(70, 30), "smaller")
 
 
 def test_cached_and_thinking_tokens_are_counted() -> None:
-    assert CODECS["anthropic"].reply(REPLIES["anthropic"]).usage == Usage(5, 2, 4)
-    assert CODECS["gemini"].reply(REPLIES["gemini"]).usage == Usage(5, 2)
-    assert CODECS["openai_chat"].reply(REPLIES["openai_chat"]).usage == Usage(1, 2, 1)
-    assert CODECS["openai_responses"].reply(REPLIES["openai_responses"]).usage == Usage(1, 2, 1)
+    assert CODECS["anthropic"].read_reply(REPLIES["anthropic"]).usage == Usage(5, 2, 4)
+    assert CODECS["gemini"].read_reply(REPLIES["gemini"]).usage == Usage(5, 2)
+    assert CODECS["openai_chat"].read_reply(REPLIES["openai_chat"]).usage == Usage(1, 2, 1)
+    assert CODECS["openai_responses"].read_reply(REPLIES["openai_responses"]).usage == Usage(1, 2, 1)
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "anthropic", "gemini"])
 def test_cached_tokens_survive_a_changed_bill(name: str) -> None:
     codec, usage = CODECS[name], Usage(70, 30, 40)
     told = Completion((Text("x"), Finish("stop"), usage), "m")
-    assert codec.reply(json.loads(codec.body(told, ASKED))).usage == usage
+    assert codec.read_reply(json.loads(codec.write_body(told, ASKED))).usage == usage
     assert read(codec, streamed(codec, told)).usage == usage
 
 
 def test_tokens_written_to_a_cache_are_distinguished() -> None:
     codec, usage = CODECS["anthropic"], Usage(70, 30, 40, 20)
     told = Completion((Text("x"), Finish("stop"), usage), "m")
-    assert codec.reply(json.loads(codec.body(told, ASKED))).usage == usage
+    assert codec.read_reply(json.loads(codec.write_body(told, ASKED))).usage == usage
     assert read(codec, streamed(codec, told)).usage == usage
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.llm.codecs.sse import DataEvents, Elements, StreamLines, event
+from holdfast.planes.llm.codecs.sse import DataEvents, Elements, StreamLines, format_event
 
 STREAM = b": hello\n\nevent: a\ndata: 1\n\ndata:2\ndata:  3\nid: 9\nretry: 5\n\nevent: b\n\nevent: c\ndata\n\n"
 READ = [b"1", b"2\n 3", b""]
@@ -46,7 +46,7 @@ def test_an_event_that_is_not_ended_is_not_told() -> None:
 
 
 def test_what_is_written_is_read_and_stays_on_one_line() -> None:
-    assert DataEvents().feed(event({"text": "a\nb\r\nc"}, "x")) == [b'{"text":"a\\nb\\r\\nc"}']
+    assert DataEvents().feed(format_event({"text": "a\nb\r\nc"}, "x")) == [b'{"text":"a\\nb\\r\\nc"}']
 
 
 @given(places=st.lists(st.integers(0, 1_000), max_size=8))

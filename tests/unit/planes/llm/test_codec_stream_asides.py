@@ -10,7 +10,7 @@ import pytest
 from codec_kit import ASKED, CODECS, events, sent
 from holdfast.model.completion import Completion, Cut, Finish, Text, ToolCall
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, left_out
+from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, list_left_out
 
 
 def sse(*told: Any, named: bool = False) -> bytes:
@@ -141,18 +141,18 @@ every_format = pytest.mark.parametrize("name", STREAMS)
 
 def came(name: str) -> tuple[Codec, Completion, OriginalStream]:
     codec = CODECS[name]
-    reader = codec.reader(keep=True)
+    reader = codec.create_reader(keep=True)
     reader.feed(STREAMS[name])
-    return codec, reader.completion(), reader.like()
+    return codec, reader.build_completion(), reader.build_original()
 
 
 def again(name: str, completion: Completion) -> tuple[str, Completion, OriginalStream]:
     """The changed stream as text, and as it reads once more."""
     codec, _, like = came(name)
-    data = sent(codec.frames(completion, ASKED, like))
-    reader = codec.reader(keep=True)
+    data = sent(codec.write_frames(completion, ASKED, like))
+    reader = codec.create_reader(keep=True)
     reader.feed(data)
-    return data.decode(), reader.completion(), reader.like()
+    return data.decode(), reader.build_completion(), reader.build_original()
 
 
 def shown(like: OriginalStream) -> list[tuple[str, int, int]]:
@@ -221,8 +221,8 @@ def test_a_reply_that_asks_for_other_calls_keeps_the_thoughts(name: str) -> None
 def test_what_is_about_the_text_is_left_out_where_the_text_is_another_and_that_is_reported() -> None:
     for name, kind in (("openai_chat", "logprobs"), ("openai_responses", "logprobs"), ("anthropic", "citations_delta")):
         _, was, like = came(name)
-        assert left_out(like, was) == ()
-        assert kind in left_out(like, was.with_text("new"))
+        assert list_left_out(like, was) == ()
+        assert kind in list_left_out(like, was.with_text("new"))
         data, _, _ = again(name, was.with_text("new"))
         assert '"token":"It"' not in data
         assert '"cited_text"' not in data
@@ -231,7 +231,7 @@ def test_what_is_about_the_text_is_left_out_where_the_text_is_another_and_that_i
 def test_what_is_about_the_beginning_of_a_text_that_is_cut_stays() -> None:
     _, _, like = came("openai_chat")
     cut = Completion((Text("It is "), Text("su"), Finish("length")), "m")
-    assert left_out(like, cut) == ()
+    assert list_left_out(like, cut) == ()
     assert '"token":"It"' in again("openai_chat", cut)[0]
 
 
@@ -287,15 +287,15 @@ def test_a_refusal_in_a_responses_stream_is_kept() -> None:
         named=True,
     )
     codec = CODECS["openai_responses"]
-    reader = codec.reader(keep=True)
+    reader = codec.create_reader(keep=True)
     reader.feed(told)
-    data = sent(codec.frames(reader.completion(), ASKED, reader.like())).decode()
+    data = sent(codec.write_frames(reader.build_completion(), ASKED, reader.build_original())).decode()
     assert '"delta":"No."' in data
     assert data.count('"type":"response.output_item.added"') == 1
 
 
 def test_nothing_is_kept_of_a_stream_that_only_passes() -> None:
     for name in STREAMS:
-        reader = CODECS[name].reader()
+        reader = CODECS[name].create_reader()
         reader.feed(STREAMS[name])
-        assert reader.like().asides == ()
+        assert reader.build_original().asides == ()

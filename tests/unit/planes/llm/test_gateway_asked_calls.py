@@ -23,7 +23,7 @@ from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.codecs.written_tools import asked_in
+from holdfast.planes.llm.codecs.written_tools import find_calls
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
@@ -50,15 +50,15 @@ def chunks(*deltas: tuple[int, dict[str, Any]], finish: bool = True) -> bytes:
 
 
 def streamed(codec: Codec, data: bytes) -> tuple[ToolCall, ...]:
-    reader = codec.reader()
+    reader = codec.create_reader()
     reader.feed(data)
-    return reader.completion().other_calls
+    return reader.build_completion().other_calls
 
 
 def test_the_calls_of_further_choices_are_known() -> None:
     call = ToolCall("call_1", "search", ARGUMENTS)
     text = {"role": "assistant", "content": "hm"}
-    assert OPENAI_CHAT.reply(chat(text, {"role": "assistant", "tool_calls": [CALL]})).other_calls == (call,)
+    assert OPENAI_CHAT.read_reply(chat(text, {"role": "assistant", "tool_calls": [CALL]})).other_calls == (call,)
     first = {**CALL, "index": 0, "function": {"name": "search", "arguments": ARGUMENTS[:5]}}
     rest = {"index": 0, "function": {"arguments": ARGUMENTS[5:]}}
     pieces = [(0, {"content": "hm"}), (2, {"tool_calls": [first]}), (2, {"tool_calls": [rest]})]
@@ -67,7 +67,7 @@ def test_the_calls_of_further_choices_are_known() -> None:
 
 def test_a_call_as_it_was_written_before_there_were_tool_calls_is_known() -> None:
     call = ToolCall("", "search", ARGUMENTS)
-    assert OPENAI_CHAT.reply(chat({"role": "assistant", "function_call": FUNCTION})).other_calls == (call,)
+    assert OPENAI_CHAT.read_reply(chat({"role": "assistant", "function_call": FUNCTION})).other_calls == (call,)
     pieces = [(0, {"function_call": {"name": "search", "arguments": ""}})]
     pieces += [(0, {"function_call": {"arguments": part}}) for part in (ARGUMENTS[:4], ARGUMENTS[4:])]
     assert streamed(OPENAI_CHAT, chunks(*pieces)) == (call,)
@@ -79,7 +79,7 @@ def test_the_calls_of_further_candidates_are_known() -> None:
 
     asks = {"functionCall": {"name": "search", "args": {"q": "kettle"}}}
     both = [candidate(0, {"text": "hm"}), candidate(1, asks)]
-    (plain,) = GEMINI.reply({"candidates": both}).other_calls
+    (plain,) = GEMINI.read_reply({"candidates": both}).other_calls
     events = [b"data: %s\r\n\r\n" % json.dumps({"candidates": [one]}).encode() for one in (*both, candidate(1, asks))]
     assert streamed(GEMINI, b"".join(events)) == (plain, plain)
     assert (plain.name, json.loads(plain.arguments)) == ("search", {"q": "kettle"})
@@ -88,7 +88,7 @@ def test_the_calls_of_further_candidates_are_known() -> None:
 def test_a_call_of_a_tool_that_takes_a_text_is_known() -> None:
     call = ToolCall("call_1", "search", "kettle")
     reply = {"id": "r", "status": "completed", "output": [CUSTOM]}
-    assert OPENAI_RESPONSES.reply(reply).other_calls == (call,)
+    assert OPENAI_RESPONSES.read_reply(reply).other_calls == (call,)
     events = [
         {"type": "response.output_item.added", "output_index": 0, "item": {**CUSTOM, "input": ""}},
         {"type": "response.output_item.done", "output_index": 0, "item": CUSTOM},
@@ -113,7 +113,7 @@ def test_a_call_of_a_tool_that_takes_a_text_is_known() -> None:
     ],
 )
 def test_a_call_in_the_text_of_a_reply_is_read_as_smolagents_reads_it(text: str, found: tuple[str, str] | None) -> None:
-    assert [(call.name, call.arguments) for call in asked_in(text)] == ([found] if found else [])
+    assert [(call.name, call.arguments) for call in find_calls(text)] == ([found] if found else [])
 
 
 # -- through the gateway -----------------------------------------------------------------------------

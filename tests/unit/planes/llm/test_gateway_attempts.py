@@ -14,8 +14,8 @@ def attempt(
 ) -> int:
     headers = {**(by or {}), **({} if told is None else {"x-stainless-retry-count": told})}
     key = digest(body)
-    retry = attempts.which(headers.get, key)
-    attempts.ended(key, retry, well=ends == "well", lost=ends == "lost")
+    retry = attempts.find_retry_number(headers.get, key)
+    attempts.record_end(key, retry, well=ends == "well", lost=ends == "lost")
     return retry
 
 

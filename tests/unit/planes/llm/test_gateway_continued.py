@@ -17,7 +17,7 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
-from holdfast.planes.llm.earlier_requests import CALLS_KEPT, CHARACTERS_KEPT, Continued
+from holdfast.planes.llm.earlier_requests import CALLS_KEPT, CHARACTERS_KEPT, EarlierCalls
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
@@ -93,28 +93,28 @@ GOES_ON = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c1", "", "
 
 
 def test_a_request_with_its_own_conversation_stays_as_it_is() -> None:
-    continued = Continued()
+    continued = EarlierCalls()
     continued.keep((CALL,), "", ModelRequest("m", (USER,)))
     own = ModelRequest("m", GOES_ON.messages)
-    assert continued.whole(own) is own
+    assert continued.add_conversation(own) is own
     other = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c2", "", "3"),)),), goes_on=True)
-    assert continued.whole(other) is other
+    assert continued.add_conversation(other) is other
 
 
 def test_new_instructions_take_the_place_of_earlier_ones() -> None:
-    continued = Continued()
+    continued = EarlierCalls()
     continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("system", "Be kind."), USER)))
-    assert [m.text for m in continued.whole(GOES_ON).messages if m.role == "system"] == ["Be kind."]
+    assert [m.text for m in continued.add_conversation(GOES_ON).messages if m.role == "system"] == ["Be kind."]
     told = ModelRequest("m", (ChatMessage("system", "Be brief."), *GOES_ON.messages), goes_on=True)
-    assert [m.text for m in continued.whole(told).messages if m.role == "system"] == ["Be brief."]
+    assert [m.text for m in continued.add_conversation(told).messages if m.role == "system"] == ["Be brief."]
 
 
 def test_of_a_very_long_conversation_only_the_calls_are_known_and_of_many_calls_the_latest() -> None:
-    continued = Continued()
+    continued = EarlierCalls()
     continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("user", "x" * (CHARACTERS_KEPT + 1)),)))
-    whole = continued.whole(GOES_ON)
+    whole = continued.add_conversation(GOES_ON)
     assert [message.role for message in whole.messages] == ["assistant", "tool"]
     assert whole.results[0].name == "find_item"
     for n in range(CALLS_KEPT):
         continued.keep((ToolCall(f"d{n}", "find_item", "{}"),), "", ModelRequest("m", (USER,)))
-    assert continued.whole(GOES_ON) is GOES_ON
+    assert continued.add_conversation(GOES_ON) is GOES_ON

@@ -20,7 +20,7 @@ from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared, ToolResult
+from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclaration, ToolResult
 from holdfast.planes.llm.tool_results import ToolResults
 from holdfast.protocols.check import Exhibit
 from planes_kit import FakeContext
@@ -106,7 +106,7 @@ def test_a_result_that_names_no_tool_may_be_of_any_that_the_request_declares() -
     context = FakeContext()
     results = ToolResults(context, lambda: {"mail"}, faulty=True)
     alone = (ChatMessage("tool", results=(ToolResult("call_9", "", "done"),)),)
-    tools = tuple([ToolDeclared(name) for name in ("search", "refund", "mail")])
+    tools = tuple([ToolDeclaration(name) for name in ("search", "refund", "mail")])
     asyncio.run(results.settle(ModelRequest("m", alone, tools)))
     results.close()
     assert [(event.tool, event.phase) for event in context.trace] == [("search", "declared"), ("refund", "declared")]

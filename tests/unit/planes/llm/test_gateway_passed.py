@@ -15,7 +15,7 @@ from holdfast.http1.client import UpstreamReply, Upstreams
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.llm.prices import usage_in
+from holdfast.planes.llm.prices import read_usage
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
@@ -107,7 +107,7 @@ def test_embeddings_are_model_calls_that_say_what_they_used(tmp_path: Path) -> N
     ],
 )
 def test_usage_is_read_from_a_reply_that_states_it(body: bytes, used: Any) -> None:
-    found = usage_in(body)
+    found = read_usage(body)
     assert (found and (found.input_tokens, found.output_tokens)) == used
 
 

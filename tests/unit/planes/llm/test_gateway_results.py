@@ -31,9 +31,9 @@ def settle(context, *requests, elsewhere=frozenset, faulty=True):
         for request in requests:
             new = [one for one in request.results if one.key not in asked_for]
             asked_for.update(one.key for one in new)
-            results.declared(tuple(ToolCall(one.key, one.name, one.arguments) for one in new), ModelRequest("gpt"))
+            results.record_calls(tuple(ToolCall(one.key, one.name, one.arguments) for one in new), ModelRequest("gpt"))
             found.append(await results.settle(request))
-            results.read(results.unread(found[-1].values()))
+            results.mark_read(results.list_unread(found[-1].values()))
         return found
 
     found = asyncio.run(main())
@@ -57,7 +57,7 @@ def test_another_result_under_the_same_key_is_another_call():
     results = ToolResults(context, frozenset, faulty=True)
     found = []
     for text in (ROWS, '{"rows": [1]}'):
-        results.declared((ToolCall("", "search", '{"q": "ACME"}'),), ModelRequest("gpt"))
+        results.record_calls((ToolCall("", "search", '{"q": "ACME"}'),), ModelRequest("gpt"))
         found.append(asyncio.run(results.settle(asked(result("search#1", text)))))
     assert found[0] == {}
     assert found[1]["search#1"].text
@@ -101,7 +101,7 @@ def test_an_agent_whose_tools_are_wrapped_is_only_watched():
 def test_a_call_that_nobody_was_seen_making_is_in_the_trace_as_declared():
     context = FakeContext()
     results = ToolResults(context, frozenset, faulty=True)
-    results.declared((ToolCall("call_9", "refund", '{"id": 7}'),), ModelRequest("gpt"))
+    results.record_calls((ToolCall("call_9", "refund", '{"id": 7}'),), ModelRequest("gpt"))
     results.close()
     assert [(e.tool, e.phase, e.input) for e in context.trace] == [("refund", "declared", '{"id": 7}')]
 
@@ -114,7 +114,7 @@ def test_match_reads_the_arguments_of_the_call_it_answers():
 def test_a_result_without_a_name_is_that_of_the_call_it_answers():
     context = FakeContext([Injection("tool", "search", "empty")])
     results = ToolResults(context, frozenset, faulty=True)
-    results.declared((ToolCall("call_1", "search", '{"q": "ACME"}'),), ModelRequest("gpt"))
+    results.record_calls((ToolCall("call_1", "search", '{"q": "ACME"}'),), ModelRequest("gpt"))
     changed = asyncio.run(results.settle(asked(result(name=""))))
     assert changed["call_1"].text != ROWS
     assert context.ledger[0].target == "search"

@@ -31,7 +31,7 @@ class Conversation:
 
     def model_asks(self, id: str, q: str = "kettle") -> None:
         call = ToolCall(id, "search", f'{{"q": "{q}"}}')
-        self._results.declared((call,), self.asked())
+        self._results.record_calls((call,), self.asked())
         function = {"name": call.name, "arguments": call.arguments}
         self.messages.append({"role": "assistant", "tool_calls": [{"id": id, "function": function}]})
 

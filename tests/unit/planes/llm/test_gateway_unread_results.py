@@ -237,7 +237,7 @@ def test_the_results_that_are_waited_for_are_few(monkeypatch: pytest.MonkeyPatch
 async def settled(one: ToolResults, number: int) -> None:
     """So many results, one request after another, none of which is answered."""
     for n in range(number):
-        one.declared((ToolCall(f"c{n}", "search", "{}"),), ModelRequest("m"))
+        one.record_calls((ToolCall(f"c{n}", "search", "{}"),), ModelRequest("m"))
         await one.settle(
             ModelRequest("m", (ChatMessage("tool", results=(ToolResult(f"c{n}", "search", "3 left", "{}"),)),))
         )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from example_counts import examples
 from golden_words import Golden
 from holdfast.errors import SpecError
-from holdfast.planes.llm.sources.script_file import load
+from holdfast.planes.llm.sources.script_file import load_script
 
 
 def problems(folder: Path, text: str | bytes) -> list[tuple[int, int, str, str]]:
@@ -20,7 +20,7 @@ def problems(folder: Path, text: str | bytes) -> list[tuple[int, int, str, str]]
     file = folder / "model.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(SpecError) as raised:
-        load(file)
+        load_script(file)
     return [(p.line, p.column, p.message, p.hint) for p in raised.value.problems]
 
 
@@ -115,7 +115,7 @@ def test_script_file_hole_with_nothing_in_it_is_refused(tmp_path: Path) -> None:
 def test_script_file_braces_of_json_are_not_holes(tmp_path: Path) -> None:
     file = tmp_path / "model.yaml"
     file.write_text("""replies:\n  - text: '{"a": {"b": 1}}'\n""")
-    load(file)
+    load_script(file)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_script_file_that_is_not_yaml_is_refused(tmp_path: Path, text: bytes, me
 
 def test_script_file_that_is_missing_is_refused(tmp_path: Path, golden: Golden) -> None:
     with pytest.raises(SpecError) as raised:
-        load(tmp_path / "none.yaml")
+        load_script(tmp_path / "none.yaml")
     golden(raised.value.problems[0].message)
 
 
@@ -173,4 +173,4 @@ def test_script_file_mangled_is_a_problem_never_a_traceback(tmp_path: Path, text
     file = tmp_path / "m.yaml"
     file.write_text("replies:\n  - text: a\n" + text, encoding="utf-8")
     with contextlib.suppress(SpecError):
-        load(file)
+        load_script(file)

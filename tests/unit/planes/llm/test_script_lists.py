@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from upstream_kit import passed, query, script
 
 from golden_words import Golden
-from holdfast.planes.llm.sources.script_lists import vector
+from holdfast.planes.llm.sources.script_lists import embed_text
 
 RULES = "  - {match: {model: small}, text: x}\n  - {match: {model: 'big-*'}, text: y}\n"
 
@@ -36,7 +36,7 @@ def test_script_embeddings_come_as_base64_where_asked(tmp_path: Path) -> None:
     data = {"model": "m", "input": "tea", "dimensions": 8, "encoding_format": "base64"}
     _, body = passed(script(tmp_path, RULES), query(data, path="/embeddings"))
     values = struct.unpack("<8f", base64.b64decode(body["data"][0]["embedding"]))
-    assert list(values) == pytest.approx(vector("tea", 8), abs=1e-6)
+    assert list(values) == pytest.approx(embed_text("tea", 8), abs=1e-6)
 
 
 @pytest.mark.parametrize("given", [[1, 2, 3], [[1, 2, 3]]])
@@ -65,7 +65,7 @@ def test_script_embeddings_have_the_shape_of_each_provider(
     status, found = passed(script(tmp_path, RULES), query(data, provider=provider, path=path))
     for step in at:
         found = found[step]
-    assert (status, found) == (200, vector("tea", 768))
+    assert (status, found) == (200, embed_text("tea", 768))
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_script_has_nothing_for_other_requests(tmp_path: Path, golden: Golden) -
 
 @given(st.text(max_size=50), st.integers(1, 300))
 def test_script_vector_has_length_one(text: str, size: int) -> None:
-    assert near(vector(text, size), vector(text, size)) == pytest.approx(1.0) or not any(vector(text, size))
+    assert near(embed_text(text, size), embed_text(text, size)) == pytest.approx(1.0) or not any(embed_text(text, size))

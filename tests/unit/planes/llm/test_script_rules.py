@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from upstream_kit import ask, called, chat, message, passed, query, said, script, tool
 
 from holdfast.model.completion import Pause, Text
-from holdfast.planes.llm.codecs.formats import find
+from holdfast.planes.llm.codecs.formats import find_route
 from holdfast.planes.llm.sources.script import NoRule, Script, ScriptRule
 from holdfast.planes.llm.sources.script_text import TextTemplate
 from holdfast.planes.llm.sources.source import PassedReply, WrittenReply
@@ -173,7 +173,7 @@ FORMATS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("path", "body"), FORMATS)
 def test_script_speaks_every_format(tmp_path: Path, path: str, body: dict[str, Any], stream: bool) -> None:
-    route = find("POST", path)
+    route = find_route("POST", path)
     assert route is not None
     assert route.codec is not None
     codec = route.codec
@@ -182,13 +182,13 @@ def test_script_speaks_every_format(tmp_path: Path, path: str, body: dict[str, A
     calls = "" if path == "/api/generate" else ", tool_calls: [{name: brew, arguments: {cups: 2}}]"
     completion = said(script(tmp_path, f"  - {{match: {{model: m, prompt: tea}}, text: one two{calls}}}\n"), asked)
     if asked.asked.stream:
-        reader = codec.reader()
-        for frame in codec.frames(completion, asked.asked):
+        reader = codec.create_reader()
+        for frame in codec.write_frames(completion, asked.asked):
             assert isinstance(frame, bytes)
             reader.feed(frame)
-        got = reader.completion()
+        got = reader.build_completion()
     else:
-        got = codec.reply(json.loads(codec.body(completion, asked.asked)))
+        got = codec.read_reply(json.loads(codec.write_body(completion, asked.asked)))
     assert got.text == "one two"
     assert [(c.name, json.loads(c.arguments)) for c in got.tool_calls] == ([("brew", {"cups": 2})] if calls else [])
 

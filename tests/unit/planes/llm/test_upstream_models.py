@@ -193,7 +193,7 @@ def test_upstream_script_counters_are_forgotten_with_the_trial(tmp_path: Path) -
     router = Router({"*": ModelSpec(script="model.yaml")}, {}, tmp_path, Upstreams())
 
     async def ask() -> str:
-        answered = await router.source("openai", "gpt-4o").answer(chat("hi"))
+        answered = await router.get_source("openai", "gpt-4o").answer(chat("hi"))
         assert isinstance(answered, WrittenReply)
         return answered.completion.text
 

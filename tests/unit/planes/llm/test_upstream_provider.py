@@ -179,4 +179,4 @@ def test_upstream_failure_of_the_provider_is_told_from_an_answer() -> None:
     ],
 )
 def test_a_path_without_its_version_gets_one(provider: str, base: str, path: str, url: str) -> None:
-    assert provider_hosts.join(provider, base, path) == url
+    assert provider_hosts.join_url(provider, base, path) == url

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.planes.llm.codecs import openai_chat_request
-from holdfast.planes.llm.codecs.written_tools import asked_in, called_in, code_in, printed_in
+from holdfast.planes.llm.codecs.written_tools import extract_code, extract_output, find_called_tool, find_calls
 
 CODE = 'price = get_price(item="lamp")\nprint(price)'
 REPLY = f"Thought: I look it up.\n<code>\n{CODE}\n</code>"
@@ -32,8 +32,8 @@ BODY = {
     ids=["tags", "stopped before the end", "python", "py"],
 )
 def test_the_code_is_found_as_the_framework_finds_it(text: str) -> None:
-    assert code_in(text) == CODE
-    (call,) = asked_in(text)
+    assert extract_code(text) == CODE
+    (call,) = find_calls(text)
     assert (call.name, call.arguments) == ("get_price", '{"item":"lamp"}')
 
 
@@ -51,7 +51,7 @@ def test_the_code_is_found_as_the_framework_finds_it(text: str) -> None:
     ],
 )
 def test_the_one_tool_that_the_code_calls_is_the_call(code: str, name: str, arguments: str | None) -> None:
-    found = called_in(code)
+    found = find_called_tool(code)
     assert found[0] == name
     if arguments is not None:
         assert found[1] == arguments
@@ -65,8 +65,10 @@ def test_what_the_code_printed_is_the_tools_result() -> None:
         '{"price": 189.3}',
         '{"item":"lamp"}',
     )
-    assert printed_in("Execution logs:\n\nLast output from code snippet:\n5") == "\nLast output from code snippet:\n5"
-    assert printed_in("5") == "5"
+    assert (
+        extract_output("Execution logs:\n\nLast output from code snippet:\n5") == "\nLast output from code snippet:\n5"
+    )
+    assert extract_output("5") == "5"
 
 
 def test_another_result_stands_in_its_place() -> None:

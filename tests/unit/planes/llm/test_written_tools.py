@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.planes.llm.codecs import openai_chat_request
-from holdfast.planes.llm.codecs.written_tools import understood
+from holdfast.planes.llm.codecs.written_tools import read_written_calls
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": {"query": "it's"}}}
 TEXTS = st.text(max_size=40)
@@ -61,9 +61,9 @@ def test_results_of_several_calls_cannot_be_distinguished_and_stay_text() -> Non
     ],
 )
 def test_other_texts_are_what_they_are(messages: list[Any]) -> None:
-    assert [message for message in understood(messages) if message["role"] == "tool"] == []
+    assert [message for message in read_written_calls(messages) if message["role"] == "tool"] == []
 
 
 @given(st.lists(MESSAGES | st.none() | st.integers()))
 def test_odd_messages_pass_as_they_are_and_what_is_not_an_object_is_empty(messages: list[Any]) -> None:
-    assert understood(messages) == [message or {} if isinstance(message, dict) else {} for message in messages]
+    assert read_written_calls(messages) == [message or {} if isinstance(message, dict) else {} for message in messages]

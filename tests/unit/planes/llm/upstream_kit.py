@@ -14,8 +14,8 @@ from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
 from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
 from holdfast.planes.llm.sources.script import Script
-from holdfast.planes.llm.sources.script_file import load
-from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, WrittenReply
+from holdfast.planes.llm.sources.script_file import load_script
+from holdfast.planes.llm.sources.source import ModelSource, PassedReply, Query, SourceReply, WrittenReply
 
 PATHS = {"openai_chat": "/v1/chat/completions", "anthropic": "/v1/messages"}
 
@@ -81,14 +81,14 @@ def script(folder: Path, text: str, **more: Any) -> Script:
     """A scripted model whose rules are given as YAML."""
     file = folder / "model.yaml"
     file.write_text("replies:\n" + text, encoding="utf-8")
-    return load(file, label="model.yaml", **more)
+    return load_script(file, label="model.yaml", **more)
 
 
-def ask(source: ModelSource, asked: Query) -> Answered:
+def ask(source: ModelSource, asked: Query) -> SourceReply:
     return asyncio.run(_answer(source, asked))
 
 
-async def _answer(source: ModelSource, asked: Query) -> Answered:
+async def _answer(source: ModelSource, asked: Query) -> SourceReply:
     return await source.answer(asked)
 
 
@@ -98,10 +98,10 @@ def said(source: ModelSource, asked: Query) -> Completion:
     return answered.completion
 
 
-async def read(answered: Answered) -> tuple[int, list[bytes]]:
+async def read(answered: SourceReply) -> tuple[int, list[bytes]]:
     """The status and chunks of a reply that passes as bytes."""
     assert isinstance(answered, PassedReply), answered
-    return answered.wire.status, [chunk async for chunk in answered.wire.chunks()]
+    return answered.wire.status, [chunk async for chunk in answered.wire.stream_body()]
 
 
 def passed(source: ModelSource, asked: Query) -> tuple[int, Any]:

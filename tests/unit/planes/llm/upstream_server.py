@@ -93,5 +93,5 @@ def served(
 
 
 async def answer(router: Router, asked: Query) -> tuple[int, Any]:
-    status, chunks = await read(await router.source(asked.provider, asked.model).answer(asked))
+    status, chunks = await read(await router.get_source(asked.provider, asked.model).answer(asked))
     return status, json.loads(b"".join(chunks))

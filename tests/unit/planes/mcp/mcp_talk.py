@@ -33,17 +33,17 @@ class Talk:
         self.answer = answer
 
     def say(self, raw: bytes) -> ClientOutcome:
-        message = rpc.read(raw)
+        message = rpc.read_message(raw)
         assert message is not None
-        request = rpc.request(message, raw)
+        request = rpc.read_request(message, raw)
         assert request is not None
-        assert self.session.answers_for(request)
+        assert self.session.can_answer(request)
         return asyncio.run(self.session.answer(request, self._ask))
 
     async def _ask(self, request: rpc.RpcRequest) -> rpc.RpcAnswer:
         self.asked.append(json.loads(request.raw))
         raw = line(id=request.id, **self.answer)
-        message = rpc.read(raw)
+        message = rpc.read_message(raw)
         assert message is not None
         return rpc.RpcAnswer(message, raw)
 

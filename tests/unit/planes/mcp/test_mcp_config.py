@@ -4,7 +4,14 @@ import stat
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.planes.mcp.config import Target, filling, read, relay_command, rewrite, write
+from holdfast.planes.mcp.config import (
+    Target,
+    build_relay_command,
+    create_filler,
+    read_config,
+    rewrite_config,
+    write_config,
+)
 
 PLACE = {"relay": ["/python", "-I", "/relay.py"], "environ": {"HOLDFAST_MCP": "http://x"}, "base_url": "http://h/t/mcp"}
 
@@ -12,7 +19,7 @@ PLACE = {"relay": ["/python", "-I", "/relay.py"], "environ": {"HOLDFAST_MCP": "h
 @pytest.mark.parametrize("section", ["mcpServers", "servers"])
 def test_a_command_is_started_by_the_relay_and_keeps_its_environment(section):
     entry = {"command": "npx", "args": ["-y", "files"], "env": {"A": "1"}, "cwd": "/x", "type": "stdio"}
-    config, servers = rewrite({section: {"my files": entry}, "inputs": [1]}, **PLACE)
+    config, servers = rewrite_config({section: {"my files": entry}, "inputs": [1]}, **PLACE)
     assert servers == {}
     assert config["inputs"] == [1]
     assert config[section]["my files"] == {
@@ -27,26 +34,26 @@ def test_a_command_is_started_by_the_relay_and_keeps_its_environment(section):
 @pytest.mark.parametrize("key", ["url", "httpUrl", "serverUrl"])
 def test_a_url_becomes_ours_and_its_headers_stay_on_our_side(key):
     entry = {"type": "http", key: "https://a.example/mcp", "headers": {"Authorization": "Bearer k"}}
-    config, servers = rewrite({"mcpServers": {"a/b": entry}}, **PLACE)
+    config, servers = rewrite_config({"mcpServers": {"a/b": entry}}, **PLACE)
     assert config["mcpServers"]["a/b"] == {"type": "http", key: "http://h/t/mcp/a%2Fb"}
     assert servers == {"a/b": Target("https://a.example/mcp", {"Authorization": "Bearer k"})}
 
 
 def test_references_are_filled_in_for_what_stays_on_our_side():
-    place = {**PLACE, "fill": filling({"A_KEY": "k"})}
+    place = {**PLACE, "fill": create_filler({"A_KEY": "k"})}
     entry = {"url": "http://h:${A_PORT:-80}/", "headers": {"a": "Bearer ${A_KEY}", "b": "${env:A_KEY}"}}
-    config, servers = rewrite({"mcpServers": {"s": entry, "t": {"command": "${HOME}/t"}}}, **place)
+    config, servers = rewrite_config({"mcpServers": {"s": entry, "t": {"command": "${HOME}/t"}}}, **place)
     assert servers["s"] == Target("http://h:80/", {"a": "Bearer k", "b": "k"})
     assert "${HOME}/t" in config["mcpServers"]["t"]["args"]
     with pytest.raises(UserError) as raised:
-        rewrite({"servers": {"s": {"url": "http://h:${A_PORT}/"}}}, **place)
+        rewrite_config({"servers": {"s": {"url": "http://h:${A_PORT}/"}}}, **place)
     assert raised.value.code == "mcp-config-invalid"
 
 
 def test_the_given_configuration_is_not_changed():
     given = {"mcpServers": {"a": {"command": "a", "env": {}}, "b": {"url": "http://b", "headers": {"x": "y"}}}}
     before = json.dumps(given)
-    rewrite(given, **PLACE)
+    rewrite_config(given, **PLACE)
     assert json.dumps(given) == before
 
 
@@ -64,7 +71,7 @@ def test_what_cannot_be_rewritten_is_refused_by_name():
         ({"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "x"}}}, "'a' is listed twice"),
     ]:
         with pytest.raises(UserError) as refused:
-            rewrite(config, **PLACE)
+            rewrite_config(config, **PLACE)
         assert says in str(refused.value), (config, says)
 
 
@@ -72,16 +79,16 @@ def test_the_written_file_is_for_its_owner_alone(tmp_path):
     path = tmp_path / "mcp.json"
     path.write_text("old")
     path.chmod(0o644)
-    write(path, {"mcpServers": {}})
+    write_config(path, {"mcpServers": {}})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert read(path) == {"mcpServers": {}}
+    assert read_config(path) == {"mcpServers": {}}
     path.write_text("{")
     with pytest.raises(UserError) as raised:
-        read(path)
+        read_config(path)
     assert raised.value.code == "mcp-config-invalid"
 
 
 def test_the_relay_is_a_file_that_needs_no_packages():
-    command = relay_command()
+    command = build_relay_command()
     assert command[1:3] == ["-I", "-S"]
     assert command[3].endswith("planes/mcp/relay.py")

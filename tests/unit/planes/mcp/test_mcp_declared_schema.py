@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from holdfast.faults.accepted_values import TRIES
 from holdfast.model.scenario import Injection
-from holdfast.planes.mcp.trial_state import declared, fits
+from holdfast.planes.mcp.trial_state import is_acceptable, read_declared_schema
 
 NEVER: dict[str, Any] = {"not": {}}
 """What a fetched schema would say: nothing is valid."""
@@ -74,16 +74,18 @@ def test_a_schema_that_refers_to_other_places_has_nothing_fetched(elsewhere: Els
     file.write_text(json.dumps(NEVER))
     for at in (elsewhere.url, file.as_uri()):
         for schema in pointing(at):
-            assert fits(declared({"outputSchema": schema}), {"item": "lamp"}, {"item": "desk"}), schema
+            assert is_acceptable(read_declared_schema({"outputSchema": schema}), {"item": "lamp"}, {"item": "desk"}), (
+                schema
+            )
     assert elsewhere.asked == []
 
 
 def test_of_a_schema_that_cannot_be_read_the_shape_that_the_server_gave_decides() -> None:
     for schema in [*pointing("http://127.0.0.1:9/x"), {"type": "no"}, {"$ref": "#/none"}]:
-        one = declared({"outputSchema": schema})
-        assert fits(one, {"item": "lamp"}, {"item": "desk"}), schema
-        assert not fits(one, {"item": 1}, {"item": "desk"}), schema
-        assert not fits(one, UNSET, {"item": "desk"}), schema
+        one = read_declared_schema({"outputSchema": schema})
+        assert is_acceptable(one, {"item": "lamp"}, {"item": "desk"}), schema
+        assert not is_acceptable(one, {"item": 1}, {"item": "desk"}), schema
+        assert not is_acceptable(one, UNSET, {"item": "desk"}), schema
 
 
 @pytest.mark.parametrize("mode", ["error_in_body", "malicious_response", "oversized"])

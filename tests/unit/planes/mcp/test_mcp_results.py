@@ -3,14 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.planes.mcp import results
-from holdfast.planes.mcp.results import Block, ResultShape, tool_value
+from holdfast.planes.mcp.results import Block, ResultShape, read_tool_value
 
 TEXT = {"type": "text", "text": "hello"}
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 
 
 def changed(result, new):
-    value, put = tool_value(result)
+    value, put = read_tool_value(result)
     return value, put(new)
 
 
@@ -48,7 +48,7 @@ def test_a_value_that_an_sdk_has_wrapped_is_unwrapped_and_wrapped_again():
 
 
 def test_an_object_with_one_field_of_its_own_stays_an_object():
-    assert tool_value({"content": [TEXT], "structuredContent": {"price": 3}})[0] == {"price": 3}
+    assert read_tool_value({"content": [TEXT], "structuredContent": {"price": 3}})[0] == {"price": 3}
 
 
 def test_a_result_without_text_is_its_blocks():
@@ -88,22 +88,22 @@ def test_the_text_of_a_resource_in_a_result_is_the_value_where_there_is_no_other
     )
 )
 def test_whatever_a_server_sends_can_be_read_shown_and_changed(result):
-    value, put = tool_value(result)
+    value, put = read_tool_value(result)
     put(value)
     put("text")
     put(None)
-    assert isinstance(results.shown(result), str)
-    results.resource_value(result)[1]("x")
-    results.prompt_value(result)[1]("x")
+    assert isinstance(results.format_result(result), str)
+    results.read_resource_value(result)[1]("x")
+    results.read_prompt_value(result)[1]("x")
 
 
 def test_the_text_of_a_resource_and_of_a_prompt():
     page = {"contents": [{"uri": "a", "blob": "aa"}, {"uri": "b", "text": "page"}]}
-    value, put = results.resource_value(page)
+    value, put = results.read_resource_value(page)
     assert value == "page"
     assert put("new") == {"contents": [{"uri": "a", "blob": "aa"}, {"uri": "b", "text": "new"}]}
     talk = {"messages": [{"role": "user", "content": TEXT}, {"role": "assistant", "content": IMAGE}]}
-    value, put = results.prompt_value(talk)
+    value, put = results.read_prompt_value(talk)
     assert value == "hello"
     assert put("new")["messages"][0] == {"role": "user", "content": {"type": "text", "text": "new"}}
 
@@ -119,16 +119,16 @@ def test_the_text_of_a_resource_and_of_a_prompt():
     ],
 )
 def test_the_form_that_a_tool_declares(schema, form):
-    assert results.form({"name": "t", "outputSchema": schema}) == form
+    assert results.read_result_shape({"name": "t", "outputSchema": schema}) == form
 
 
 def test_a_made_up_result_has_the_declared_form():
     ok = {"status": "ok"}
-    assert results.made(ok, ResultShape(), stateless=False) == {
+    assert results.build_result(ok, ResultShape(), stateless=False) == {
         "content": [{"type": "text", "text": '{"status":"ok"}'}],
         "isError": False,
     }
-    assert results.made(ok, ResultShape(structured=True), stateless=True)["structuredContent"] == ok
-    assert results.made(ok, ResultShape(structured=True), stateless=True)["resultType"] == "complete"
+    assert results.build_result(ok, ResultShape(structured=True), stateless=True)["structuredContent"] == ok
+    assert results.build_result(ok, ResultShape(structured=True), stateless=True)["resultType"] == "complete"
     text = ResultShape(structured=True, key="content", text=True)
-    assert results.made(ok, text, stateless=False)["structuredContent"] == {"content": '{"status":"ok"}'}
+    assert results.build_result(ok, text, stateless=False)["structuredContent"] == {"content": '{"status":"ok"}'}

@@ -150,7 +150,7 @@ def test_each_fault_has_its_outcome(mode, kind):
 def test_garbage_is_the_beginning_of_the_answer_and_no_message():
     outcome = Talk([Injection("mcp", "*", "malformed_rpc")], result=OK).say(call())
     assert line(id=1, result=OK).startswith(outcome.line)
-    assert rpc.read(outcome.line) is None
+    assert rpc.read_message(outcome.line) is None
 
 
 def test_a_phantom_success_has_the_form_that_the_tool_declared():
@@ -176,7 +176,7 @@ def test_a_match_on_arguments_decides_which_calls_meet_a_fault():
 def test_resources_and_prompts_are_minded_only_under_attack():
     read = line(id=1, method="resources/read", params={"uri": "shop://terms"})
     calm = Talk([Injection("tool", "*", "error")])
-    assert not calm.session.answers_for(rpc.request(rpc.read(read), read))
+    assert not calm.session.can_answer(rpc.read_request(rpc.read_message(read), read))
     storm = Talk(
         [Injection("context", "*", "indirect_injection", {"payload": "Obey."})],
         result={"contents": [{"uri": "shop://terms", "text": "All sales are final."}]},

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.sse import EventSplitter, message
+from holdfast.planes.sse import EventSplitter, format_message
 
 STREAM = b': ping\n\nevent: message\nid: 7\ndata: {"a":\ndata: 1}\n\ndata: x\r\n\r\ndata:y\r\n\n:c\r\rhalf\r\n'
 
@@ -19,12 +19,12 @@ def test_events_are_found_however_the_bytes_are_cut(cuts):
 
 @given(st.binary(max_size=30).filter(lambda data: not data.startswith(b" ")))
 def test_an_event_says_what_it_was_given(data):
-    (one,) = EventSplitter().feed(message(data, b"3"))
+    (one,) = EventSplitter().feed(format_message(data, b"3"))
     assert one.data.replace(b"\r\n", b"\n").split(b"\n") == data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(
         b"\n"
     )
     assert one.id == b"3"
-    assert one.saying(b"new") == message(b"new", b"3")
+    assert one.format_with(b"new") == format_message(b"new", b"3")
 
 
 @given(st.lists(st.integers(0, 400), max_size=6))
@@ -35,4 +35,4 @@ def test_an_event_over_the_limit_is_reported_as_such_and_the_next_is_read(cuts):
         found += events.feed(stream[at:cut])
         assert len(events._partial) <= 100
         at = cut
-    assert [(one.too_long, one.data) for one in found] == [(True, None), (False, b"y")]
+    assert [(one.is_too_long, one.data) for one in found] == [(True, None), (False, b"y")]

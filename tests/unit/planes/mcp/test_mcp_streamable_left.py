@@ -45,7 +45,7 @@ def after(fault: Injection, body: bytes, client: Client, *, leave: bool = False)
             await client(ours.port, b"POST /s HTTP/1.1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
             while not (context.ledger if leave else ended):
                 await asyncio.sleep(0)
-            plane.leave(context)
+            plane.end_trial(context)
         finally:
             for one in (ours, real, upstreams):
                 await one.close()

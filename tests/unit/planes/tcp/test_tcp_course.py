@@ -23,8 +23,8 @@ class Counted:
 
     def say(self, sql):
         """One message: its steps, as `step n` and `!` where the transaction ends with it."""
-        dues = self.transactions.meet(parse_transaction(sql, self.dialect))
-        self.transactions.passed()
+        dues = self.transactions.add_statements(parse_transaction(sql, self.dialect))
+        self.transactions.mark_sent()
         return [f"{due.step} {due.n}{'!' if due.ends else ''}" for due in dues]
 
 
@@ -71,9 +71,9 @@ def test_nothing_is_met_in_a_block_that_failed():
 
 def test_what_the_server_says_counts():
     one = Counted()
-    one.transactions.told(open=True)
+    one.transactions.set_server_state(open=True)
     assert one.say(INSERT) == ["statement 1", "write 1"]
-    one.transactions.told(open=False)
+    one.transactions.set_server_state(open=False)
     assert one.say("SELECT 1") == ["statement 2!"]
     assert (one.begun, one.ended) == (2, 2)
 
@@ -81,11 +81,11 @@ def test_what_the_server_says_counts():
 def test_sync_commits_what_was_written_outside_of_a_block():
     one = Counted()
     transactions = one.transactions
-    dues = transactions.meet(parse_transaction(INSERT, "postgres"), commits=False)
+    dues = transactions.add_statements(parse_transaction(INSERT, "postgres"), commits=False)
     assert [(due.step, due.ends) for due in dues] == [("statement", True), ("write", True)]
-    assert [due.step for due in transactions.sync()] == ["commit"]
-    transactions.passed()
-    assert transactions.sync() == []
+    assert [due.step for due in transactions.add_sync()] == ["commit"]
+    transactions.mark_sent()
+    assert transactions.add_sync() == []
     assert one.ended == 1
 
 

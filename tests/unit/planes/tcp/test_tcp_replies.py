@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.planes.tcp import mysql, mysql_wire, postgres_replies
-from holdfast.planes.tcp.postgres import error
+from holdfast.planes.tcp.postgres import build_error
 from holdfast.planes.tcp.transaction_state import TransactionState
 
 
@@ -66,7 +66,7 @@ def test_after_an_error_postgres_is_deaf_until_sync():
         replies = postgres_replies.PostgresReplies(transactions())
         for kind in (b"P", b"B", b"E", b"B", b"E"):
             replies.expect(kind)
-        replies.scan(message(b"1") + message(b"2") + error("read_only", "INSERT"))
+        replies.scan(message(b"1") + message(b"2") + build_error("read_only", "INSERT"))
         assert not replies.waiting
         replies.expect(b"E")
         assert not replies.waiting
@@ -84,13 +84,13 @@ def test_an_answer_that_never_comes_ends_with_the_server():
         replies.expect(b"Q")
         asyncio.get_running_loop().call_soon(replies.end)
         with pytest.raises(ConnectionResetError):
-            await replies.answered()
+            await replies.wait_answered()
 
     asyncio.run(run())
 
 
-OK = mysql_wire.packet(b"\0\1\0\x03\0\0\0", 1)
-ROWS = mysql_wire.packet(b"\1", 1) + b"".join(mysql_wire.packet(b"r" * 500, n % 256) for n in range(2, 600))
+OK = mysql_wire.build_packet(b"\0\1\0\x03\0\0\0", 1)
+ROWS = mysql_wire.build_packet(b"\1", 1) + b"".join(mysql_wire.build_packet(b"r" * 500, n % 256) for n in range(2, 600))
 
 
 @given(st.lists(st.integers(0, 1_000_000), max_size=12))
@@ -98,13 +98,13 @@ def test_mysql_answers_pass_unchanged_and_are_understood(places):
     async def run():
         there = transactions()
         replies = mysql.MysqlReplies(there)
-        replies.asked(mysql_wire.QUERY)
+        replies.expect_answer(mysql_wire.QUERY)
         out = b"".join(replies.scan(piece) for piece in cut(OK, places))
         assert (replies.last, there.open) == ("OK", True)
-        replies.asked(mysql_wire.QUERY)
+        replies.expect_answer(mysql_wire.QUERY)
         out += b"".join(replies.scan(piece) for piece in cut(ROWS, places))
         assert replies.last == "rows"
-        replies.asked(mysql_wire.QUERY, ours=True)
+        replies.expect_answer(mysql_wire.QUERY, ours=True)
         ours = b"".join(replies.scan(piece) for piece in cut(OK, places))
         return out, ours
 
@@ -112,5 +112,5 @@ def test_mysql_answers_pass_unchanged_and_are_understood(places):
 
 
 def test_mysql_errors_have_their_numbers():
-    assert mysql_wire.told(mysql_wire.error("lock_timeout")[4:]).startswith("error 1205: ")
-    assert mysql_wire.too_many() == b"\x17\0\0\0\xff\x10\x04Too many connections"
+    assert mysql_wire.describe_answer(mysql_wire.build_error("lock_timeout")[4:]).startswith("error 1205: ")
+    assert mysql_wire.build_too_many_error() == b"\x17\0\0\0\xff\x10\x04Too many connections"

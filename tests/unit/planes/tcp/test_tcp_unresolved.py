@@ -1,7 +1,7 @@
 """Whose names do not resolve."""
 
 from holdfast.model.scenario import Injection, Scenario
-from holdfast.planes.tcp.names import unresolved
+from holdfast.planes.tcp.names import list_unresolved
 
 
 def test_names_that_a_fault_may_keep_from_resolving():
@@ -13,4 +13,4 @@ def test_names_that_a_fault_may_keep_from_resolving():
             Injection("http", "*", "dns_failure"),
         ),
     )
-    assert unresolved(scenario) == {"db"}
+    assert list_unresolved(scenario) == {"db"}

@@ -8,9 +8,9 @@ from typing import Any
 
 from holdfast.model.completion import Completion, ErrorChunk
 from holdfast.planes.llm.codecs import refusals, sse
-from holdfast.planes.llm.codecs.loose import dump, obj
+from holdfast.planes.llm.codecs.loose import as_dict, dump_json
 from holdfast.planes.llm.codecs.refusals import Refusal
-from holdfast.planes.llm.codecs.reply_writer import ReplyWriter, play
+from holdfast.planes.llm.codecs.reply_writer import ReplyWriter, write_stream
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, OriginalStream
@@ -36,39 +36,39 @@ class Codec(ABC):
         """A copy of the request with other texts in its tool results, by key; `failed` ones are marked as failed."""
 
     @abstractmethod
-    def reply(self, data: Any) -> Completion:
+    def read_reply(self, data: Any) -> Completion:
         """Reads a plain reply, decoded from JSON."""
 
     @abstractmethod
-    def reader(self, *, keep: bool = False) -> FormatReader:
+    def create_reader(self, *, keep: bool = False) -> FormatReader:
         """The reader for a streamed reply; `keep`: the reply may be changed and written again."""
 
     @abstractmethod
-    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
         """The plain reply as an object. `like` is the provider's reply that it replaces, or empty. Its ids, its
         fields that the neutral form does not support and all unchanged parts are kept."""
 
     @abstractmethod
-    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
+    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
         """The writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept it."""
 
-    def body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
+    def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
         """The plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
-                return dump(refusals.error(self.provider, delta.kind, delta.message))
-        return dump(self.written(completion, request, obj(like)))
+                return dump_json(refusals.write_error(self.provider, delta.kind, delta.message))
+        return dump_json(self.write_reply(completion, request, as_dict(like)))
 
-    def frames(
+    def write_frames(
         self, completion: Completion, request: ModelRequest, like: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
         """The streamed reply, event by event, with the terminator unless a Cut comes first."""
-        return play(completion, self.writer(completion, request, like), like)
+        return write_stream(completion, self.create_writer(completion, request, like), like)
 
-    def delivered(self, completion: Completion) -> Completion:
+    def keep_deliverable(self, completion: Completion) -> Completion:
         """The parts of a reply that the format can carry to the client."""
         return completion
 
-    def refusal(self, failed: Failed) -> Refusal:
+    def write_refusal(self, failed: Failed) -> Refusal:
         """An error as this provider sends it; `failed.kind` selects it if the status alone is ambiguous."""
-        return refusals.refusal(self.provider, failed)
+        return refusals.write_refusal(self.provider, failed)

@@ -30,7 +30,7 @@ class ApiRoute(Struct, frozen=True):
     """The name of an unsupported format, for a model call in one."""
 
     @property
-    def may_ask(self) -> bool:
+    def may_request_tools(self) -> bool:
         """Whether a model may request tool calls in the reply."""
         return self.kind not in ("embeddings", "models")
 
@@ -102,7 +102,7 @@ _HOSTS: dict[str, str] = {
 }
 
 
-def find(method: str, path: str) -> ApiRoute | None:
+def find_route(method: str, path: str) -> ApiRoute | None:
     """The purpose of a request, from the part after the base URL, query included; None if no provider has such a
     path."""
     bare, _, query = path.partition("?")
@@ -117,18 +117,18 @@ def find(method: str, path: str) -> ApiRoute | None:
         return unread
     if method == "GET" and _FETCHED.fullmatch(rest):
         return _REPLY
-    return _other(bare, rest)
+    return _find_other_route(bare, rest)
 
 
-def asks_model(method: str, path: str, body: Any) -> bool:
+def is_model_call(method: str, path: str, body: Any) -> bool:
     """Whether a request is a model call, judged by its path and body: many servers use a provider's format."""
-    route = find(method, path)
+    route = find_route(method, path)
     if route is None or route.kind not in ("completion", "embeddings") or not isinstance(body, dict):
         return False
     return route.provider == "google" or isinstance(body.get("model"), str)
 
 
-def provider_of_host(host: str) -> str | None:
+def find_provider(host: str) -> str | None:
     """The provider format of a known model host: openai (also for compatible ones), anthropic or google."""
     name = host.lower().rstrip(".")
     if name.endswith("aiplatform.googleapis.com"):  # a region precedes it, with a dash
@@ -140,7 +140,7 @@ def provider_of_host(host: str) -> str | None:
     return None
 
 
-def _other(bare: str, rest: str) -> ApiRoute | None:
+def _find_other_route(bare: str, rest: str) -> ApiRoute | None:
     for pattern, route in _OTHERS:
         if pattern.search(rest) or (route.provider in ("google", "ollama") and pattern.search(bare)):
             return route

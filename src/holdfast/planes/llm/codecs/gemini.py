@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, ErrorChunk, Finish, FinishReason, ToolCall, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.loose import as_object, count, items, json_text, obj, word
-from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, edited, mark
+from holdfast.planes.llm.codecs.loose import as_count, as_dict, as_list, as_raw_object, as_text, to_json_text
+from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, derive_id, edit_parts
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.sse import Elements, StreamFrame, as_array
+from holdfast.planes.llm.codecs.sse import Elements, StreamFrame, frame_as_array
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, OriginalStream, StreamedReply
 
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
@@ -47,235 +47,237 @@ class Gemini(Codec):
         self._array = array
         self.stream_type = "application/json" if array else sse.TYPE
 
-    def reply(self, data: Any) -> Completion:
-        got, fields = StreamedReply(), obj(data)
-        for part in map(obj, items(data)):  # a complete stream, as an array
-            _take(part, got)
-        _take(fields, got)
+    def read_reply(self, data: Any) -> Completion:
+        got, fields = StreamedReply(), as_dict(data)
+        for part in map(as_dict, as_list(data)):  # a complete stream, as an array
+            _read_object(part, got)
+        _read_object(fields, got)
         if fields and not fields.get("error"):
-            candidates = items(fields.get("candidates"))
-            got.lacks = "choices" if not candidates else "" if "content" in obj(candidates[0]) else "message"
-        return got.completion()
+            candidates = as_list(fields.get("candidates"))
+            got.lacks = "choices" if not candidates else "" if "content" in as_dict(candidates[0]) else "message"
+        return got.build_completion()
 
-    def reader(self, *, keep: bool = False) -> FormatReader:
-        return FormatReader(Elements() if self._array else sse.DataEvents(), _take_event, keep=keep)
+    def create_reader(self, *, keep: bool = False) -> FormatReader:
+        return FormatReader(Elements() if self._array else sse.DataEvents(), _read_event, keep=keep)
 
-    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        was, out = self.reply(like), {**_fresh(completion, request), **like}
+    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        was, out = self.read_reply(like), {**_build_empty_reply(completion, request), **like}
         if completion.model:
             out["modelVersion"] = completion.model
         if completion.usage and completion.usage != was.usage:
-            out["usageMetadata"] = _usage_of(completion.usage)
-        known = _candidates(items(like.get("candidates")), was, completion)
-        out["candidates"] = known if like else _copied(known, request.copies)
+            out["usageMetadata"] = _write_usage(completion.usage)
+        known = _write_candidates(as_list(like.get("candidates")), was, completion)
+        out["candidates"] = known if like else _copy_candidates(known, request.copies)
         return out
 
-    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
+    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
         return _GeminiWriter(completion, request, like)
 
-    def frames(
+    def write_frames(
         self, completion: Completion, request: ModelRequest, like: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
-        frames = super().frames(completion, request, like)
-        return as_array(frames) if self._array else frames
+        frames = super().write_frames(completion, request, like)
+        return frame_as_array(frames) if self._array else frames
 
-    def delivered(self, completion: Completion) -> Completion:
-        return _sound(completion)[0]
+    def keep_deliverable(self, completion: Completion) -> Completion:
+        return _drop_broken_calls(completion)[0]
 
 
-def _take(data: dict[str, Any], got: StreamedReply) -> None:
+def _read_object(data: dict[str, Any], got: StreamedReply) -> None:
     """Reads one object: a complete reply, or an event of a stream."""
     if data.get("error"):
-        return got.trouble(refusals.trouble(data))
-    got.model = got.model or word(data.get("modelVersion"))
-    candidates = items(data.get("candidates"))
-    candidate = obj(candidates[0]) if candidates else {}
-    for part in items(obj(candidate.get("content")).get("parts")):
-        kind = _kind(part)
+        return got.set_trouble(refusals.read_trouble(data))
+    got.model = got.model or as_text(data.get("modelVersion"))
+    candidates = as_list(data.get("candidates"))
+    candidate = as_dict(candidates[0]) if candidates else {}
+    for part in as_list(as_dict(candidate.get("content")).get("parts")):
+        kind = _find_kind(part)
         if kind == "text":
-            got.text(word(part.get("text")))
+            got.add_text(as_text(part.get("text")))
         elif kind == "call":
-            call = _call(obj(part["functionCall"]))
+            call = _read_call(as_dict(part["functionCall"]))
             key = f"{got.count}"
-            got.call(key, call.id, call.name, call.arguments)
-            got.beside(key, {name: value for name, value in part.items() if name != "functionCall"})
+            got.add_call(key, call.id, call.name, call.arguments)
+            got.add_call_fields(key, {name: value for name, value in part.items() if name != "functionCall"})
         if got.keep:
-            _keep_part(kind, obj(part), got)
-    _take_others(candidates[1:], got)
-    for finish in _finish(data, candidate, got.calls):
-        got.finish(finish.reason)
-    if used := obj(data.get("usageMetadata")):
-        read = [count(used.get(key)) for key in ("promptTokenCount", "toolUsePromptTokenCount")]
-        wrote = [count(used.get(key)) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
-        got.usage(Usage(sum(read), sum(wrote), count(used.get(_CACHED))))
+            _keep_part(kind, as_dict(part), got)
+    _read_other_candidates(candidates[1:], got)
+    for finish in _read_finish(data, candidate, got.has_calls):
+        got.set_finish(finish.reason)
+    if used := as_dict(data.get("usageMetadata")):
+        read = [as_count(used.get(key)) for key in ("promptTokenCount", "toolUsePromptTokenCount")]
+        wrote = [as_count(used.get(key)) for key in ("candidatesTokenCount", "thoughtsTokenCount")]
+        got.set_usage(Usage(sum(read), sum(wrote), as_count(used.get(_CACHED))))
     return None
 
 
-def _take_others(candidates: list[Any], got: StreamedReply) -> None:
+def _read_other_candidates(candidates: list[Any], got: StreamedReply) -> None:
     """Reads the calls of further candidates, which are never split."""
-    for candidate in map(obj, candidates):
-        for part in items(obj(candidate.get("content")).get("parts")):
-            if _kind(part) == "call":
-                call = _call(obj(part["functionCall"]))
-                got.other_call(got.others, call.id, call.name, call.arguments)
+    for candidate in map(as_dict, candidates):
+        for part in as_list(as_dict(candidate.get("content")).get("parts")):
+            if _find_kind(part) == "call":
+                call = _read_call(as_dict(part["functionCall"]))
+                got.add_other_call(got.others, call.id, call.name, call.arguments)
 
 
-def _kind(part: Any) -> PartKind:
-    fields = obj(part)
+def _find_kind(part: Any) -> PartKind:
+    fields = as_dict(part)
     if "functionCall" in fields:
         return "call"
     return "text" if "text" in fields and not fields.get("thought") else "other"
 
 
-def _call(call: dict[str, Any]) -> ToolCall:
+def _read_call(call: dict[str, Any]) -> ToolCall:
     arguments = call.get("args")
-    return ToolCall(word(call.get("id")), word(call.get("name")), "{}" if arguments is None else json_text(arguments))
+    return ToolCall(
+        as_text(call.get("id")), as_text(call.get("name")), "{}" if arguments is None else to_json_text(arguments)
+    )
 
 
-def _part(call: ToolCall, old: Any) -> dict[str, Any]:
+def _build_part(call: ToolCall, old: Any) -> dict[str, Any]:
     id = {"id": call.id} if call.id else {}
-    before = obj(old)
-    function = {**obj(before.get("functionCall")), **id, "name": call.name, "args": as_object(call.arguments)}
+    before = as_dict(old)
+    function = {**as_dict(before.get("functionCall")), **id, "name": call.name, "args": as_raw_object(call.arguments)}
     return {**before, "functionCall": function}
 
 
-_PARTS = PartFormat(_kind, lambda text, old: {**obj(old), "text": text}, _part)
+_PARTS = PartFormat(_find_kind, lambda text, old: {**as_dict(old), "text": text}, _build_part)
 
 
-def _finish(data: dict[str, Any], candidate: dict[str, Any], called: bool) -> tuple[Finish, ...]:
-    finish = word(candidate.get("finishReason"))
-    if finish in _FILTERED or obj(data.get("promptFeedback")).get("blockReason"):
+def _read_finish(data: dict[str, Any], candidate: dict[str, Any], called: bool) -> tuple[Finish, ...]:
+    finish = as_text(candidate.get("finishReason"))
+    if finish in _FILTERED or as_dict(data.get("promptFeedback")).get("blockReason"):
         return (Finish("content_filter"),)
     if finish == "MAX_TOKENS":
         return (Finish("length"),)
     return (Finish("tool_calls" if called else "stop"),) if finish else ()
 
 
-def _usage_of(usage: Usage) -> dict[str, int]:
+def _write_usage(usage: Usage) -> dict[str, int]:
     read, wrote = usage.input_tokens, usage.output_tokens
     counts = {"promptTokenCount": read, "candidatesTokenCount": wrote, "totalTokenCount": read + wrote}
     return {**counts, _CACHED: usage.cached_input} if usage.cached_input else counts
 
 
-def _fresh(completion: Completion, request: ModelRequest) -> dict[str, Any]:
+def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
     """A reply written by Holdfast, without its candidates."""
-    usage = {"usageMetadata": _usage_of(completion.usage)} if completion.usage else {}
-    id = mark(completion, request)
+    usage = {"usageMetadata": _write_usage(completion.usage)} if completion.usage else {}
+    id = derive_id(completion, request)
     return {"candidates": [], **usage, "modelVersion": completion.model or request.model, "responseId": id}
 
 
-def _candidates(candidates: list[Any], was: Completion, now: Completion) -> list[Any]:
+def _write_candidates(candidates: list[Any], was: Completion, now: Completion) -> list[Any]:
     if now.lacks == "choices":
         return []
-    first = {"index": 0, **(obj(candidates[0]) if candidates else {})}
-    now, broken = _sound(now)
-    parts = edited(items(obj(first.get("content")).get("parts")), was, now, _PARTS)
-    first["content"] = {"role": "model", **obj(first.get("content")), "parts": parts or [{"text": ""}]}
+    first = {"index": 0, **(as_dict(candidates[0]) if candidates else {})}
+    now, broken = _drop_broken_calls(now)
+    parts = edit_parts(as_list(as_dict(first.get("content")).get("parts")), was, now, _PARTS)
+    first["content"] = {"role": "model", **as_dict(first.get("content")), "parts": parts or [{"text": ""}]}
     if now.lacks or (not parts and now.finish == "content_filter"):
         del first["content"]
     if now.finish != was.finish or broken:
-        first |= _ending(now, broken)
+        first |= _write_ending(now, broken)
     return [first, *candidates[1:]]
 
 
-def _copied(candidates: list[Any], copies: int) -> list[Any]:
+def _copy_candidates(candidates: list[Any], copies: int) -> list[Any]:
     """The number of candidates of a reply written by Holdfast; all are equal."""
     return [{**one, "index": n} for one in candidates for n in range(copies)]
 
 
-def _sound(completion: Completion) -> tuple[Completion, str]:
+def _drop_broken_calls(completion: Completion) -> tuple[Completion, str]:
     """The reply without the calls that the format cannot carry, and these calls as text."""
-    broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
+    broken = [call for call in completion.tool_calls if as_raw_object(call.arguments) is None]
     sound = tuple([delta for delta in completion.deltas if delta not in broken])
     text = "; ".join([f"{call.name}({call.arguments})" for call in broken])
     return replace(completion, deltas=sound), text
 
 
-def _ending(completion: Completion, broken: str) -> dict[str, Any]:
+def _write_ending(completion: Completion, broken: str) -> dict[str, Any]:
     if broken:
         return {"finishReason": _MALFORMED, "finishMessage": f"Malformed function call: {broken}"}
     return {"finishReason": _WIRE[completion.finish]} if completion.finish else {}
 
 
-def _take_event(data: dict[str, Any], got: StreamedReply) -> None:
-    candidates = items(data.get("candidates"))
+def _read_event(data: dict[str, Any], got: StreamedReply) -> None:
+    candidates = as_list(data.get("candidates"))
     if data.get("candidates") == []:
-        got.hollow()
-    of_another = bool(candidates and obj(candidates[0]).get("index"))
+        got.add_empty()
+    of_another = bool(candidates and as_dict(candidates[0]).get("index"))
     if of_another:
-        _take_others(candidates, got)
-    _take({**data, "candidates": []} if of_another else data, got)
+        _read_other_candidates(candidates, got)
+    _read_object({**data, "candidates": []} if of_another else data, got)
     if data.get("usageMetadata"):
         got.last = data
     if got.keep and candidates:
-        own = {} if of_another else obj(candidates[0])
+        own = {} if of_another else as_dict(candidates[0])
         more = {name: value for name, value in own.items() if name not in _KNOWN}
         if more:
-            got.aside(", ".join(more), [{**_text_part(_NOTHING), **more}])
+            got.add_aside(", ".join(more), [{**_build_text_candidate(_NOTHING), **more}])
         for other in candidates if of_another else candidates[1:]:
-            got.aside("further candidates", [other])
+            got.add_aside("further candidates", [other])
 
 
 def _keep_part(kind: PartKind, part: dict[str, Any], got: StreamedReply) -> None:
     """A thought, and the signature of a text: Google's models require them in the next request."""
     more = {name: value for name, value in part.items() if name != "text"}
     if kind == "other":
-        got.aside("thoughts" if part.get("thought") else ", ".join(part), [_text_part(part)])
+        got.add_aside("thoughts" if part.get("thought") else ", ".join(part), [_build_text_candidate(part)])
     elif kind == "text" and more:
-        got.aside(", ".join(more), [_text_part({"text": "", **more})])
+        got.add_aside(", ".join(more), [_build_text_candidate({"text": "", **more})])
 
 
-def _text_part(part: dict[str, Any]) -> dict[str, Any]:
+def _build_text_candidate(part: dict[str, Any]) -> dict[str, Any]:
     return {"content": {"parts": [part], "role": "model"}, "index": 0}
 
 
 class _GeminiWriter(ReplyWriter):
     def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
-        sound, self._broken = _sound(completion)
+        sound, self._broken = _drop_broken_calls(completion)
         super().__init__(sound, like)
-        self._base = {**_fresh(completion, request), **obj(like.first)}
+        self._base = {**_build_empty_reply(completion, request), **as_dict(like.first)}
         self._base.pop("usageMetadata", None)
         if completion.model:
             self._base["modelVersion"] = completion.model
         self._sent = False
-        self._copies = 1 if obj(like.first) else request.copies
+        self._copies = 1 if as_dict(like.first) else request.copies
 
-    def text(self, text: str) -> Iterator[bytes]:
-        yield self._candidate([{"text": text}])
+    def write_text(self, text: str) -> Iterator[bytes]:
+        yield self._write_candidate([{"text": text}])
 
-    def call(self, call: ToolCall) -> Iterator[bytes]:
-        extra = self._beside()
-        if as_object(call.arguments) is not None:
-            yield self._candidate([_part(call, extra)])
+    def write_call(self, call: ToolCall) -> Iterator[bytes]:
+        extra = self._take_call_fields()
+        if as_raw_object(call.arguments) is not None:
+            yield self._write_candidate([_build_part(call, extra)])
 
-    def hollow(self) -> Iterator[bytes]:
-        yield self._event([])
+    def write_empty(self) -> Iterator[bytes]:
+        yield self._write_event([])
 
-    def aside(self, data: Any) -> Iterator[bytes]:
-        yield self._event(data)
+    def write_aside(self, data: Any) -> Iterator[bytes]:
+        yield self._write_event(data)
 
-    def trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
-        yield sse.event(refusals.error("google", trouble.kind, trouble.message), end=_END)
+    def write_trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
+        yield sse.format_event(refusals.write_error("google", trouble.kind, trouble.message), end=_END)
 
-    def close(self) -> Iterator[bytes]:
+    def write_end(self) -> Iterator[bytes]:
         used = self._now.usage
-        own_usage = obj(self._like.last).get("usageMetadata") if used == self._like.was.usage else None
-        usage = {"usageMetadata": own_usage or _usage_of(used)} if used else {}
-        ending = _ending(self._now, self._broken)
+        own_usage = as_dict(self._like.last).get("usageMetadata") if used == self._like.was.usage else None
+        usage = {"usageMetadata": own_usage or _write_usage(used)} if used else {}
+        ending = _write_ending(self._now, self._broken)
         if self._now.lacks == "choices":
-            yield self._event([], **usage)
+            yield self._write_event([], **usage)
         elif self._now.lacks or self._now.finish == "content_filter":
-            yield self._event(_copied([ending], self._copies), **usage)
+            yield self._write_event(_copy_candidates([ending], self._copies), **usage)
         elif ending or usage or not self._sent:
-            yield self._candidate([{"text": ""}], ending, **usage)
+            yield self._write_candidate([{"text": ""}], ending, **usage)
 
-    def _candidate(self, parts: list[Any], ending: dict[str, Any] | None = None, **more: Any) -> bytes:
+    def _write_candidate(self, parts: list[Any], ending: dict[str, Any] | None = None, **more: Any) -> bytes:
         candidate = {"content": {"parts": parts, "role": "model"}, **(ending or {})}
-        return self._event(_copied([candidate], self._copies), **more)
+        return self._write_event(_copy_candidates([candidate], self._copies), **more)
 
-    def _event(self, candidates: list[Any], **more: Any) -> bytes:
+    def _write_event(self, candidates: list[Any], **more: Any) -> bytes:
         self._sent = True
-        return sse.event({**self._base, "candidates": candidates, **more}, end=_END)
+        return sse.format_event({**self._base, "candidates": candidates, **more}, end=_END)
 
 
 GEMINI = Gemini()

@@ -8,18 +8,25 @@ from typing import Any
 from holdfast.model.completion import Completion, Delta, ErrorChunk, FinishReason, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import openai_responses_read, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.loose import dump, items, obj, word
+from holdfast.planes.llm.codecs.loose import as_dict, as_list, as_text, dump_json
 from holdfast.planes.llm.codecs.openai_responses_read import (
     CACHE,
     ResponseEvents,
-    call_of,
-    custom_calls,
-    finish_of,
-    kind_of,
-    text_of,
-    usage_of,
+    find_kind,
+    read_call,
+    read_custom_calls,
+    read_finish,
+    read_item_text,
+    read_usage,
 )
-from holdfast.planes.llm.codecs.reply_writer import CREATED, PartFormat, ReplyWriter, edited, mark, pieces
+from holdfast.planes.llm.codecs.reply_writer import (
+    CREATED,
+    PartFormat,
+    ReplyWriter,
+    derive_id,
+    edit_parts,
+    split_pieces,
+)
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream
 
@@ -45,82 +52,82 @@ class OpenAIResponses(Codec):
     read_request = staticmethod(openai_responses_read.read_request)
     replace_results = staticmethod(openai_responses_read.replace_results)
 
-    def reply(self, data: Any) -> Completion:
-        fields = obj(data)
+    def read_reply(self, data: Any) -> Completion:
+        fields = as_dict(data)
         if fields.get("error"):
-            return Completion((refusals.trouble(fields),), word(fields.get("model")))
+            return Completion((refusals.read_trouble(fields),), as_text(fields.get("model")))
         deltas: list[Delta] = []
-        for item in items(fields.get("output")):
-            kind = kind_of(item)
+        for item in as_list(fields.get("output")):
+            kind = find_kind(item)
             if kind == "call":
-                deltas.append(call_of(item))
-            elif kind == "text" and (text := text_of(item)):
+                deltas.append(read_call(item))
+            elif kind == "text" and (text := read_item_text(item)):
                 deltas.append(Text(text))
         called = any(isinstance(delta, ToolCall) for delta in deltas)
-        deltas += [*finish_of(fields, called), *usage_of(fields)]
-        others = custom_calls(items(fields.get("output")))
-        return Completion(tuple(deltas), word(fields.get("model")), other_calls=others)
+        deltas += [*read_finish(fields, called), *read_usage(fields)]
+        others = read_custom_calls(as_list(fields.get("output")))
+        return Completion(tuple(deltas), as_text(fields.get("model")), other_calls=others)
 
-    def reader(self, *, keep: bool = False) -> FormatReader:
-        return FormatReader(sse.DataEvents(), ResponseEvents().take, keep=keep)
+    def create_reader(self, *, keep: bool = False) -> FormatReader:
+        return FormatReader(sse.DataEvents(), ResponseEvents().read_event, keep=keep)
 
-    def written(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        out = dict(like) if "id" in like else {**_fresh(completion, request), **like}
-        was = self.reply(like)
+    def write_reply(self, completion: Completion, request: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        out = dict(like) if "id" in like else {**_build_empty_reply(completion, request), **like}
+        was = self.read_reply(like)
         if completion.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != was.usage:
-            out["usage"] = _usage_of(completion.usage)
+            out["usage"] = _write_usage(completion.usage)
         if completion.finish != was.finish:
-            out |= _ending(completion)
-        out["output"] = edited(items(like.get("output")), was, completion, _items(out["id"]))
-        if _says_nothing(completion) and not out["output"]:
-            out["output"] = [_items(out["id"]).text("", None)]
+            out |= _write_ending(completion)
+        out["output"] = edit_parts(as_list(like.get("output")), was, completion, _build_part_format(out["id"]))
+        if _is_silent(completion) and not out["output"]:
+            out["output"] = [_build_part_format(out["id"]).text("", None)]
         if completion.lacks:
             out["output"] = [] if completion.lacks == "choices" else None
         return out
 
-    def body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
+    def write_body(self, completion: Completion, request: ModelRequest, like: Any = None) -> bytes:
         """An error is part of a reply whose status is `failed`."""
-        out = self.written(completion, request, obj(like))
+        out = self.write_reply(completion, request, as_dict(like))
         for delta in completion.deltas:
             if isinstance(delta, ErrorChunk):
-                out |= {"status": "failed", "error": _error(delta), "output": [], "usage": None}
-        return dump(out)
+                out |= {"status": "failed", "error": _write_error(delta), "output": [], "usage": None}
+        return dump_json(out)
 
-    def writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
+    def create_writer(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> ReplyWriter:
         return _ResponsesWriter(completion, request, like)
 
 
-def _items(id: str) -> PartFormat:
+def _build_part_format(id: str) -> PartFormat:
     """Creates items; their ids derive from the reply's id."""
     stem = id.removeprefix("resp_")
 
     def message(text: str, old: Any) -> dict[str, Any]:
-        before = obj(old)
-        part = next((p for p in map(obj, items(before.get("content"))) if p.get("type") == "output_text"), {})
+        before = as_dict(old)
+        part = next((p for p in map(as_dict, as_list(before.get("content"))) if p.get("type") == "output_text"), {})
         made = {"id": f"msg_{stem}", "type": "message", "role": "assistant", "status": "completed"}
         return {**made, **before, "content": [{"annotations": [], **part, "type": "output_text", "text": text}]}
 
     def call(call: ToolCall, old: Any) -> dict[str, Any]:
         called = call.id or f"call_{call.name}"
         made = {"id": f"fc_{stem}_{called}", "type": "function_call", "status": "completed"}
-        return {**made, **obj(old), "call_id": called, "name": call.name, "arguments": call.arguments}
+        return {**made, **as_dict(old), "call_id": called, "name": call.name, "arguments": call.arguments}
 
-    return PartFormat(kind_of, message, call)
+    return PartFormat(find_kind, message, call)
 
 
-def _says_nothing(completion: Completion) -> bool:
+def _is_silent(completion: Completion) -> bool:
     """Whether the reply ended normally without text: then it contains an empty message."""
     return completion.finish == "stop" and not (completion.text or completion.tool_calls or completion.lacks)
 
 
-def _ending(completion: Completion) -> dict[str, Any]:
+def _write_ending(completion: Completion) -> dict[str, Any]:
     status, reason = _ENDED[completion.finish]
     return {"status": status, "incomplete_details": {"reason": reason} if reason else None}
 
 
-def _usage_of(usage: Usage) -> dict[str, Any]:
+def _write_usage(usage: Usage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": dict(zip(CACHE, (usage.cached_input, usage.cache_written), strict=True)),
@@ -130,15 +137,15 @@ def _usage_of(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _error(trouble: ErrorChunk) -> dict[str, Any]:
-    message = refusals.error("openai", trouble.kind, trouble.message)["error"]["message"]
+def _write_error(trouble: ErrorChunk) -> dict[str, Any]:
+    message = refusals.write_error("openai", trouble.kind, trouble.message)["error"]["message"]
     return {"code": _FAILED.get(trouble.kind, "server_error"), "message": message}
 
 
-def _fresh(completion: Completion, request: ModelRequest) -> dict[str, Any]:
+def _build_empty_reply(completion: Completion, request: ModelRequest) -> dict[str, Any]:
     """A reply written by Holdfast, before it has any output."""
     return {
-        "id": f"resp_{mark(completion, request)}",
+        "id": f"resp_{derive_id(completion, request)}",
         "object": "response",
         "created_at": CREATED,
         "status": "in_progress",
@@ -163,8 +170,8 @@ def _fresh(completion: Completion, request: ModelRequest) -> dict[str, Any]:
 class _ResponsesWriter(ReplyWriter):
     def __init__(self, completion: Completion, request: ModelRequest, like: OriginalStream) -> None:
         super().__init__(completion, like)
-        first = obj(obj(like.first).get("response"))
-        self._response = dict(first) if "id" in first else _fresh(completion, request)
+        first = as_dict(as_dict(like.first).get("response"))
+        self._response = dict(first) if "id" in first else _build_empty_reply(completion, request)
         if completion.model:
             self._response["model"] = completion.model
         self._stem = str(self._response["id"]).removeprefix("resp_")
@@ -178,119 +185,141 @@ class _ResponsesWriter(ReplyWriter):
         self._sequence = -1
         self._opened = False
 
-    def open(self) -> Iterator[bytes]:
+    def write_start(self) -> Iterator[bytes]:
         self._opened = True
         started = {**self._response, "status": "in_progress", "output": []}
-        yield self._event("response.created", response=started)
-        yield self._event("response.in_progress", response=started)
+        yield self._write_event("response.created", response=started)
+        yield self._write_event("response.in_progress", response=started)
 
-    def text(self, text: str) -> Iterator[bytes]:
+    def write_text(self, text: str) -> Iterator[bytes]:
         if self._said is None:
             self._said = []
-            yield self._event("response.output_item.added", item=self._message("in_progress", []), **self._at())
-            yield self._event("response.content_part.added", **self._in_part(), part=_part(""))
+            yield self._write_event(
+                "response.output_item.added", item=self._build_message("in_progress", []), **self._write_position()
+            )
+            yield self._write_event(
+                "response.content_part.added", **self._write_part_position(), part=_build_text_part("")
+            )
         self._said.append(text)
-        yield self._event("response.output_text.delta", **self._in_part(), delta=text, logprobs=[])
+        yield self._write_event("response.output_text.delta", **self._write_part_position(), delta=text, logprobs=[])
 
-    def call(self, call: ToolCall) -> Iterator[bytes]:
+    def write_call(self, call: ToolCall) -> Iterator[bytes]:
         yield from self._end_text()
         at = len(self._output)
         called = call.id or f"call_{call.name}"
-        item = {"id": f"fc_{self._stem}_{at}", "type": "function_call", **self._beside()}
+        item = {"id": f"fc_{self._stem}_{at}", "type": "function_call", **self._take_call_fields()}
         item |= {"status": "in_progress", "arguments": "", "call_id": called, "name": call.name}
-        yield self._event("response.output_item.added", item=item, **self._at())
-        for piece in pieces(call.arguments):
-            yield self._event("response.function_call_arguments.delta", item_id=item["id"], **self._at(), delta=piece)
+        yield self._write_event("response.output_item.added", item=item, **self._write_position())
+        for piece in split_pieces(call.arguments):
+            yield self._write_event(
+                "response.function_call_arguments.delta", item_id=item["id"], **self._write_position(), delta=piece
+            )
         done = {"item_id": item["id"], "arguments": call.arguments}
-        yield self._event("response.function_call_arguments.done", **self._at(), **done)
-        yield self._done({**item, "status": "completed", "arguments": call.arguments})
+        yield self._write_event("response.function_call_arguments.done", **self._write_position(), **done)
+        yield self._finish_item({**item, "status": "completed", "arguments": call.arguments})
 
-    def hollow(self) -> Iterator[bytes]:
-        yield self._event("response.in_progress", response={**self._response, "status": "in_progress", "output": []})
+    def write_empty(self) -> Iterator[bytes]:
+        yield self._write_event(
+            "response.in_progress", response={**self._response, "status": "in_progress", "output": []}
+        )
 
-    def aside(self, data: Any) -> Iterator[bytes]:
+    def write_aside(self, data: Any) -> Iterator[bytes]:
         """Events of an item that Holdfast does not change, or of the open text; or the fields of the next message."""
         item: Any = None
         for event in data:
             kind = event["type"]
             if kind in _OF_TEXT:
-                yield from self._tell_of_text(kind, event)
+                yield from self._write_text_event(kind, event)
                 continue
             yield from self._end_text()
-            if kind_of(event.get("item")) == "text" and kind == "response.output_item.added":
+            if find_kind(event.get("item")) == "text" and kind == "response.output_item.added":
                 self._fields = {n: v for n, v in event["item"].items() if n not in ("content", "status")}
                 continue
             if item is None and kind != "response.output_item.added":  # a message without text
-                item = self._message("in_progress", [])
-                yield self._event("response.output_item.added", item=item, **self._at())
+                item = self._build_message("in_progress", [])
+                yield self._write_event("response.output_item.added", item=item, **self._write_position())
             item = event.get("item", item)
             fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
-            yield self._event(kind, **fields | self._at())
+            yield self._write_event(kind, **fields | self._write_position())
         if item is not None:
             self._output.append(item)
             self._fields = {}
 
-    def _tell_of_text(self, kind: str, event: dict[str, Any]) -> Iterator[bytes]:
+    def _write_text_event(self, kind: str, event: dict[str, Any]) -> Iterator[bytes]:
         if self._said is None:
             return
-        self._about["logprobs"] += items(event.get("logprobs"))
+        self._about["logprobs"] += as_list(event.get("logprobs"))
         self._about["annotations"] += [event["annotation"]] if "annotation" in event else []
         fields = {name: value for name, value in event.items() if name not in ("type", "sequence_number")}
-        yield self._event(kind, **fields | self._in_part())
+        yield self._write_event(kind, **fields | self._write_part_position())
 
-    def trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
+    def write_trouble(self, trouble: ErrorChunk) -> Iterator[bytes]:
         if not self._opened:
-            yield from self.open()
-        failed = {**self._response, "status": "failed", "error": _error(trouble), "output": self._output, "usage": None}
-        yield self._event("response.failed", response=failed)
+            yield from self.write_start()
+        failed = {
+            **self._response,
+            "status": "failed",
+            "error": _write_error(trouble),
+            "output": self._output,
+            "usage": None,
+        }
+        yield self._write_event("response.failed", response=failed)
 
-    def close(self) -> Iterator[bytes]:
-        if _says_nothing(self._now) and not self._output:
-            yield from self.text("")
+    def write_end(self) -> Iterator[bytes]:
+        if _is_silent(self._now) and not self._output:
+            yield from self.write_text("")
         yield from self._end_text()
         if self._now.finish is None:
             return
-        used, last = self._now.usage, obj(self._like.last)
+        used, last = self._now.usage, as_dict(self._like.last)
         usage = last.get("usage") if used == self._like.was.usage else None
         output = None if self._now.lacks == "message" else self._output
-        ended = {**self._response, **last, "model": self._response["model"], **_ending(self._now), "output": output}
-        ended["usage"] = usage or (_usage_of(used) if used else None)
-        yield self._event(f"response.{ended['status']}", response=ended)
+        ended = {
+            **self._response,
+            **last,
+            "model": self._response["model"],
+            **_write_ending(self._now),
+            "output": output,
+        }
+        ended["usage"] = usage or (_write_usage(used) if used else None)
+        yield self._write_event(f"response.{ended['status']}", response=ended)
 
     def _end_text(self) -> Iterator[bytes]:
         if self._said is None:
             return
         text, self._said = "".join(self._said), None
-        part, self._about = {**_part(text), **self._about}, {"annotations": [], "logprobs": []}
-        yield self._event("response.output_text.done", **self._in_part(), text=text, logprobs=part["logprobs"])
-        yield self._event("response.content_part.done", **self._in_part(), part=part)
-        yield self._done(self._message("completed", [part]))
+        part, self._about = {**_build_text_part(text), **self._about}, {"annotations": [], "logprobs": []}
+        yield self._write_event(
+            "response.output_text.done", **self._write_part_position(), text=text, logprobs=part["logprobs"]
+        )
+        yield self._write_event("response.content_part.done", **self._write_part_position(), part=part)
+        yield self._finish_item(self._build_message("completed", [part]))
         self._fields = {}
 
-    def _done(self, item: dict[str, Any]) -> bytes:
-        event = self._event("response.output_item.done", item=item, **self._at())
+    def _finish_item(self, item: dict[str, Any]) -> bytes:
+        event = self._write_event("response.output_item.done", item=item, **self._write_position())
         self._output.append(item)
         return event
 
-    def _message(self, status: str, content: list[Any]) -> dict[str, Any]:
-        made = {"id": self._id(), "type": "message", "role": "assistant"}
+    def _build_message(self, status: str, content: list[Any]) -> dict[str, Any]:
+        made = {"id": self._choose_message_id(), "type": "message", "role": "assistant"}
         return {**made, **self._fields, "status": status, "content": content}
 
-    def _id(self) -> str:
-        return word(self._fields.get("id")) or f"msg_{self._stem}_{len(self._output)}"
+    def _choose_message_id(self) -> str:
+        return as_text(self._fields.get("id")) or f"msg_{self._stem}_{len(self._output)}"
 
-    def _at(self) -> dict[str, Any]:
+    def _write_position(self) -> dict[str, Any]:
         return {"output_index": len(self._output)}
 
-    def _in_part(self) -> dict[str, Any]:
-        return {"item_id": self._id(), "output_index": len(self._output), "content_index": 0}
+    def _write_part_position(self) -> dict[str, Any]:
+        return {"item_id": self._choose_message_id(), "output_index": len(self._output), "content_index": 0}
 
-    def _event(self, name: str, /, **fields: Any) -> bytes:
+    def _write_event(self, name: str, /, **fields: Any) -> bytes:
         self._sequence += 1
-        return sse.event({"type": name, "sequence_number": self._sequence, **fields}, name)
+        return sse.format_event({"type": name, "sequence_number": self._sequence, **fields}, name)
 
 
-def _part(text: str) -> dict[str, Any]:
+def _build_text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from holdfast.model.completion import ErrorChunk
-from holdfast.planes.llm.codecs.loose import dump, obj, word
+from holdfast.planes.llm.codecs.loose import as_dict, as_text, dump_json
 from holdfast.protocols.fault import Failed
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -80,21 +80,21 @@ _READ = {
 } | {"RESOURCE_EXHAUSTED": "rate_limit", "rate_limit_error": "rate_limit"}
 
 
-def refusal(provider: str, failed: Failed) -> Refusal:
+def write_refusal(provider: str, failed: Failed) -> Refusal:
     """A provider's error reply for a failed call."""
-    kind = failed.kind or kind_of(failed.status)
+    kind = failed.kind or find_kind(failed.status)
     wait = failed.retry_after_s
-    extra: Headers = () if wait is None else (("retry-after", _seconds(wait)),)
+    extra: Headers = () if wait is None else (("retry-after", _format_seconds(wait)),)
     if kind == "html":
         status = failed.status or 502
-        page = failed.body.encode("utf-8", "replace") if isinstance(failed.body, str) else _page(status)
+        page = failed.body.encode("utf-8", "replace") if isinstance(failed.body, str) else _render_page(status)
         return Refusal(status, (("content-type", "text/html"), *extra), page)
-    status = _status(provider, kind, failed.status)
-    body = error(provider, kind, str(failed), status=status, retry_after_s=wait)
-    return Refusal(status, (("content-type", "application/json"), *extra), dump(body))
+    status = _choose_status(provider, kind, failed.status)
+    body = write_error(provider, kind, str(failed), status=status, retry_after_s=wait)
+    return Refusal(status, (("content-type", "application/json"), *extra), dump_json(body))
 
 
-def error(
+def write_error(
     provider: str, kind: str, message: str, *, status: int | None = None, retry_after_s: float | None = None
 ) -> dict[str, Any]:
     """The body of an error, or an error inside a reply that has already begun."""
@@ -103,54 +103,56 @@ def error(
     if provider == "anthropic":
         return {"type": "error", "error": {"type": known.anthropic, "message": text}}
     if provider == "google":
-        return _google(known, kind, text, status or _status(provider, kind, None), retry_after_s)
+        return _write_google_error(known, kind, text, status or _choose_status(provider, kind, None), retry_after_s)
     if provider == "ollama":
         return {"error": text}
     type, code = known.openai
     return {"error": {"message": text, "type": type, "param": None, "code": code}}
 
 
-def trouble(body: Any) -> ErrorChunk:
+def read_trouble(body: Any) -> ErrorChunk:
     """Reads an error that a provider sent, from its body, its event or their `error` field."""
-    inner = obj(body).get("error") or body
+    inner = as_dict(body).get("error") or body
     if isinstance(inner, str):
         return ErrorChunk("server_error", inner)
-    fields = obj(inner)
-    words = [word(fields.get(key)) for key in ("code", "type", "status")]
+    fields = as_dict(inner)
+    words = [as_text(fields.get(key)) for key in ("code", "type", "status")]
     kind = next((_READ[text] for text in words if text in _READ), "server_error")
-    return ErrorChunk(kind, word(fields.get("message")))
+    return ErrorChunk(kind, as_text(fields.get("message")))
 
 
-def kind_of(status: int | None) -> str:
+def find_kind(status: int | None) -> str:
     """The kind of error that a status alone implies."""
     if status is None or status >= 500:
         return _BY_STATUS.get(status or 500, "server_error")
     return _BY_STATUS.get(status, "invalid")
 
 
-def _status(provider: str, kind: str, status: int | None) -> int:
+def _choose_status(provider: str, kind: str, status: int | None) -> int:
     if kind == "overloaded" and status in (None, 503, 529):  # each provider has its own status for this
         return 529 if provider == "anthropic" else 503
     return status or (KINDS.get(kind) or KINDS["server_error"]).status
 
 
-def _google(known: RefusalKind, kind: str, message: str, status: int, retry_after_s: float | None) -> dict[str, Any]:
+def _write_google_error(
+    known: RefusalKind, kind: str, message: str, status: int, retry_after_s: float | None
+) -> dict[str, Any]:
     details: list[dict[str, Any]] = []
     if kind == "quota":
         details.append({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{}]})
     if retry_after_s is not None:
-        delay = f"{_seconds(retry_after_s)}s"
+        delay = f"{_format_seconds(retry_after_s)}s"
         details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
     body: dict[str, Any] = {"code": status, "message": message, "status": known.google}
     return {"error": {**body, "details": details} if details else body}
 
 
-def _seconds(value: float) -> str:
+def _format_seconds(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.3f}".rstrip("0")
 
 
 @cache
-def _page(status: int) -> bytes:
+def _render_page(status: int) -> bytes:
     """The error page of a gateway in front of the provider."""
     try:
         reason = HTTPStatus(status).phrase

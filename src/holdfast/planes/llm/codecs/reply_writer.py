@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, EmptyChunk, ErrorChunk, Pause, Text, ToolCall
-from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.loose import dump_json
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, OriginalStream
@@ -30,37 +30,37 @@ class ReplyWriter(ABC):
         self._calls = 0
         """Number of calls written so far."""
 
-    def open(self) -> Iterable[bytes]:
+    def write_start(self) -> Iterable[bytes]:
         """The frames before the first part."""
         return ()
 
     @abstractmethod
-    def text(self, text: str) -> Iterable[bytes]: ...
+    def write_text(self, text: str) -> Iterable[bytes]: ...
 
     @abstractmethod
-    def call(self, call: ToolCall) -> Iterable[bytes]: ...
+    def write_call(self, call: ToolCall) -> Iterable[bytes]: ...
 
     @abstractmethod
-    def hollow(self) -> Iterable[bytes]: ...
+    def write_empty(self) -> Iterable[bytes]: ...
 
     @abstractmethod
-    def aside(self, data: Any) -> Iterable[bytes]:
+    def write_aside(self, data: Any) -> Iterable[bytes]:
         """A part that the neutral form does not support."""
 
     @abstractmethod
-    def trouble(self, trouble: ErrorChunk) -> Iterable[bytes]: ...
+    def write_trouble(self, trouble: ErrorChunk) -> Iterable[bytes]: ...
 
     @abstractmethod
-    def close(self) -> Iterable[bytes]:
+    def write_end(self) -> Iterable[bytes]:
         """The finish reason, the usage and the terminator."""
 
-    def _beside(self) -> dict[str, Any]:
+    def _take_call_fields(self) -> dict[str, Any]:
         """Fields of the next call that the neutral form does not have."""
         self._calls += 1
-        return self._like.beside(self._calls - 1)
+        return self._like.get_call_fields(self._calls - 1)
 
 
-def play(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOTHING) -> Iterator[StreamFrame]:
+def write_stream(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOTHING) -> Iterator[StreamFrame]:
     """The frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
     asides = Asides(NOTHING if completion.lacks else like, completion)
@@ -70,37 +70,37 @@ def play(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOT
             if isinstance(delta, Cut):
                 return
         elif isinstance(delta, ErrorChunk):
-            yield from writer.trouble(delta)
+            yield from writer.write_trouble(delta)
             return
         elif isinstance(delta, (Text, ToolCall, EmptyChunk)) and not completion.lacks:
             if not opened:
-                yield from writer.open()
+                yield from writer.write_start()
                 opened = True
-            for data in asides.before(delta):
-                yield from writer.aside(data)
-            yield from _part(delta, writer)
+            for data in asides.pop_before(delta):
+                yield from writer.write_aside(data)
+            yield from _write_part(delta, writer)
     if not opened:
-        yield from writer.open()
-    for data in asides.rest():
-        yield from writer.aside(data)
-    yield from writer.close()
+        yield from writer.write_start()
+    for data in asides.pop_rest():
+        yield from writer.write_aside(data)
+    yield from writer.write_end()
 
 
-def _part(delta: Text | ToolCall | EmptyChunk, writer: ReplyWriter) -> Iterable[bytes]:
+def _write_part(delta: Text | ToolCall | EmptyChunk, writer: ReplyWriter) -> Iterable[bytes]:
     if isinstance(delta, Text):
-        return writer.text(delta.text)
-    return writer.call(delta) if isinstance(delta, ToolCall) else writer.hollow()
+        return writer.write_text(delta.text)
+    return writer.write_call(delta) if isinstance(delta, ToolCall) else writer.write_empty()
 
 
-def pieces(text: str) -> list[str]:
+def split_pieces(text: str) -> list[str]:
     """Splits a text into a few pieces, as providers do with arguments."""
     size = max(1, -(-len(text) // _PIECES))
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def mark(completion: Completion, request: ModelRequest) -> str:
+def derive_id(completion: Completion, request: ModelRequest) -> str:
     """24 hex digits for ids, derived from the reply and its request."""
-    return digest(dump([request, completion]), 12)
+    return digest(dump_json([request, completion]), 12)
 
 
 PartKind: TypeAlias = Literal["text", "call", "other"]
@@ -114,23 +114,23 @@ class PartFormat(Struct, frozen=True):
     call: Callable[[ToolCall, Any], Any]
 
 
-def edited(parts: list[Any], was: Completion, now: Completion, how: PartFormat) -> list[Any]:
+def edit_parts(parts: list[Any], was: Completion, now: Completion, how: PartFormat) -> list[Any]:
     """The parts with changed text or calls replaced; everything else stays as it was."""
     if was.text != now.text:
         olds = [part for part in parts if how.kind(part) == "text"]
         made = [how.text(now.text, olds[0] if olds else None)] if now.text else []
-        parts = _placed(parts, "text", made, how)
+        parts = _insert_parts(parts, "text", made, how)
     if was.tool_calls != now.tool_calls:
-        parts = _placed(parts, "call", _changed_calls(parts, now.tool_calls, how), how)
+        parts = _insert_parts(parts, "call", _change_calls(parts, now.tool_calls, how), how)
     return parts
 
 
-def _changed_calls(parts: list[Any], calls: Sequence[ToolCall], how: PartFormat) -> list[Any]:
+def _change_calls(parts: list[Any], calls: Sequence[ToolCall], how: PartFormat) -> list[Any]:
     olds = [part for part in parts if how.kind(part) == "call"]
     return [how.call(call, olds[at] if at < len(olds) else None) for at, call in enumerate(calls)]
 
 
-def _placed(parts: list[Any], kind: PartKind, new: list[Any], how: PartFormat) -> list[Any]:
+def _insert_parts(parts: list[Any], kind: PartKind, new: list[Any], how: PartFormat) -> list[Any]:
     """Inserts new parts at the position of the first of their kind; otherwise text before the calls, and calls last."""
     kinds = [how.kind(part) for part in parts]
     before = "call" if kind == "text" else ""

@@ -35,7 +35,7 @@ class ChatMessage(Struct, frozen=True):
     results: tuple[ToolResult, ...] = ()
 
 
-class ToolDeclared(Struct, frozen=True):
+class ToolDeclaration(Struct, frozen=True):
     """A tool that the model may call."""
 
     name: str
@@ -51,7 +51,7 @@ class ModelRequest(Struct, frozen=True):
 
     model: str
     messages: tuple[ChatMessage, ...] = ()
-    tools: tuple[ToolDeclared, ...] = ()
+    tools: tuple[ToolDeclaration, ...] = ()
     stream: bool = False
     with_usage: bool = True
     """Whether a stream ends with its usage: OpenAI's Chat Completions sends it only on request."""
@@ -97,7 +97,7 @@ class _Draft:
         self.calls: list[ToolCall] = []
         self.results: list[ToolResult] = []
 
-    def message(self) -> ChatMessage:
+    def build_message(self) -> ChatMessage:
         return ChatMessage(self.role, self.text, tuple(self.calls), tuple(self.results))
 
 
@@ -113,36 +113,36 @@ class Conversation:
         """Calls without a result so far."""
         self._answered: set[str] = set()
 
-    def say(self, role: Role, text: str) -> None:
+    def add_message(self, role: Role, text: str) -> None:
         self._said.append(ChatMessage(role, text))
 
-    def call(self, id: str, name: str, arguments: str) -> None:
+    def add_call(self, id: str, name: str, arguments: str) -> None:
         """Adds a call to the last message if that is the assistant's, otherwise to a new one."""
-        n = self._number(f"call {id or name}")
+        n = self._count(f"call {id or name}")
         key = id if id and n == 1 else f"{id or name}#{n}"
         made = ToolCall(key, name, arguments)
         if id:
             self._latest[id] = made
         self._open.append(made)
-        self._last("assistant").calls.append(made)
+        self._get_last("assistant").calls.append(made)
 
-    def result(self, id: str, name: str, text: str, failed: bool = False) -> None:
+    def add_result(self, id: str, name: str, text: str, failed: bool = False) -> None:
         """Adds a result to the last message if that holds results, otherwise to a new one."""
-        call = self._answers(id, name)
-        key = call.id if call else id or f"{name}#{self._number(f'result {name}')}"
+        call = self._find_call(id, name)
+        key = call.id if call else id or f"{name}#{self._count(f'result {name}')}"
         if key in self._answered:  # one call with two results
-            key = f"{key}+{self._number(f'again {key}')}"
+            key = f"{key}+{self._count(f'again {key}')}"
         self._answered.add(key)
         if call:
             made = ToolResult(key, call.name or name, text, call.arguments, failed)
         else:
             made = ToolResult(key, name, text, failed=failed)
-        self._last("tool").results.append(made)
+        self._get_last("tool").results.append(made)
 
-    def messages(self) -> tuple[ChatMessage, ...]:
-        return tuple([draft.message() if isinstance(draft, _Draft) else draft for draft in self._said])
+    def build_messages(self) -> tuple[ChatMessage, ...]:
+        return tuple([draft.build_message() if isinstance(draft, _Draft) else draft for draft in self._said])
 
-    def _last(self, role: Role) -> _Draft:
+    def _get_last(self, role: Role) -> _Draft:
         """The last message if it has this role, otherwise a new one; the caller adds to it."""
         last = self._said[-1] if self._said else None
         if last is None or last.role != role:
@@ -152,7 +152,7 @@ class Conversation:
             last = self._said[-1] = _Draft(role, last.text)
         return last
 
-    def _answers(self, id: str, name: str) -> ToolCall | None:
+    def _find_call(self, id: str, name: str) -> ToolCall | None:
         """The call with the result's id; without an id the first open call of the tool, or of any tool if it
         names none."""
         call = self._latest.get(id) if id else next((c for c in self._open if name in ("", c.name)), None)
@@ -160,6 +160,6 @@ class Conversation:
             self._open.remove(call)
         return call
 
-    def _number(self, of: str) -> int:
+    def _count(self, of: str) -> int:
         self._numbers[of] = n = self._numbers.get(of, 0) + 1
         return n

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from holdfast.model.completion import Cut, Pause
 from holdfast.planes import sse
-from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.loose import dump_json
 
 TYPE = "text/event-stream"
 
@@ -22,10 +22,10 @@ StreamFrame: TypeAlias = bytes | Pause | Cut
 """What is sent next: bytes, a pause, or the end of the connection."""
 
 
-def event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:
+def format_event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:
     """One event with a JSON value."""
     head = b"event: " + name.encode() + end if name else b""
-    return head + b"data: " + dump(data) + end + end
+    return head + b"data: " + dump_json(data) + end + end
 
 
 class StreamLines:
@@ -70,7 +70,7 @@ class DataEvents:
 _SIGNS = re.compile(rb'["\\{}]')
 
 
-def as_array(frames: Iterable[StreamFrame]) -> Iterator[StreamFrame]:
+def frame_as_array(frames: Iterable[StreamFrame]) -> Iterator[StreamFrame]:
     """The frames of an event stream as elements of an array, which is closed unless the connection is lost."""
     lead, cut = b"[", False
     for frame in frames:
@@ -104,7 +104,7 @@ class Elements:
                 self._escaped = position == len(data)
                 position += 1
                 continue
-            self._see(match.group())
+            self._track_depth(match.group())
             if depth == 0 and self._depth == 1:
                 start = match.start()
             elif depth == 1 and self._depth == 0:
@@ -113,7 +113,7 @@ class Elements:
         self._keep(data[start:])
         return objects
 
-    def _see(self, sign: bytes) -> None:
+    def _track_depth(self, sign: bytes) -> None:
         if sign == b'"':
             self._in_text = self._depth > 0 and not self._in_text
         elif not self._in_text:

@@ -23,7 +23,7 @@ from holdfast.model.completion import (
     ToolCall,
     Usage,
 )
-from holdfast.planes.llm.codecs.loose import obj, parse
+from holdfast.planes.llm.codecs.loose import as_dict, parse_json
 
 
 class Aside(Struct, frozen=True):
@@ -54,7 +54,7 @@ class OriginalStream(Struct, frozen=True):
     calls: tuple[dict[str, Any], ...] = ()
     """Fields of each tool call that the neutral form does not have."""
 
-    def beside(self, n: int) -> dict[str, Any]:
+    def get_call_fields(self, n: int) -> dict[str, Any]:
         """These fields of the nth call, from 0."""
         return self.calls[n] if n < len(self.calls) else {}
 
@@ -66,29 +66,29 @@ class Asides:
     """Returns the asides of a stream that is written again, each at its position."""
 
     def __init__(self, like: OriginalStream, now: Completion) -> None:
-        same = _same(like.was.text, now.text) if like.asides else 0
-        self._left = deque(aside for aside in like.asides if _fits(aside, same))
+        same = _measure_common_prefix(like.was.text, now.text) if like.asides else 0
+        self._left = deque(aside for aside in like.asides if _can_keep(aside, same))
         self._all = len(like.was.text)
         self._said = 0
         self._calls = 0
 
-    def before(self, part: Delta) -> list[Any]:
+    def pop_before(self, part: Delta) -> list[Any]:
         """The asides before a part of the reply."""
         data = []
-        while self._left and self._due(self._left[0], part):
+        while self._left and self._is_due(self._left[0], part):
             data.append(self._left.popleft().data)
         if isinstance(part, Text):
             self._said += len(part.text)
         self._calls += isinstance(part, ToolCall)
         return data
 
-    def rest(self) -> list[Any]:
+    def pop_rest(self) -> list[Any]:
         """The asides before the end."""
         data = [aside.data for aside in self._left]
         self._left.clear()
         return data
 
-    def _due(self, aside: Aside, part: Delta) -> bool:
+    def _is_due(self, aside: Aside, part: Delta) -> bool:
         """Whether an aside must be sent now. One after the complete text waits for the complete new text, even if
         that is longer."""
         if aside.calls > self._calls:
@@ -97,19 +97,19 @@ class Asides:
         return isinstance(part, ToolCall) or (inside and aside.text <= self._said)
 
 
-def left_out(like: OriginalStream, now: Completion) -> tuple[str, ...]:
+def list_left_out(like: OriginalStream, now: Completion) -> tuple[str, ...]:
     """The parts that a changed reply cannot keep."""
     if now.lacks or not like.asides:
         return ()
-    same = _same(like.was.text, now.text)
-    return tuple(dict.fromkeys(aside.kind for aside in like.asides if aside.kind and not _fits(aside, same)))
+    same = _measure_common_prefix(like.was.text, now.text)
+    return tuple(dict.fromkeys(aside.kind for aside in like.asides if aside.kind and not _can_keep(aside, same)))
 
 
-def _fits(aside: Aside, same: int) -> bool:
+def _can_keep(aside: Aside, same: int) -> bool:
     return not aside.of_text or aside.text <= same
 
 
-def _same(one: str, other: str) -> int:
+def _measure_common_prefix(one: str, other: str) -> int:
     """Length of the common prefix of two texts."""
     if other.startswith(one):
         return len(one)
@@ -133,7 +133,7 @@ class _Call:
         self.arguments: list[str] = []
         self.otherwise = ""
 
-    def whole(self) -> ToolCall:
+    def build_call(self) -> ToolCall:
         return ToolCall(self.id, self.name, "".join(self.arguments) or self.otherwise)
 
 
@@ -157,69 +157,69 @@ class StreamedReply:
         self._room = CHARACTERS_KEPT
         self._said = 0
 
-    def text(self, text: str) -> None:
-        if text and (fitting := self._fitting(text)):
+    def add_text(self, text: str) -> None:
+        if text and (fitting := self._cut_to_room(text)):
             self._said += len(fitting)
             self._add(Text(fitting))
 
-    def call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
+    def add_call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
         """Adds a piece of a call; `otherwise` is used as its arguments if no piece of them arrives."""
         call = self._calls.get(key)
         if call is None or (id and call.id and id != call.id):  # some servers give every call the same index
             call = self._calls[key] = _Call(id, name)
             self._begun.append(call)
             self._add(call)
-        call.otherwise = call.otherwise or self._fitting(otherwise)
-        self._go_on(call, id, name, arguments)
+        call.otherwise = call.otherwise or self._cut_to_room(otherwise)
+        self._extend_call(call, id, name, arguments)
 
-    def other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
+    def add_other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
         """Adds a piece of a call that faults do not change."""
         if key not in self._others and len(self._others) >= DELTAS_KEPT:
             return
-        self._go_on(self._others.setdefault(key, _Call(id, name)), id, name, arguments)
+        self._extend_call(self._others.setdefault(key, _Call(id, name)), id, name, arguments)
 
-    def _go_on(self, call: _Call, id: str, name: str, arguments: str) -> None:
+    def _extend_call(self, call: _Call, id: str, name: str, arguments: str) -> None:
         call.id = call.id or id
         call.name = call.name or name
-        if arguments and (fitting := self._fitting(arguments)):
+        if arguments and (fitting := self._cut_to_room(arguments)):
             call.arguments.append(fitting)
 
-    def more(self, key: int | str, arguments: str) -> None:
+    def add_arguments(self, key: int | str, arguments: str) -> None:
         """Adds arguments to an open call."""
         if key in self._calls:
-            self.call(key, "", "", arguments)
+            self.add_call(key, "", "", arguments)
 
-    def beside(self, key: int | str, fields: dict[str, Any]) -> None:
+    def add_call_fields(self, key: int | str, fields: dict[str, Any]) -> None:
         """Adds fields to an open call that the neutral form does not have."""
         if key in self._calls:
             self._calls[key].beside |= fields
 
-    def aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
+    def add_aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
         """Adds a part that the neutral form does not support."""
         if self.keep and len(self._asides) < DELTAS_KEPT:
             self._asides.append(Aside(kind, data, self._said, len(self._begun), of_text))
 
-    def like(self, first: Any) -> OriginalStream:
+    def build_original(self, first: Any) -> OriginalStream:
         """The parts outside the neutral form so far."""
         if not self.keep:
             return OriginalStream(first=first)
         calls = tuple([call.beside for call in self._begun])
-        return OriginalStream(self.completion(), first, self.last, tuple(self._asides), calls)
+        return OriginalStream(self.build_completion(), first, self.last, tuple(self._asides), calls)
 
-    def finish(self, reason: FinishReason) -> None:
+    def set_finish(self, reason: FinishReason) -> None:
         self._finish = reason
 
-    def usage(self, usage: Usage) -> None:
+    def set_usage(self, usage: Usage) -> None:
         self._usage = usage
 
-    def trouble(self, trouble: ErrorChunk) -> None:
+    def set_trouble(self, trouble: ErrorChunk) -> None:
         self._trouble = self._trouble or trouble
 
-    def hollow(self) -> None:
+    def add_empty(self) -> None:
         self._add(EmptyChunk())
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether neither text nor a call has arrived."""
         return not any(isinstance(delta, (Text, _Call)) for delta in self._deltas)
 
@@ -234,22 +234,22 @@ class StreamedReply:
         return len(self._others)
 
     @property
-    def calls(self) -> bool:
+    def has_calls(self) -> bool:
         """Whether a call has arrived."""
         return bool(self._calls)
 
-    def completion(self) -> Completion:
-        deltas: list[Delta] = [delta.whole() if isinstance(delta, _Call) else delta for delta in self._deltas]
+    def build_completion(self) -> Completion:
+        deltas: list[Delta] = [delta.build_call() if isinstance(delta, _Call) else delta for delta in self._deltas]
         finish = None if self._finish is None else Finish(self._finish)
         deltas += [delta for delta in (finish, self._usage, self._trouble) if delta is not None]
-        others = tuple([call.whole() for call in self._others.values()])
+        others = tuple([call.build_call() for call in self._others.values()])
         return Completion(tuple(deltas), self.model, self.lacks, other_calls=others)
 
     def _add(self, delta: Delta | _Call) -> None:
         if len(self._deltas) < DELTAS_KEPT:
             self._deltas.append(delta)
 
-    def _fitting(self, text: str) -> str:
+    def _cut_to_room(self, text: str) -> str:
         fitting = text[: self._room] if len(text) > self._room else text
         self._room -= len(fitting)
         return fitting
@@ -277,14 +277,14 @@ class FormatReader:
 
     def feed(self, data: bytes) -> None:
         for part in self._parts.feed(data):
-            if fields := obj(parse(part)):
+            if fields := as_dict(parse_json(part)):
                 self._first = self._first or fields
                 self._take(fields, self._got)
 
-    def completion(self) -> Completion:
+    def build_completion(self) -> Completion:
         """The reply so far, with one Text for each chunk, in order."""
-        return self._got.completion()
+        return self._got.build_completion()
 
-    def like(self) -> OriginalStream:
+    def build_original(self) -> OriginalStream:
         """The rest of the stream: all of it if the reader keeps it, otherwise its first event."""
-        return self._got.like(self._first)
+        return self._got.build_original(self._first)

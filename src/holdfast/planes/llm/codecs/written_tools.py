@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.json import encode
 
 from holdfast.model.completion import ToolCall
-from holdfast.planes.llm.codecs.loose import items, json_text, obj, text_in, word
+from holdfast.planes.llm.codecs.loose import as_dict, as_list, as_text, read_text, to_json_text
 
 INTERPRETER = "python_interpreter"
 """The framework's name for running code; used as the tool's name if the code calls several tools, or none."""
@@ -28,7 +28,7 @@ _LONGEST = 100_000
 """Maximum length of a list of calls that is parsed, in characters."""
 
 
-def understood(messages: list[Any]) -> list[dict[str, Any]]:
+def read_written_calls(messages: list[Any]) -> list[dict[str, Any]]:
     """The messages with such calls and results moved to the format's own fields; all other messages unchanged.
 
     Results of several calls are in one text and cannot be distinguished: they stay text. An entry that is not an object
@@ -40,13 +40,15 @@ def understood(messages: list[Any]) -> list[dict[str, Any]]:
     read: list[dict[str, Any]] = []
     open_call = ""
     for message in messages:
-        role, text = word(message.get("role")), text_in(message.get("content"))
+        role, text = as_text(message.get("role")), read_text(message.get("content"))
         if open_call and role == "user" and text.startswith(RESULT):
-            read.append({"role": "tool", "tool_call_id": open_call, "content": printed_in(text.removeprefix(RESULT))})
+            read.append(
+                {"role": "tool", "tool_call_id": open_call, "content": extract_output(text.removeprefix(RESULT))}
+            )
             open_call = ""
             continue
-        calls = _calls(text) if role == "assistant" and not items(message.get("tool_calls")) else []
-        open_call = word(calls[0].get("id")) if len(calls) == 1 else ""
+        calls = _parse_calls(text) if role == "assistant" and not as_list(message.get("tool_calls")) else []
+        open_call = as_text(calls[0].get("id")) if len(calls) == 1 else ""
         read.append({**message, "tool_calls": calls} if calls else message)
     return read
 
@@ -54,27 +56,27 @@ def understood(messages: list[Any]) -> list[dict[str, Any]]:
 def _has_calls(messages: list[dict[str, Any]]) -> bool:
     for message in messages:
         content = message.get("content")
-        if _CALLS in (content if isinstance(content, str) else text_in(content)):
+        if _CALLS in (content if isinstance(content, str) else read_text(content)):
             return True
     return False
 
 
-def asked_in(text: str) -> tuple[ToolCall, ...]:
+def find_calls(text: str) -> tuple[ToolCall, ...]:
     """The call that a client would find in the text of a reply: an object with a name and arguments, or code to run."""
-    if code := code_in(text):
-        return (ToolCall("", *called_in(code)),)
+    if code := extract_code(text):
+        return (ToolCall("", *find_called_tool(code)),)
     start, end = text.find("{"), text.rfind("}")
     if not 0 <= start < end < start + _LONGEST:
         return ()
     try:
-        fields = obj(json.loads(text[start : end + 1], strict=False))
+        fields = as_dict(json.loads(text[start : end + 1], strict=False))
     except (ValueError, RecursionError):
         return ()
-    name = word(fields.get("name"))
-    return (ToolCall("", name, json_text(fields.get("arguments") or {})),) if name else ()
+    name = as_text(fields.get("name"))
+    return (ToolCall("", name, to_json_text(fields.get("arguments") or {})),) if name else ()
 
 
-def _calls(text: str) -> list[dict[str, Any]]:
+def _parse_calls(text: str) -> list[dict[str, Any]]:
     """The calls in a text, which are written as a Python list."""
     _, mark, written = text.rpartition(_CALLS)
     if not mark or len(written) > _LONGEST:
@@ -85,40 +87,40 @@ def _calls(text: str) -> list[dict[str, Any]]:
         entries = literal_eval(written.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return []
-    return [_meant(call) for call in items(entries) if obj(obj(call).get("function")).get("name")]
+    return [_resolve_call(call) for call in as_list(entries) if as_dict(as_dict(call).get("function")).get("name")]
 
 
-def _meant(call: dict[str, Any]) -> dict[str, Any]:
+def _resolve_call(call: dict[str, Any]) -> dict[str, Any]:
     """The call; for code, the call of the tool that it uses."""
     function = call["function"]
     code = function.get("arguments")
     if function["name"] != INTERPRETER or not isinstance(code, str):
         return call
-    name, arguments = called_in(code)
+    name, arguments = find_called_tool(code)
     return {**call, "function": {"name": name, "arguments": arguments}}
 
 
-def code_in(text: str) -> str:
+def extract_code(text: str) -> str:
     """The code of a reply, extracted like the framework does; empty if there is none."""
     blocks = _CODE.findall(text) or _FENCED.findall(text)
     return "\n\n".join(part.strip() for part in blocks).strip()
 
 
-def called_in(code: str) -> tuple[str, str]:
+def find_called_tool(code: str) -> tuple[str, str]:
     """The single tool that the code calls, with its named arguments as JSON; otherwise the interpreter, with the
     code."""
     try:
-        calls = _calls_in(ast.parse(code)) if len(code) <= _LONGEST_CODE else []
+        calls = _list_unknown_calls(ast.parse(code)) if len(code) <= _LONGEST_CODE else []
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         calls = []
     names = {name for name, _ in calls}
     if len(names) != 1:
         return INTERPRETER, encode({"code": code}).decode()
     name, made = calls[0]
-    return name, encode({word.arg: _literal(word.value) for word in made.keywords if word.arg}).decode()
+    return name, encode({word.arg: _read_literal(word.value) for word in made.keywords if word.arg}).decode()
 
 
-def printed_in(observation: str) -> str:
+def extract_output(observation: str) -> str:
     """The output of the code, without the framework's words around it."""
     if not observation.startswith(_LOGS):
         return observation
@@ -126,7 +128,7 @@ def printed_in(observation: str) -> str:
     return logs.partition(_LAST)[0] or logs
 
 
-def _calls_in(tree: ast.Module) -> list[tuple[str, ast.Call]]:
+def _list_unknown_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
     """Calls of names that neither Python nor the code itself defines."""
     made = set(_OWN)
     calls: list[tuple[str, ast.Call]] = []
@@ -142,10 +144,10 @@ def _calls_in(tree: ast.Module) -> list[tuple[str, ast.Call]]:
     return [(name, call) for name, call in calls if name not in made]
 
 
-def _literal(value: ast.expr) -> Any:
+def _read_literal(value: ast.expr) -> Any:
     """The value of a literal; any other expression as its source text."""
-    return value.value if isinstance(value, ast.Constant) and _plain(value.value) else ast.unparse(value)
+    return value.value if isinstance(value, ast.Constant) and _is_plain(value.value) else ast.unparse(value)
 
 
-def _plain(value: object) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool)

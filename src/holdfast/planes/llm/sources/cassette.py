@@ -18,15 +18,15 @@ from holdfast.model.codec import digest, encode_canonical, make_encodable, make_
 from holdfast.model.completion import Completion, Delta, ToolCall
 from holdfast.model.format_numbers import RECORDING, FormatNumber, format_too_new
 from holdfast.model.shorten import shorten
-from holdfast.planes.llm.codecs.loose import parse
+from holdfast.planes.llm.codecs.loose import parse_json
 from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.sources.source import (
-    Answered,
     ModelSource,
     Occurrences,
     PassedReply,
     Query,
     RawReply,
+    SourceReply,
     StoredReply,
     UpstreamDown,
 )
@@ -78,15 +78,15 @@ class Cassette:
 
     async def answer(self, query: Query) -> PassedReply:
         """The recorded reply, chunk by chunk; raises NotRecorded if there is none."""
-        key = key_of(query, self._mask)
-        n = self._seen.next(query.trial, key)
+        key = compute_key(query, self._mask)
+        n = self._seen.count_next(query.trial, key)
         of_key = self._by_key.get(key)
         if of_key is None:
-            raise NotRecorded(self._unknown(query))
+            raise NotRecorded(self._describe_unknown(query))
         place = self._places.get((key, query.trial, n), of_key.get(n))
-        recorded = self._at(of_key[max(of_key)] if place is None else place)
+        recorded = self._read_reply(of_key[max(of_key)] if place is None else place)
         return PassedReply(
-            StoredReply(recorded.status, recorded.headers, bytes_of(recorded.chunks, recorded.binary)),
+            StoredReply(recorded.status, recorded.headers, decode_chunks(recorded.chunks, recorded.binary)),
             self._origin,
             billed=False,
         )
@@ -118,7 +118,7 @@ class Cassette:
                     hint="replay it with the version that recorded it, or record it again",
                 )
             recorded = _decoder.decode(line)
-            bytes_of(recorded.chunks, recorded.binary)
+            decode_chunks(recorded.chunks, recorded.binary)
         except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
             raise UserError(
                 f"{self._path}:{number}: not a line of a recording: {broken}", code="recording-unusable"
@@ -129,15 +129,15 @@ class Cassette:
         self._places[which] = place  # recorded again: the newer reply counts
         self._prompts[recorded.prompt] = None
 
-    def _at(self, place: int) -> RecordedReply:
+    def _read_reply(self, place: int) -> RecordedReply:
         with self._path.open("rb") as file:
             file.seek(place)
             return _decoder.decode(file.readline())
 
-    def _unknown(self, query: Query) -> str:
+    def _describe_unknown(self, query: Query) -> str:
         from rapidfuzz import process
 
-        prompt = self._mask(prompt_of(query))
+        prompt = self._mask(describe_prompt(query))
         nearest = process.extractOne(prompt, list(self._prompts))
         known = f"; the nearest recorded prompt is {nearest[0]!r}" if nearest and nearest[0] else ""
         what = f"{query.model or query.path.partition('?')[0]} with the prompt {prompt!r}"
@@ -153,14 +153,14 @@ class PrefixReplay:
         self._left: dict[str, str] = {}
         """By trial that has left the recording: which request it did not have."""
 
-    def before(self, live: ModelSource) -> ModelSource:
+    def wrap_source(self, live: ModelSource) -> ModelSource:
         """A source that asks `live` for what the recording does not have."""
         return _PrefixSource(self, live)
 
     def forget(self, trial: str) -> None:
         self._left.pop(trial, None)
 
-    async def answer(self, query: Query, live: ModelSource) -> Answered:
+    async def answer(self, query: Query, live: ModelSource) -> SourceReply:
         if query.trial not in self._left:
             try:
                 return await self._cassette.answer(query)
@@ -176,7 +176,7 @@ class _PrefixSource(Struct, frozen=True):
     replay: PrefixReplay
     live: ModelSource
 
-    async def answer(self, query: Query) -> Answered:
+    async def answer(self, query: Query) -> SourceReply:
         return await self.replay.answer(query, self.live)
 
 
@@ -184,9 +184,9 @@ _decoder = msgspec.json.Decoder(RecordedReply)
 _numbers = msgspec.json.Decoder(FormatNumber)
 
 
-def prompt_of(query: Query) -> str:
+def describe_prompt(query: Query) -> str:
     """A short text by which a person recognises the request."""
-    return make_encodable(shorten(query.asked.prompt)) if query.asked is not None else ""
+    return make_encodable(shorten(query.request.prompt)) if query.request is not None else ""
 
 
 Mask: TypeAlias = Callable[[str], str]
@@ -209,38 +209,38 @@ class Texts(Struct, frozen=True):
     binary: bool = False
 
 
-def key_of(query: Query, mask: Mask) -> str:
+def compute_key(query: Query, mask: Mask) -> str:
     """The key of a request: equal in every run that makes the same request."""
     path = query.path.partition("?")[0]
     path = path[3:] if path.startswith("/v1/") else path
-    return digest(f"{query.provider} {query.method} {path}\n".encode() + _content(query, mask), 16)
+    return digest(f"{query.provider} {query.method} {path}\n".encode() + _normalize_body(query, mask), 16)
 
 
-def _content(query: Query, mask: Mask) -> bytes:
+def _normalize_body(query: Query, mask: Mask) -> bytes:
     if not isinstance(query.data, dict):
         return query.body
     try:
-        steady = _steady({k: v for k, v in query.data.items() if k not in _VOLATILE}, {})
+        steady = _normalize_ids({k: v for k, v in query.data.items() if k not in _VOLATILE}, {})
         return mask(encode_canonical(make_storable(steady)).decode()).encode()
     except RecursionError:
         return query.body
 
 
-def _steady(value: Any, ids: dict[str, str]) -> Any:
+def _normalize_ids(value: Any, ids: dict[str, str]) -> Any:
     if isinstance(value, list):
-        return [_steady(item, ids) for item in value]
+        return [_normalize_ids(item, ids) for item in value]
     if not isinstance(value, dict):
         return value
-    return {name: _steady_in(name, inner, ids) for name, inner in value.items()}
+    return {name: _normalize_field(name, inner, ids) for name, inner in value.items()}
 
 
-def _steady_in(name: str, value: Any, ids: dict[str, str]) -> Any:
+def _normalize_field(name: str, value: Any, ids: dict[str, str]) -> Any:
     if name in _IDS and isinstance(value, str):
         return ids.setdefault(value, f"#{len(ids)}")
-    return value if name in _DATA and isinstance(value, dict) else _steady(value, ids)
+    return value if name in _DATA and isinstance(value, dict) else _normalize_ids(value, ids)
 
 
-def kept(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> Texts | None:
+def mask_chunks(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> Texts | None:
     """The chunks as they may be stored; None if they contain a secret that cannot be masked."""
     try:
         text = b"".join(chunks).decode()
@@ -251,43 +251,43 @@ def kept(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> Texts
             if mask(blurred) != blurred
             else Texts(tuple([base64.b64encode(chunk).decode() for chunk in chunks]), binary=True)
         )
-    masked = _masked(_understood(query, wire, text), mask)
+    masked = _mask_completion(_read_completion(query, wire, text), mask)
     if masked is not None:
-        return Texts(tuple([c.decode() for c in written(query, masked).parts]))
+        return Texts(tuple([c.decode() for c in write_reply(query, masked).parts]))
     if mask(text) != text:
         return Texts((mask(text),))
-    return Texts(_as_texts(chunks))
+    return Texts(_decode_texts(chunks))
 
 
-def written(query: Query, completion: Completion) -> StoredReply:
+def write_reply(query: Query, completion: Completion) -> StoredReply:
     """A reply in the agent's format, as bytes."""
     assert query.codec is not None
-    assert query.asked is not None
-    if not query.asked.stream:
-        body = query.codec.body(completion, query.asked)
+    assert query.request is not None
+    if not query.request.stream:
+        body = query.codec.write_body(completion, query.request)
         return StoredReply(200, (("content-type", "application/json"),), (body,))
-    frames = tuple([frame for frame in query.codec.frames(completion, query.asked) if isinstance(frame, bytes)])
+    frames = tuple([frame for frame in query.codec.write_frames(completion, query.request) if isinstance(frame, bytes)])
     return StoredReply(200, (("content-type", query.codec.stream_type),), frames)
 
 
-def bytes_of(chunks: tuple[str, ...], binary: bool) -> tuple[bytes, ...]:
+def decode_chunks(chunks: tuple[str, ...], binary: bool) -> tuple[bytes, ...]:
     """The chunks as they were sent; raises ValueError for invalid base64."""
     return tuple([base64.b64decode(chunk, validate=True) if binary else chunk.encode() for chunk in chunks])
 
 
-def _understood(query: Query, wire: RawReply, text: str) -> Completion | None:
+def _read_completion(query: Query, wire: RawReply, text: str) -> Completion | None:
     """The content of the reply in neutral form: a secret may be split over several events of a stream."""
     if query.codec is None or wire.status != 200:
         return None
     if query.stream:
-        reader = query.codec.reader()
+        reader = query.codec.create_reader()
         reader.feed(text.encode())
-        return reader.completion()
-    reply = parse(text)
-    return None if reply is None else query.codec.reply(reply)
+        return reader.build_completion()
+    reply = parse_json(text)
+    return None if reply is None else query.codec.read_reply(reply)
 
 
-def _masked(completion: Completion | None, mask: Mask) -> Completion | None:
+def _mask_completion(completion: Completion | None, mask: Mask) -> Completion | None:
     """The reply with its secrets masked; None if it has none."""
     if completion is None:
         return None
@@ -300,7 +300,7 @@ def _masked(completion: Completion | None, mask: Mask) -> Completion | None:
     return None if masked == completion else masked
 
 
-def _as_texts(chunks: list[bytes]) -> tuple[str, ...]:
+def _decode_texts(chunks: list[bytes]) -> tuple[str, ...]:
     """Each chunk as text; a character that is split over two belongs to the second."""
     decoder = getincrementaldecoder("utf-8")()
     return tuple([make_encodable(text) for chunk in chunks if (text := decoder.decode(chunk))])

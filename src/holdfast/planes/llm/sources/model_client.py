@@ -14,13 +14,13 @@ from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI
-from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.loose import dump_json
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.refusals import Headers
-from holdfast.planes.llm.sources.assigned import error_message, json_reply, retry_after
+from holdfast.planes.llm.sources.assigned import parse_reply, read_error_message, read_retry_after
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
-from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, UpstreamDown, WrittenReply
+from holdfast.planes.llm.sources.source import ModelSource, PassedReply, Query, SourceReply, UpstreamDown, WrittenReply
 
 REPLY_READ = 4_000_000
 """Maximum size of a reply, in bytes: a rating has a few hundred."""
@@ -44,7 +44,7 @@ class ModelRefused(UpstreamDown):
         self.retry_after_s = retry_after_s
 
 
-def without(question: Question, refused: ModelRefused) -> tuple[Question, str] | None:
+def drop_rejected(question: Question, refused: ModelRefused) -> tuple[Question, str] | None:
     """The question without what the model rejects, and a note about it; None if that was not the reason."""
     if refused.status not in _BAD_REQUEST:
         return None
@@ -58,25 +58,25 @@ def without(question: Question, refused: ModelRefused) -> tuple[Question, str] |
     return None
 
 
-async def ask(source: ModelSource, provider: str, question: Question, conversation: str) -> tuple[str, str]:
+async def ask_model(source: ModelSource, provider: str, question: Question, conversation: str) -> tuple[str, str]:
     """The text of the reply, and who gave it. Raises Refused if the server rejects it, UpstreamDown if no reply can be
     read.
 
     `conversation` distinguishes questions: a script counts used rules for each.
     """
-    letter, codec = written(provider, question), _CODECS[provider]
+    letter, codec = write_request(provider, question), _CODECS[provider]
     query = Query(
         provider,
         "POST",
         letter.path,
         AgentHeaders(tuple((name.encode(), value.encode()) for name, value in letter.headers)),
-        dump(letter.body),
+        dump_json(letter.body),
         conversation,
         letter.body,
         codec,
         codec.read_request(letter.path, letter.body),
     )
-    completion, origin = await _completion(await source.answer(query), codec)
+    completion, origin = await _read_completion(await source.answer(query), codec)
     for delta in completion.deltas:
         if isinstance(delta, ErrorChunk):
             raise UpstreamDown(f"the model at {origin} stopped before the end: {shorten(delta.message)}")
@@ -85,20 +85,22 @@ async def ask(source: ModelSource, provider: str, question: Question, conversati
     return completion.text, origin
 
 
-async def _completion(answered: Answered, codec: Codec) -> tuple[Completion, str]:
+async def _read_completion(answered: SourceReply, codec: Codec) -> tuple[Completion, str]:
     if isinstance(answered, WrittenReply):
         return answered.completion, answered.origin
     body = await answered.wire.read(REPLY_READ)
     if answered.wire.status != 200:
-        raise _refused(answered, body)
-    return codec.reply(json_reply(body, answered.origin)), answered.origin
+        raise _build_refusal(answered, body)
+    return codec.read_reply(parse_reply(body, answered.origin)), answered.origin
 
 
-def _refused(answered: PassedReply, body: bytes) -> ModelRefused:
+def _build_refusal(answered: PassedReply, body: bytes) -> ModelRefused:
     status = answered.wire.status
-    message = shorten(error_message(body).strip()) or answered.wire.reason
+    message = shorten(read_error_message(body).strip()) or answered.wire.reason
     return ModelRefused(
-        f"the model at {answered.origin} answered with status {status}: {message}", status, retry_after(answered.wire)
+        f"the model at {answered.origin} answered with status {status}: {message}",
+        status,
+        read_retry_after(answered.wire),
     )
 
 
@@ -121,7 +123,7 @@ class Question(Struct, frozen=True):
     """Whether the system text is a separate message."""
 
 
-class Letter(Struct, frozen=True):
+class ProviderRequest(Struct, frozen=True):
     """A question in a provider's format."""
 
     path: str
@@ -129,21 +131,21 @@ class Letter(Struct, frozen=True):
     headers: Headers = (("content-type", "application/json"),)
 
 
-def written(provider: str, question: Question) -> Letter:
+def write_request(provider: str, question: Question) -> ProviderRequest:
     """The request in the format of openai, anthropic, google or ollama."""
     return _WRITERS[provider](question)
 
 
-def _openai(question: Question) -> Letter:
-    body: dict[str, Any] = {"model": question.model, "messages": _messages(question), "stream": False}
+def _write_openai(question: Question) -> ProviderRequest:
+    body: dict[str, Any] = {"model": question.model, "messages": _write_messages(question), "stream": False}
     if question.temperature is not None:
         body["temperature"] = question.temperature
     if question.json:
         body["response_format"] = {"type": "json_object"}
-    return Letter("/v1/chat/completions", body)
+    return ProviderRequest("/v1/chat/completions", body)
 
 
-def _anthropic(question: Question) -> Letter:
+def _write_anthropic(question: Question) -> ProviderRequest:
     body: dict[str, Any] = {
         "model": question.model,
         "max_tokens": ANSWER_TOKENS,
@@ -153,10 +155,10 @@ def _anthropic(question: Question) -> Letter:
     if question.temperature is not None:
         body["temperature"] = min(question.temperature, 1.0)  # its scale ends there
     version = ("anthropic-version", _ANTHROPIC_VERSION)
-    return Letter("/v1/messages", body, (("content-type", "application/json"), version))
+    return ProviderRequest("/v1/messages", body, (("content-type", "application/json"), version))
 
 
-def _google(question: Question) -> Letter:
+def _write_google(question: Question) -> ProviderRequest:
     config: dict[str, Any] = {} if question.temperature is None else {"temperature": question.temperature}
     if question.json:
         config["responseMimeType"] = "application/json"
@@ -165,22 +167,22 @@ def _google(question: Question) -> Letter:
         "contents": [{"role": "user", "parts": [{"text": question.prompt}]}],
         "generationConfig": config,
     }
-    return Letter(f"/v1beta/models/{question.model.removeprefix('models/')}:generateContent", body)
+    return ProviderRequest(f"/v1beta/models/{question.model.removeprefix('models/')}:generateContent", body)
 
 
-def _ollama(question: Question) -> Letter:
-    body: dict[str, Any] = {"model": question.model, "messages": _messages(question), "stream": False}
+def _write_ollama(question: Question) -> ProviderRequest:
+    body: dict[str, Any] = {"model": question.model, "messages": _write_messages(question), "stream": False}
     if question.temperature is not None:
         body["options"] = {"temperature": question.temperature}
     if question.json:
         body["format"] = "json"
-    return Letter("/api/chat", body)
+    return ProviderRequest("/api/chat", body)
 
 
-def _messages(question: Question) -> list[dict[str, str]]:
+def _write_messages(question: Question) -> list[dict[str, str]]:
     if not question.apart:
         return [{"role": "user", "content": f"{question.system}\n\n{question.prompt}"}]
     return [{"role": "system", "content": question.system}, {"role": "user", "content": question.prompt}]
 
 
-_WRITERS = {"openai": _openai, "anthropic": _anthropic, "google": _google, "ollama": _ollama}
+_WRITERS = {"openai": _write_openai, "anthropic": _write_anthropic, "google": _write_google, "ollama": _write_ollama}

@@ -9,7 +9,14 @@ from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
 from holdfast.http1.heads import RawFields
 from holdfast.model.shorten import shorten
 from holdfast.planes.egress_policy import NotPermitted, Policy
-from holdfast.planes.llm.sources.provider_hosts import HOSTS, is_public, join, named_base, own_key, without_key
+from holdfast.planes.llm.sources.provider_hosts import (
+    HOSTS,
+    find_named_base,
+    find_own_key,
+    is_public,
+    join_url,
+    remove_key,
+)
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
     READ_LIMIT,
@@ -40,21 +47,21 @@ class Provider:
         self._policy = policy or Policy()
         self._provider = provider
         self._upstreams = upstreams
-        self._named = named_base(provider, environ)
-        self._key = own_key(provider, environ)
+        self._named = find_named_base(provider, environ)
+        self._key = find_own_key(provider, environ)
 
     async def answer(self, query: Query) -> PassedReply:
         """The provider's reply; raises NoModel if there is neither a key nor an address."""
-        to = await self.destination(query)
+        to = await self.find_destination(query)
         try:
-            return await send(self._upstreams, query.method, to.url, to.headers, query.body, to.addresses)
+            return await send_request(self._upstreams, query.method, to.url, to.headers, query.body, to.addresses)
         except UpstreamDown as failed:
-            base = self._base(query)
+            base = self._find_base(query)
             if failed.kind == "refused" and base == HOSTS["ollama"].public and self._named is None:
                 raise NoModel(query.model, f"no Ollama is at {base}, and OLLAMA_HOST is not set") from failed
             raise
 
-    async def destination(self, query: Query) -> Destination:
+    async def find_destination(self, query: Query) -> Destination:
         """The target of a request, and the key to send."""
         keyless = query.key in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
@@ -62,38 +69,38 @@ class Provider:
             if query.base_url and not is_public(self._provider, host or ""):
                 raise NoModel(query.model, f"the agent has no key for {query.base_url}")
             raise NoModel(query.model, f"{HOSTS[self._provider].key_variables[0][0]} is not set")
-        base = self._base(query)
-        key = self._key if keyless and self._trusted(base) else None
-        path = without_key(query.path) if keyless else query.path
-        url = base + path if query.base_url else join(self._provider, base, path)
-        headers = query.headers.onward(key, strip=keyless)
+        base = self._find_base(query)
+        key = self._key if keyless and self._is_trusted(base) else None
+        path = remove_key(query.path) if keyless else query.path
+        url = base + path if query.base_url else join_url(self._provider, base, path)
+        headers = query.headers.to_upstream(key, strip=keyless)
         if not query.base_url:
             return Destination(url, headers)
-        return Destination(url, headers, await self._checked(query.base_url))
+        return Destination(url, headers, await self._check_addresses(query.base_url))
 
-    async def _checked(self, base: str) -> tuple[str | None, ...]:
+    async def _check_addresses(self, base: str) -> tuple[str | None, ...]:
         """The checked addresses of a host that the agent itself named, as for all proxied requests."""
         parts = urlsplit(base)
         try:
-            return tuple(await self._policy.addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme]))
+            return tuple(await self._policy.resolve_addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme]))
         except OSError as unknown:
-            raise down(UpstreamFailed("dns", str(unknown)), base) from unknown
+            raise build_down_error(UpstreamFailed("dns", str(unknown)), base) from unknown
         except NotPermitted as refused:
             why = f"the model at {base} was not called: {refused}"
             ways = 'name it in network.egress.allow, or name a replacement in `models: {"*": …}`'
             raise UpstreamDown(f"{why}. Two ways: {ways}") from refused
 
-    def _base(self, query: Query) -> str:
+    def _find_base(self, query: Query) -> str:
         return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")
 
-    def _trusted(self, base: str) -> bool:
+    def _is_trusted(self, base: str) -> bool:
         """Whether the user's key may be sent to this address: never to a host that the agent chooses."""
         meant = urlsplit(self._named or HOSTS[self._provider].public)
         parts = urlsplit(base)
         return (parts.scheme, parts.netloc) == (meant.scheme, meant.netloc)
 
 
-class Flow:
+class ArrivingReply:
     """A reply as it arrives from an address."""
 
     def __init__(self, incoming: UpstreamReply, origin: str) -> None:
@@ -106,16 +113,16 @@ class Flow:
     def get(self, name: str) -> str | None:
         return self._incoming.get(name)
 
-    def arrived(self) -> bytes | None:
+    def read_arrived(self) -> bytes | None:
         inflow = self._incoming.inflow
         return inflow.read_available() if inflow.ended and self._incoming.length == inflow.waiting else None
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def stream_body(self) -> AsyncIterator[bytes]:
         try:
             while data := await self._incoming.inflow.get():
                 yield data
         except UpstreamFailed as failed:
-            raise down(failed, self._origin) from failed
+            raise build_down_error(failed, self._origin) from failed
         finally:
             self._incoming.abort()  # nothing, if all of it has arrived
 
@@ -123,13 +130,13 @@ class Flow:
         try:
             return await self._incoming.read(limit)
         except UpstreamFailed as failed:
-            raise down(failed, self._origin) from failed
+            raise build_down_error(failed, self._origin) from failed
 
     def abort(self) -> None:
         self._incoming.abort()
 
 
-async def send(
+async def send_request(
     upstreams: Upstreams,
     method: str,
     url: str,
@@ -145,7 +152,7 @@ async def send(
         raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
     failure = None
     bare = url.partition("?")[0]
-    server = origin(bare)
+    server = extract_origin(bare)
     for address in addresses:
         try:
             incoming = await upstreams.send(method, url, headers, body or None, address=address)
@@ -154,18 +161,18 @@ async def send(
             if failed.kind != "refused":  # otherwise nothing was sent, and another address may work
                 break
         else:
-            return PassedReply(Flow(incoming, server), server, url=bare)
+            return PassedReply(ArrivingReply(incoming, server), server, url=bare)
     failure = failure or UpstreamFailed("dns", "no address")
-    raise down(failure, server) from failure
+    raise build_down_error(failure, server) from failure
 
 
-def origin(url: str) -> str:
+def extract_origin(url: str) -> str:
     """Scheme, host and port of a URL without its query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
-def down(failed: UpstreamFailed, origin: str) -> UpstreamDown:
+def build_down_error(failed: UpstreamFailed, origin: str) -> UpstreamDown:
     """A failed connection to a model's server, as text."""
     why = f"the model at {origin} gave no answer: {_WHAT[failed.kind]} ({failed})"
     return UpstreamDown(why, kind=failed.kind)

@@ -72,32 +72,32 @@ def is_public(provider: str, host: str) -> bool:
     return urlsplit(HOSTS[provider].public).hostname == host.lower().rstrip(".")
 
 
-def named_base(provider: str, environ: Mapping[str, str]) -> str | None:
+def find_named_base(provider: str, environ: Mapping[str, str]) -> str | None:
     """The address that the user's environment sets for a provider."""
     base = next((environ[name].strip() for name in HOSTS[provider].base_variables if environ.get(name)), None)
     if not base:
         return None
-    return _ollama(base) if provider == "ollama" else base.rstrip("/")
+    return _normalize_ollama_host(base) if provider == "ollama" else base.rstrip("/")
 
 
-def own_key(provider: str, environ: Mapping[str, str]) -> Key | None:
+def find_own_key(provider: str, environ: Mapping[str, str]) -> Key | None:
     """The key that the user's environment holds for a provider."""
     known = ((environ.get(name), header, scheme) for name, header, scheme in HOSTS[provider].key_variables)
     return next((Key(value, header, scheme) for value, header, scheme in known if value), None)
 
 
-def key_for(provider: str, value: str) -> Key:
+def build_key(provider: str, value: str) -> Key:
     """A key in the header that this provider expects."""
     _, header, scheme = HOSTS[provider].key_variables[0]
     return Key(value, header, scheme)
 
 
-def key_in_query(path: str) -> str:
+def find_query_key(path: str) -> str:
     """The key in a path; empty if there is none."""
     return dict(parse_qsl(urlsplit(path).query)).get("key", "") if "?" in path else ""
 
 
-def without_key(path: str) -> str:
+def remove_key(path: str) -> str:
     """The path without a key in its query."""
     bare, asks, query = path.partition("?")
     if not asks:
@@ -106,7 +106,7 @@ def without_key(path: str) -> str:
     return f"{bare}?{urlencode(fields)}" if fields else bare
 
 
-def join(provider: str, base: str, path: str) -> str:
+def join_url(provider: str, base: str, path: str) -> str:
     """The URL of a path at a base address, as the provider's client library would build it."""
     base = base.rstrip("/")
     last = base.rpartition("/")[2] if urlsplit(base).path else ""
@@ -122,7 +122,7 @@ _VERSIONS = {"anthropic": ("/v1", "/messages"), "google": ("/v1beta", "/models/"
 """The version in a provider's paths, and the prefix of paths that lack it."""
 
 
-def _ollama(host: str) -> str:
+def _normalize_ollama_host(host: str) -> str:
     """`OLLAMA_HOST` may be a host, a host and port, or a URL; an OpenAI-style `/v1` after it belongs to the path."""
     url = host if "://" in host else f"http://{host}"
     url = url.rstrip("/").removesuffix("/v1")
@@ -152,13 +152,13 @@ class AgentHeaders:
     @cached_property
     def key(self) -> str | None:
         """The key in the first header that carries one; None if there is no such header."""
-        return _key_in(self._fields)
+        return _find_key(self._fields)
 
     def get(self, name: bytes) -> str:
         """The value of a header, by its lower-case name; empty if there is none."""
         return next((value.decode("latin-1") for key, value in self._fields if key.lower() == name), "")
 
-    def onward(self, key: Key | None = None, *, strip: bool = False) -> RawFields:
+    def to_upstream(self, key: Key | None = None, *, strip: bool = False) -> RawFields:
         """The headers to send upstream. With a key of Holdfast's, or with `strip`, the agent's own key is left out.
 
         The reply is requested uncompressed, to be readable as it passes.
@@ -168,7 +168,7 @@ class AgentHeaders:
         return (*fields, _UNCOMPRESSED, *([] if key is None else [key.field]))
 
 
-def _key_in(fields: RawFields) -> str | None:
+def _find_key(fields: RawFields) -> str | None:
     for name, value in fields:
         if name.lower() in _KEY_HEADERS:
             words = value.decode("latin-1").split(None, 1)
@@ -193,7 +193,7 @@ def is_glob(name: str) -> bool:
     return not _GLOB.isdisjoint(name)
 
 
-def entry_for(models: Mapping[str, ModelSpec], model: str) -> str | None:
+def find_entry(models: Mapping[str, ModelSpec], model: str) -> str | None:
     """The key of the matching entry: the exact name, otherwise the first matching glob in file order."""
     if model in models:
         return model
@@ -203,7 +203,7 @@ def entry_for(models: Mapping[str, ModelSpec], model: str) -> str | None:
     return None
 
 
-class Meaning(Struct, frozen=True):
+class ResolvedModel(Struct, frozen=True):
     """The provider to call for a model that Holdfast itself uses."""
 
     provider: str
@@ -214,18 +214,18 @@ class Meaning(Struct, frozen=True):
     """Its entry in `models:`, if any."""
 
 
-def meaning(models: Mapping[str, ModelSpec], model: str) -> Meaning | None:
+def resolve_model(models: Mapping[str, ModelSpec], model: str) -> ResolvedModel | None:
     """An entry of `models:`, otherwise `provider/name`, otherwise the provider of models with this name; None if
     none fits."""
-    entry = entry_for(models, model)
+    entry = find_entry(models, model)
     if entry is not None:
         spec = models[entry]
-        return Meaning("openai" if spec.script else spec.provider, spec.name or model, spec)
+        return ResolvedModel("openai" if spec.script else spec.provider, spec.name or model, spec)
     provider, slash, name = model.partition("/")
     if slash:
-        return Meaning(provider, name, None) if provider in _PROVIDERS and name else None
+        return ResolvedModel(provider, name, None) if provider in _PROVIDERS and name else None
     by_prefix = next((provider for prefix, provider in _PREFIXES if model.startswith(prefix)), None)
-    return Meaning(by_prefix, model) if by_prefix else None
+    return ResolvedModel(by_prefix, model) if by_prefix else None
 
 
 def is_hosted(model: str) -> bool:
@@ -233,7 +233,7 @@ def is_hosted(model: str) -> bool:
     return model.startswith("paragon-")
 
 
-def without_meaning(model: str) -> str:
+def describe_unknown_model(model: str) -> str:
     """The message for an unknown model name."""
     if is_hosted(model):
         return f"The hosted model {model} has no local meaning: describe it in models:."

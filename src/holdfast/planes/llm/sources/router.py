@@ -15,28 +15,28 @@ from holdfast.model.codec import encode, make_storable
 from holdfast.model.format_numbers import RECORDING
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.llm.sources.assigned import Assigned
+from holdfast.planes.llm.sources.assigned import AssignedServer
 from holdfast.planes.llm.sources.cassette import (
     Cassette,
     Mask,
     PrefixReplay,
     RecordedReply,
-    kept,
-    key_of,
-    prompt_of,
-    written,
+    compute_key,
+    describe_prompt,
+    mask_chunks,
+    write_reply,
 )
 from holdfast.planes.llm.sources.provider import Provider
-from holdfast.planes.llm.sources.provider_hosts import entry_for, is_glob
+from holdfast.planes.llm.sources.provider_hosts import find_entry, is_glob
 from holdfast.planes.llm.sources.script import Script
-from holdfast.planes.llm.sources.script_file import load
+from holdfast.planes.llm.sources.script_file import load_script
 from holdfast.planes.llm.sources.source import (
     READ_LIMIT,
-    Answered,
     ModelSource,
     Occurrences,
     Query,
     RawReply,
+    SourceReply,
     WrittenReply,
     is_provider_failure,
 )
@@ -76,12 +76,12 @@ class Router:
         self._policy = policy
         self._cassette = Cassette(replay, mask) if replay is not None else None
         self._prefix = PrefixReplay(self._cassette) if prefix and self._cassette else None
-        self._scripts = {} if self._cassette and not prefix else _scripts(models, root)
+        self._scripts = {} if self._cassette and not prefix else _load_scripts(models, root)
         self._recorder = Recorder(record, mask, note) if record is not None else None
         self._sources: dict[tuple[str, str], ModelSource] = {}
         self._by_model: dict[tuple[str, str], ModelSource] = {}
 
-    def source(self, provider: str, model: str) -> ModelSource:
+    def get_source(self, provider: str, model: str) -> ModelSource:
         """The source for a model: the recording if there is one; otherwise by exact name, first matching glob or
         provider."""
         if self._cassette is not None and self._prefix is None:
@@ -91,14 +91,14 @@ class Router:
             known = self._find_source(provider, model)
             if len(self._by_model) < NAMES_KEPT:
                 self._by_model[provider, model] = known
-        return known if self._prefix is None else self._prefix.before(known)
+        return known if self._prefix is None else self._prefix.wrap_source(known)
 
     def _find_source(self, provider: str, model: str) -> ModelSource:
-        name = entry_for(self._models, model) or (None if model else self._any(provider))
+        name = find_entry(self._models, model) or (None if model else self._find_any_entry(provider))
         place = ("entry", name) if name is not None else ("provider", provider)
         known = self._sources.get(place)
         if known is None:
-            known = self._sources[place] = self._made(provider, name)
+            known = self._sources[place] = self._create_source(provider, name)
         return known
 
     def forget(self, trial: str) -> None:
@@ -111,29 +111,29 @@ class Router:
         if self._recorder is not None:
             self._recorder.close()
 
-    def _any(self, provider: str) -> str | None:
+    def _find_any_entry(self, provider: str) -> str | None:
         """A list of models names none of them, so the first entry that could answer does."""
         fits = (name for name, spec in self._models.items() if spec.script is not None or spec.provider == provider)
         return next(fits, None)
 
-    def _made(self, provider: str, name: str | None) -> ModelSource:
+    def _create_source(self, provider: str, name: str | None) -> ModelSource:
         source: ModelSource
         if name is None:
             source = Provider(provider, self.upstreams, self._environ, self._policy)
         elif (script := self._models[name].script) is not None:
             source = self._scripts[script]
         else:
-            source = Assigned(self._models[name], self.upstreams, self._environ)
-        return self._recorder.of(source) if self._recorder is not None else source
+            source = AssignedServer(self._models[name], self.upstreams, self._environ)
+        return self._recorder.record_source(source) if self._recorder is not None else source
 
 
-def _scripts(models: Mapping[str, ModelSpec], root: Path) -> dict[str, Script]:
+def _load_scripts(models: Mapping[str, ModelSpec], root: Path) -> dict[str, Script]:
     """Every script, by its path as written in the spec; one file is one script, under any number of names."""
     named: dict[str, list[str]] = {}
     for name, spec in models.items():
         if spec.script is not None:
             named.setdefault(spec.script, []).extend([] if is_glob(name) else [name])
-    return {script: load(root / script, label=script, names=tuple(names)) for script, names in named.items()}
+    return {script: load_script(root / script, label=script, names=tuple(names)) for script, names in named.items()}
 
 
 # Keeps a recording of model calls for `--record`. It stores the upstream's own reply, before any fault. Request headers
@@ -153,24 +153,24 @@ class Recorder:
                 f"{path}: nothing can be recorded there: {broken.strerror}", code="recording-unusable"
             ) from broken
 
-    def of(self, source: ModelSource) -> ModelSource:
+    def record_source(self, source: ModelSource) -> ModelSource:
         """The same source, recorded."""
-        return _Recorded(source, self)
+        return _RecordedSource(source, self)
 
-    def take(self, query: Query, wire: RawReply, chunks: list[bytes], started: float) -> None:
+    def store_reply(self, query: Query, wire: RawReply, chunks: list[bytes], started: float) -> None:
         """Stores a reply."""
-        texts = kept(query, wire, chunks, self._mask)
+        texts = mask_chunks(query, wire, chunks, self._mask)
         if texts is None:
             self._note("a reply that holds a secret in a form that cannot be masked was not recorded")
             return
-        key = key_of(query, self._mask)
+        key = compute_key(query, self._mask)
         recorded = RecordedReply(
             key=key,
             provider=query.provider,
             model=self._mask(query.model),
-            prompt=self._mask(prompt_of(query)),
+            prompt=self._mask(describe_prompt(query)),
             trial=query.trial,
-            n=self._seen.next(query.trial, key),
+            n=self._seen.count_next(query.trial, key),
             status=wire.status,
             headers=tuple([(name, self._mask(value)) for name in _HEADERS if (value := wire.get(name))]),
             chunks=texts.chunks,
@@ -180,24 +180,24 @@ class Recorder:
         )
         os.write(self._file, encode(make_storable(recorded)) + b"\n")
 
-    def too_long(self) -> None:
+    def note_too_long(self) -> None:
         self._note(f"a reply of over {READ_LIMIT // 1_000_000} MB was not recorded")
 
     def close(self) -> None:
         os.close(self._file)
 
 
-class _Recorded:
+class _RecordedSource:
     def __init__(self, source: ModelSource, recorder: Recorder) -> None:
         self._source = source
         self._recorder = recorder
 
-    async def answer(self, query: Query) -> Answered:
+    async def answer(self, query: Query) -> SourceReply:
         started = perf_counter()
         answered = await self._source.answer(query)
         if isinstance(answered, WrittenReply):
-            wire = written(query, answered.completion)
-            self._recorder.take(query, wire, [chunk async for chunk in wire.chunks()], started)
+            wire = write_reply(query, answered.completion)
+            self._recorder.store_reply(query, wire, [chunk async for chunk in wire.stream_body()], started)
             return answered
         if is_provider_failure(answered.wire.status, query, billed=answered.billed):
             return answered
@@ -219,17 +219,17 @@ class _Tape:
     def get(self, name: str) -> str | None:
         return self._wire.get(name)
 
-    def arrived(self) -> bytes | None:
-        body = self._wire.arrived()
+    def read_arrived(self) -> bytes | None:
+        body = self._wire.read_arrived()
         if body is not None:
-            self._recorder.take(self._query, self._wire, [body], self._started)
+            self._recorder.store_reply(self._query, self._wire, [body], self._started)
         return body
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def stream_body(self) -> AsyncIterator[bytes]:
         passed: list[bytes] = []
         size = 0
         try:
-            async for chunk in self._wire.chunks():
+            async for chunk in self._wire.stream_body():
                 size += len(chunk)
                 if size <= READ_LIMIT:
                     passed.append(chunk)
@@ -237,13 +237,13 @@ class _Tape:
         finally:
             self._wire.abort()  # nothing, if all of it has arrived
         if size > READ_LIMIT:
-            self._recorder.too_long()
+            self._recorder.note_too_long()
         else:
-            self._recorder.take(self._query, self._wire, passed, self._started)
+            self._recorder.store_reply(self._query, self._wire, passed, self._started)
 
     async def read(self, limit: int = READ_LIMIT) -> bytes:
         body = await self._wire.read(limit)
-        self._recorder.take(self._query, self._wire, [body], self._started)
+        self._recorder.store_reply(self._query, self._wire, [body], self._started)
         return body
 
     def abort(self) -> None:

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from holdfast.model.codec import digest, encode_canonical, make_storable
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Pause, Text, ToolCall, Usage
 from holdfast.model.shorten import shorten
-from holdfast.planes.llm.codecs.loose import dump, parse
+from holdfast.planes.llm.codecs.loose import dump_json, parse_json
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.sources import script_lists
 from holdfast.planes.llm.sources.script_text import (
@@ -25,10 +25,10 @@ from holdfast.planes.llm.sources.script_text import (
     TextTemplate,
 )
 from holdfast.planes.llm.sources.source import (
-    Answered,
     Occurrences,
     PassedReply,
     Query,
+    SourceReply,
     StoredReply,
     UpstreamDown,
     WrittenReply,
@@ -68,10 +68,10 @@ class Match(Struct, frozen=True):
     tools: Annotated[tuple[Pattern, ...], PATTERNS] = ()
     """Tools that the request must declare."""
 
-    def fits(self, scene: Scene) -> bool:
+    def matches(self, scene: Scene) -> bool:
         if self.turn is not None and self.turn != scene.turn:
             return False
-        result, request = scene.result, scene.asked
+        result, request = scene.result, scene.request
         texts = [
             (self.prompt, scene.prompt),
             (self.model, request.model),
@@ -91,7 +91,7 @@ class ScriptedCall(Struct, frozen=True):
     arguments: Annotated[Any, ARGUMENTS] = {}
 
 
-class Counted(Struct, frozen=True):
+class StatedUsage(Struct, frozen=True):
     """The usage that a rule states; None is counted."""
 
     input_tokens: Annotated[int | None, Meta(ge=0)] = None
@@ -109,7 +109,7 @@ class ScriptRule(Struct, frozen=True):
     chunks: Annotated[int, Meta(ge=1)] = 1
     """Words per chunk of a stream."""
     finish: FinishReason | None = None
-    usage: Counted = Counted()
+    usage: StatedUsage = StatedUsage()
     status: Annotated[int | None, Meta(ge=400, le=599)] = None
     error: Annotated[TextTemplate | None, TEMPLATE] = None
     times: Annotated[int | None, Meta(ge=1)] = None
@@ -130,56 +130,61 @@ class Script:
         self._used = Occurrences()
         self.forget = self._used.forget
 
-    async def answer(self, query: Query) -> Answered:
+    async def answer(self, query: Query) -> SourceReply:
         """The reply of the first matching rule; raises NoRule if none matches."""
-        if query.asked is None or query.codec is None:
-            listed = script_lists.reply(query, self._names)
+        if query.request is None or query.codec is None:
+            listed = script_lists.build_list_reply(query, self._names)
             origin, stand_in = f"script {self._file}", listed.status != 400
             return PassedReply(listed, origin, stand_in=stand_in, script=self._file, billed=False)
-        scene = Scene(query.asked)
+        scene = Scene(query.request)
         index, completion = self._choose(scene, query.trial)
-        rule, script = self._rules[index], self._place(index)
+        rule, script = self._rules[index], self._describe_place(index)
         if isinstance(completion, Completion):
-            if lacking := _lacking(query.asked, completion):
+            if lacking := _explain_lack(query.request, completion):
                 raise BeyondScript(f"script {script}: {lacking}")
             return WrittenReply(completion, f"script {script}", script, billed=False)
         if rule.delay_ms:
             from asyncio import sleep  # expensive to import, and checking a spec reads scripts, too
 
             await sleep(rule.delay_ms / 1000)
-        refusal = query.codec.refusal(completion)
+        refusal = query.codec.write_refusal(completion)
         stored = StoredReply(refusal.status, refusal.headers, (refusal.body,))
         return PassedReply(stored, f"script {script}", script=script, billed=False)
 
-    def _place(self, index: int) -> str:
+    def _describe_place(self, index: int) -> str:
         """The position of the rule: `model.yaml:7`."""
         return f"{self._file}:{self._lines[index]}" if self._lines else self._file
 
     def _choose(self, scene: Scene, trial: str) -> tuple[int, Completion | Failed]:
         for index, rule in enumerate(self._rules):
-            if rule.times is not None and self._used.so_far(trial, index) >= rule.times:
+            if rule.times is not None and self._used.get_count(trial, index) >= rule.times:
                 continue
-            if not rule.match.fits(scene):
+            if not rule.match.matches(scene):
                 continue
             try:
-                completion = speak(rule, scene)
+                completion = build_reply(rule, scene)
             except Missing:
                 continue
             if rule.times is not None:
-                self._used.next(trial, index)
+                self._used.count_next(trial, index)
             return index, completion
-        raise NoRule(f"script {self._file}: {_unmatched(scene)}")
+        raise NoRule(f"script {self._file}: {_describe_unmatched(scene)}")
 
 
-def speak(rule: ScriptRule, scene: Scene) -> Completion | Failed:
+def build_reply(rule: ScriptRule, scene: Scene) -> Completion | Failed:
     """The reply of a rule in a conversation; raises Missing if a placeholder stays empty."""
     if rule.status is not None:
         return Failed(rule.error.fill(scene) if rule.error else "scripted failure", status=rule.status)
     text = rule.text.fill(scene) if rule.text else ""
-    calls = [_call(call, scene, at) for at, call in enumerate(rule.tool_calls)]
+    calls = [_build_call(call, scene, at) for at, call in enumerate(rule.tool_calls)]
     finish: FinishReason = rule.finish or ("tool_calls" if calls else "stop")
-    deltas = [*_spoken(rule, text, scene.asked.stream), *calls, Finish(finish), _usage(rule, scene.asked, text, calls)]
-    return Completion(tuple(deltas), model=scene.asked.model)
+    deltas = [
+        *_split_text(rule, text, scene.request.stream),
+        *calls,
+        Finish(finish),
+        _count_usage(rule, scene.request, text, calls),
+    ]
+    return Completion(tuple(deltas), model=scene.request.model)
 
 
 def count_tokens(*texts: str) -> int:
@@ -187,7 +192,7 @@ def count_tokens(*texts: str) -> int:
     return sum(1 for text in texts for _ in _TOKENS.finditer(text))
 
 
-def _spoken(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
+def _split_text(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
     """The text, in chunks if streamed, with its pauses; in a plain reply all pauses come first."""
     words: list[str] = _WORDS.findall(text)
     pieces = ["".join(words[at : at + rule.chunks]) for at in range(0, len(words), rule.chunks)]
@@ -202,25 +207,25 @@ def _spoken(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
     return deltas
 
 
-def _call(call: ScriptedCall, scene: Scene, at: int) -> ToolCall:
+def _build_call(call: ScriptedCall, scene: Scene, at: int) -> ToolCall:
     """The call. Its id derives from the conversation, so the same trial always has the same ids."""
-    arguments = dump(_filled(call.arguments, scene)).decode()
-    messages = scene.asked.messages
+    arguments = dump_json(_fill_values(call.arguments, scene)).decode()
+    messages = scene.request.messages
     made_of = encode_canonical(
         make_storable([call.name, arguments, len(messages), messages[-1].text if messages else "", at])
     )
     return ToolCall(f"call_{digest(made_of, 12)}", call.name, arguments)
 
 
-def _filled(value: Any, scene: Scene) -> Any:
+def _fill_values(value: Any, scene: Scene) -> Any:
     if isinstance(value, TextTemplate):
-        return value.value(scene)
+        return value.fill_value(scene)
     if isinstance(value, dict):
-        return {name: _filled(inner, scene) for name, inner in value.items()}
-    return [_filled(inner, scene) for inner in value] if isinstance(value, list) else value
+        return {name: _fill_values(inner, scene) for name, inner in value.items()}
+    return [_fill_values(inner, scene) for inner in value] if isinstance(value, list) else value
 
 
-def _usage(rule: ScriptRule, request: ModelRequest, text: str, calls: list[ToolCall]) -> Usage:
+def _count_usage(rule: ScriptRule, request: ModelRequest, text: str, calls: list[ToolCall]) -> Usage:
     input, made = rule.usage.input_tokens, rule.usage.output_tokens
     if input is None:
         input = sum(
@@ -232,7 +237,7 @@ def _usage(rule: ScriptRule, request: ModelRequest, text: str, calls: list[ToolC
     return Usage(input, made)
 
 
-def _lacking(request: ModelRequest, completion: Completion) -> str:
+def _explain_lack(request: ModelRequest, completion: Completion) -> str:
     """A required part of the reply that is missing and that clients rely on; empty if nothing is missing."""
     if request.unscriptable:
         return f"the request asks for {' and '.join(request.unscriptable)}, which only a model can give"
@@ -246,12 +251,12 @@ def _lacking(request: ModelRequest, completion: Completion) -> str:
         return "the request demands a tool call (tool_choice), but the rule makes none"
     if wanted in forms and wanted not in called:
         return f"the request asks for a call of {wanted} (tool_choice), but the rule does not make it"
-    return "" if request.schema is None or called else _misfit(request.schema, completion.text)
+    return "" if request.schema is None or called else _explain_misfit(request.schema, completion.text)
 
 
-def _misfit(schema: dict[str, Any], text: str) -> str:
+def _explain_misfit(schema: dict[str, Any], text: str) -> str:
     """Why a text violates a schema that the provider enforces."""
-    value = parse(text, _NOT_JSON)
+    value = parse_json(text, _NOT_JSON)
     if value is _NOT_JSON:
         return "the request demands JSON with a schema, but the rule's text is not JSON"
     try:
@@ -261,6 +266,6 @@ def _misfit(schema: dict[str, Any], text: str) -> str:
     return f"the rule's text does not follow the request's schema: {shorten(wrong.message)}" if wrong else ""
 
 
-def _unmatched(scene: Scene) -> str:
+def _describe_unmatched(scene: Scene) -> str:
     after = f", after a result of {scene.result.name}" if scene.result else ""
     return f"no rule fits turn {scene.turn}{after} of the prompt {shorten(scene.prompt)!r}"

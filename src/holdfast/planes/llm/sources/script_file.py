@@ -16,28 +16,28 @@ _NOT_IN_A_FAILURE = ("text", "tool_calls", "token_delay_ms", "chunks", "finish",
 _OF_TEXT = ("token_delay_ms", "chunks")
 
 
-def load(path: Path, *, label: str | None = None, names: tuple[str, ...] = ()) -> Script:
+def load_script(path: Path, *, label: str | None = None, names: tuple[str, ...] = ()) -> Script:
     """The scripted model of a file; raises SpecError with all problems. `names` are the models that it replaces."""
     label = label or str(path)
     source = read_file(path)
     if source.problem is not None:
-        raise _unusable(label, source, [source.problem])
+        raise _build_spec_error(label, source, [source.problem])
     root, problems = parse(source.text)
     reader = Reader()
     reader.problems += problems
-    rules = () if root is None else _rules(reader, root)
+    rules = () if root is None else _read_rules(reader, root)
     lines = () if root is None or not rules else tuple(node.line for node in root.get("replies").items)
     if reader.problems:
-        raise _unusable(label, source, reader.problems)
-    exact = [rule.match.model.written for rule in rules if rule.match.model and rule.match.model.exact]
+        raise _build_spec_error(label, source, reader.problems)
+    exact = [rule.match.model.written for rule in rules if rule.match.model and rule.match.model.is_exact]
     return Script(label, rules, tuple(dict.fromkeys([*names, *exact])), lines)
 
 
-def _unusable(label: str, source: Source, problems: list[Problem]) -> SpecError:
+def _build_spec_error(label: str, source: Source, problems: list[Problem]) -> SpecError:
     return SpecError(label, sorted(problems, key=lambda p: (p.line, p.column)), source=source.text)
 
 
-def _rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
+def _read_rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
     if root.kind != "map":
         reader.report_type(root, "a map")
         return ()
@@ -79,14 +79,14 @@ def _check_rule(reader: Reader, node: Node) -> None:
 
 def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node]) -> None:
     """Reports a rule after one that matches everything: it would never be used."""
-    first = next((at for at, rule in enumerate(rules) if _fits_all(rule)), None)
+    first = next((at for at, rule in enumerate(rules) if _matches_all(rule)), None)
     if first is not None and first + 1 < len(rules):
         message = f"never used: the rule on line {nodes[first].line} matches every request"
         hint = "put it last, or give it a match or times"
         reader.report(nodes[first + 1], message, hint=hint, code="never-used")
 
 
-def _fits_all(rule: ScriptRule) -> bool:
+def _matches_all(rule: ScriptRule) -> bool:
     texts = [rule.text, rule.error]
-    plain = all(text is None or text.always for text in texts) and not rule.tool_calls
+    plain = all(text is None or text.is_always_filled for text in texts) and not rule.tool_calls
     return rule.match == Match() and rule.times is None and plain

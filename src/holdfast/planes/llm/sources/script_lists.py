@@ -11,8 +11,8 @@ from hashlib import blake2b
 from math import sqrt
 from typing import Any
 
-from holdfast.planes.llm.codecs.formats import find
-from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.formats import find_route
+from holdfast.planes.llm.codecs.loose import dump_json
 from holdfast.planes.llm.sources.source import Query, StoredReply
 
 _WORD = re.compile(r"\w+")
@@ -22,23 +22,23 @@ _TEXT_LIMIT = 2048
 _NAME = re.compile(r"/models/([^/:?]+)$")
 
 
-def reply(query: Query, names: tuple[str, ...]) -> StoredReply:
+def build_list_reply(query: Query, names: tuple[str, ...]) -> StoredReply:
     """A reply in the provider's format; 404 for what a script cannot simulate, 400 for JSON that is not an object."""
     path = query.path.partition("?")[0]
     data = query.data if isinstance(query.data, dict) else {}
-    route = find(query.method, query.path)
+    route = find_route(query.method, query.path)
     completes = route is not None and route.kind == "completion"
     if query.method == "POST" and data is not query.data and (_is_odd_json(query) if query.body else completes):
         message = "the body is not a JSON object"
-        return _json(400, {"error": {"message": message, "type": "invalid_request_error", "code": 400}})
+        return _build_json_reply(400, {"error": {"message": message, "type": "invalid_request_error", "code": 400}})
     if query.method == "POST" and data is query.data:
         made = next((make(data, path) for end, make in _POSTED.items() if path.endswith(end)), None)
     else:
-        made = _models(query.provider, path, names) if query.method == "GET" else None
+        made = _list_models(query.provider, path, names) if query.method == "GET" else None
     if made is None:
         message = f"a scripted model {'cannot read the body of' if completes else 'has no'} {query.method} {path}"
-        return _json(404, {"error": {"message": message, "type": "not_found_error", "code": 404}})
-    return _json(200, made)
+        return _build_json_reply(404, {"error": {"message": message, "type": "not_found_error", "code": 404}})
+    return _build_json_reply(200, made)
 
 
 def _is_odd_json(query: Query) -> bool:
@@ -55,7 +55,7 @@ def _is_odd_json(query: Query) -> bool:
     return True
 
 
-def vector(text: str, dimensions: int) -> list[float]:
+def embed_text(text: str, dimensions: int) -> list[float]:
     """A unit vector derived from the words of a text: texts that share words are close to each other."""
     sums = [0.0] * dimensions
     for word in _WORD.findall(text.lower()) or [""]:
@@ -67,15 +67,15 @@ def vector(text: str, dimensions: int) -> list[float]:
     return [value / length for value in sums]
 
 
-def _json(status: int, data: Any) -> StoredReply:
-    return StoredReply(status, (("content-type", "application/json"),), (dump(data),))
+def _build_json_reply(status: int, data: Any) -> StoredReply:
+    return StoredReply(status, (("content-type", "application/json"),), (dump_json(data),))
 
 
-def _openai(data: Mapping[str, Any], path: str) -> Any:
+def _embed_openai(data: Mapping[str, Any], path: str) -> Any:
     model = str(data.get("model", ""))
-    texts = _texts(data.get("input"))
-    size = _size(data.get("dimensions"), 3072 if "large" in model else 1536)
-    vectors: list[Any] = [vector(text, size) for text in texts]
+    texts = _list_texts(data.get("input"))
+    size = _choose_size(data.get("dimensions"), 3072 if "large" in model else 1536)
+    vectors: list[Any] = [embed_text(text, size) for text in texts]
     if data.get("encoding_format") == "base64":
         vectors = [base64.b64encode(struct.pack(f"<{size}f", *values)).decode() for values in vectors]
     used = sum(len(_WORD.findall(text)) for text in texts)
@@ -84,60 +84,60 @@ def _openai(data: Mapping[str, Any], path: str) -> Any:
     return {"object": "list", "data": items, "model": model, "usage": usage}
 
 
-def _gemini_one(data: Mapping[str, Any], path: str) -> Any:
-    return {"embedding": _gemini(data)}
+def _embed_gemini(data: Mapping[str, Any], path: str) -> Any:
+    return {"embedding": _build_gemini_embedding(data)}
 
 
-def _gemini_many(data: Mapping[str, Any], path: str) -> Any:
+def _embed_gemini_batch(data: Mapping[str, Any], path: str) -> Any:
     requests = data.get("requests")
     embedded = requests[:_TEXT_LIMIT] if isinstance(requests, list) else []
-    return {"embeddings": [_gemini(one) for one in embedded if isinstance(one, dict)]}
+    return {"embeddings": [_build_gemini_embedding(one) for one in embedded if isinstance(one, dict)]}
 
 
-def _gemini(data: Mapping[str, Any]) -> Any:
+def _build_gemini_embedding(data: Mapping[str, Any]) -> Any:
     content = data.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
     texts = [str(part.get("text", "")) for part in parts or [] if isinstance(part, dict)]
-    return {"values": vector(" ".join(texts), _size(data.get("outputDimensionality"), 768))}
+    return {"values": embed_text(" ".join(texts), _choose_size(data.get("outputDimensionality"), 768))}
 
 
-def _ollama(data: Mapping[str, Any], path: str) -> Any:
-    size = _size(data.get("dimensions"), 768)
+def _embed_ollama(data: Mapping[str, Any], path: str) -> Any:
+    size = _choose_size(data.get("dimensions"), 768)
     if path.endswith("/embeddings"):
-        return {"embedding": vector(str(data.get("prompt", "")), size)}
-    vectors = [vector(text, size) for text in _texts(data.get("input"))]
+        return {"embedding": embed_text(str(data.get("prompt", "")), size)}
+    vectors = [embed_text(text, size) for text in _list_texts(data.get("input"))]
     return {"model": data.get("model", ""), "embeddings": vectors}
 
 
-def _counted(field: str) -> Callable[[Mapping[str, Any], str], Any]:
+def _count_tokens(field: str) -> Callable[[Mapping[str, Any], str], Any]:
     """The token count of a request, estimated from its words."""
-    return lambda data, path: {field: len(_WORD.findall(dump(data).decode()))}
+    return lambda data, path: {field: len(_WORD.findall(dump_json(data).decode()))}
 
 
 def _show_model(data: Mapping[str, Any], path: str) -> Any:
     more = {"modelfile": "", "parameters": "", "template": "", "model_info": {}}
-    return {**_ollama_model(str(data.get("model", ""))), **more, "capabilities": ["completion", "tools"]}
+    return {**_build_ollama_model(str(data.get("model", ""))), **more, "capabilities": ["completion", "tools"]}
 
 
 _POSTED: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
-    "/api/embed": _ollama,
-    "/api/embeddings": _ollama,
-    "/embeddings": _openai,
-    ":embedContent": _gemini_one,
-    ":batchEmbedContents": _gemini_many,
-    "/messages/count_tokens": _counted("input_tokens"),
-    "/responses/input_tokens": _counted("input_tokens"),
-    ":countTokens": _counted("totalTokens"),
+    "/api/embed": _embed_ollama,
+    "/api/embeddings": _embed_ollama,
+    "/embeddings": _embed_openai,
+    ":embedContent": _embed_gemini,
+    ":batchEmbedContents": _embed_gemini_batch,
+    "/messages/count_tokens": _count_tokens("input_tokens"),
+    "/responses/input_tokens": _count_tokens("input_tokens"),
+    ":countTokens": _count_tokens("totalTokens"),
     "/api/show": _show_model,
     "/api/pull": lambda data, path: {"status": "success"},
 }
 
 
-def _size(value: Any, default: int) -> int:
+def _choose_size(value: Any, default: int) -> int:
     return min(value, _MOST_DIMENSIONS) if isinstance(value, int) and value > 0 else default
 
 
-def _texts(value: Any) -> list[str]:
+def _list_texts(value: Any) -> list[str]:
     """A text, a list of texts, a list of tokens, or a list of lists of tokens."""
     if not isinstance(value, list):
         return [str(value or "")]
@@ -146,7 +146,7 @@ def _texts(value: Any) -> list[str]:
     return [one if isinstance(one, str) else " ".join(map(str, one)) for one in value[:_TEXT_LIMIT]]
 
 
-def _models(provider: str, path: str, names: tuple[str, ...]) -> Any | None:
+def _list_models(provider: str, path: str, names: tuple[str, ...]) -> Any | None:
     entry, listed = _LISTS["openai" if provider == "ollama" and "/api/" not in path else provider]
     if path.endswith(("/models", "/api/tags", "/api/ps")):
         return listed([entry(name) for name in names or ("scripted",)])
@@ -156,29 +156,29 @@ def _models(provider: str, path: str, names: tuple[str, ...]) -> Any | None:
     return entry(one[1]) if one and (not names or one[1] in names) else None
 
 
-def _openai_model(name: str) -> Any:
+def _build_openai_model(name: str) -> Any:
     return {"id": name, "object": "model", "created": 0, "owned_by": "script"}
 
 
-def _anthropic_model(name: str) -> Any:
+def _build_anthropic_model(name: str) -> Any:
     return {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
 
 
-def _gemini_model(name: str) -> Any:
+def _build_gemini_model(name: str) -> Any:
     methods = ["generateContent", "streamGenerateContent", "embedContent"]
     return {"name": f"models/{name}", "displayName": name, "version": "1", "supportedGenerationMethods": methods}
 
 
-def _ollama_model(name: str) -> Any:
+def _build_ollama_model(name: str) -> Any:
     return {"name": name, "model": name, "modified_at": "1970-01-01T00:00:00Z", "size": 0, "digest": "", "details": {}}
 
 
 _LISTS: Mapping[str, tuple[Callable[[str], Any], Callable[[list[Any]], Any]]] = {
-    "openai": (_openai_model, lambda models: {"object": "list", "data": models}),
+    "openai": (_build_openai_model, lambda models: {"object": "list", "data": models}),
     "anthropic": (
-        _anthropic_model,
+        _build_anthropic_model,
         lambda models: {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]},
     ),
-    "google": (_gemini_model, lambda models: {"models": models}),
-    "ollama": (_ollama_model, lambda models: {"models": models}),
+    "google": (_build_gemini_model, lambda models: {"models": models}),
+    "ollama": (_build_ollama_model, lambda models: {"models": models}),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct
 
-from holdfast.planes.llm.codecs.loose import json_text, parse
+from holdfast.planes.llm.codecs.loose import parse_json, to_json_text
 from holdfast.reading.fields import ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
@@ -46,20 +46,20 @@ class Pattern(Struct, frozen=True):
         if match is None:
             return fnmatchcase(text, self.written)
         try:
-            return _compiled(*match.groups()).search(text, timeout=LIMIT_S) is not None
+            return _compile_regex(*match.groups()).search(text, timeout=LIMIT_S) is not None
         except TimeoutError as slow:
             from holdfast.planes.llm.sources.source import UpstreamDown
 
             raise UpstreamDown(f"the pattern {self.written} of a script took over 2 s") from slow
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether it matches exactly one text."""
         from holdfast.planes.llm.sources.provider_hosts import is_glob
 
         return not is_glob(self.written) and not _REGEX.fullmatch(self.written)
 
-    def fault(self) -> tuple[str, str] | None:
+    def find_problem(self) -> tuple[str, str] | None:
         """Why it cannot be used, and what to do; None if it can."""
         import regex
 
@@ -71,13 +71,13 @@ class Pattern(Struct, frozen=True):
             hint = f"known: {', '.join(FLAGS)}; a glob that begins with a slash is written [/]..."
             return f"not a regular-expression flag: {strange[0]!r}", hint
         try:
-            _compiled(*match.groups())
+            _compile_regex(*match.groups())
         except (regex.error, ValueError, OverflowError, RecursionError) as bad:
             return f"not a valid regular expression: {bad}", ""
         return None
 
 
-def _compiled(pattern: str, flags: str) -> Any:
+def _compile_regex(pattern: str, flags: str) -> Any:
     import regex
 
     return regex.compile(f"(?{flags})" * bool(flags) + pattern, regex.DOTALL)
@@ -97,28 +97,28 @@ class TextTemplate(Struct, frozen=True):
 
     def fill(self, scene: Scene) -> str:
         """The filled-in text; raises Missing."""
-        return "".join([part if isinstance(part, str) else json_text(scene.value(part)) for part in self.parts])
+        return "".join([part if isinstance(part, str) else to_json_text(scene.find_value(part)) for part in self.parts])
 
-    def value(self, scene: Scene) -> Any:
+    def fill_value(self, scene: Scene) -> Any:
         """The filled-in text. If the template is a single placeholder, its value is returned unchanged: a number
         stays a number."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Hole):
-            return scene.value(self.parts[0])
+            return scene.find_value(self.parts[0])
         return self.fill(scene)
 
     @property
-    def always(self) -> bool:
+    def is_always_filled(self) -> bool:
         """Whether every conversation fills it."""
         return all(isinstance(part, str) or part.root == "prompt" for part in self.parts)
 
 
-def template(text: str) -> TextTemplate:
+def parse_template(text: str) -> TextTemplate:
     """Parses a template; raises ValueError with the placeholder that nothing can fill, or empty for one that is
     not closed."""
     parts: list[str | Hole] = []
     done = 0
     for hole in _HOLE.finditer(text):
-        parts += [text[done : hole.start()], _hole(hole[1].strip())]
+        parts += [text[done : hole.start()], _parse_hole(hole[1].strip())]
         done = hole.end()
     if "{{" in text[done:]:
         raise ValueError("")
@@ -127,7 +127,7 @@ def template(text: str) -> TextTemplate:
     return TextTemplate(nonempty or ("",))
 
 
-def _hole(name: str) -> Hole:
+def _parse_hole(name: str) -> Hole:
     name = name or "(nothing)"
     root, *path = name.split(".")
     if not _NAME.fullmatch(name) or root not in ROOTS or (path and root == "prompt"):
@@ -141,20 +141,20 @@ class Scene:
     """A conversation as a script's rules read it."""
 
     def __init__(self, request: ModelRequest) -> None:
-        self.asked = request
+        self.request = request
 
     @cached_property
     def prompt(self) -> str:
-        return self.asked.prompt
+        return self.request.prompt
 
     @cached_property
     def system(self) -> str:
-        return "\n".join([message.text for message in self.asked.messages if message.role == "system"])
+        return "\n".join([message.text for message in self.request.messages if message.role == "system"])
 
     @cached_property
     def result(self) -> ToolResult | None:
         """The last tool result that the model has not answered; none once the user has spoken again."""
-        for message in reversed(self.asked.messages):
+        for message in reversed(self.request.messages):
             if message.results:
                 return message.results[-1]
             if message.role in ("user", "assistant"):
@@ -164,39 +164,39 @@ class Scene:
     @cached_property
     def results(self) -> Mapping[str, str]:
         """The last result of each tool, by name."""
-        return {result.name: result.text for result in self.asked.results}
+        return {result.name: result.text for result in self.request.results}
 
     @cached_property
     def turn(self) -> int:
         """The number of the model's next answer, from 1; consecutive entries of the model are one answer."""
-        roles = [message.role for message in self.asked.messages if message.role != "system"]
+        roles = [message.role for message in self.request.messages if message.role != "system"]
         before = [None, *roles]
         return 1 + sum(role == "assistant" != last for last, role in zip(before, roles, strict=False))
 
-    def value(self, hole: Hole) -> Any:
+    def find_value(self, hole: Hole) -> Any:
         """The value of a placeholder; raises Missing."""
         if hole.root == "prompt":
             return self.prompt
         if hole.root == "results":
-            return self._named(hole.path)
+            return self._find_result(hole.path)
         if self.result is None:
             raise Missing
-        return _inside(self.result.text if hole.root == "result" else self.result.arguments, hole.path)
+        return _find_inside(self.result.text if hole.root == "result" else self.result.arguments, hole.path)
 
-    def _named(self, path: tuple[str, ...]) -> Any:
+    def _find_result(self, path: tuple[str, ...]) -> Any:
         """`results.TOOL.field`; a tool's name may contain dots."""
         for size in range(len(path), 0, -1):
             name = ".".join(path[:size])
             if name in self.results:
-                return _inside(self.results[name], path[size:])
+                return _find_inside(self.results[name], path[size:])
         raise Missing
 
 
-def _inside(text: str, path: tuple[str, ...]) -> Any:
+def _find_inside(text: str, path: tuple[str, ...]) -> Any:
     """A field of a JSON text; without a path the text itself."""
     if not path:
         return text
-    value = parse(text)
+    value = parse_json(text)
     for name in path:
         if isinstance(value, dict) and name in value:
             value = value[name]
@@ -207,39 +207,39 @@ def _inside(text: str, path: tuple[str, ...]) -> Any:
     return value
 
 
-def _text(reader: Reader, node: Node) -> Any:
+def _read_text(reader: Reader, node: Node) -> Any:
     """A text as written in YAML: a number needs no quotes."""
     if node.kind in ("null", "list", "map"):
         return reader.report_type(node, "a text")
     return node.text
 
 
-def _pattern(reader: Reader, node: Node) -> Any:
-    text = _text(reader, node)
+def _read_pattern(reader: Reader, node: Node) -> Any:
+    text = _read_text(reader, node)
     if text is BAD:
         return BAD
     pattern = Pattern(text)
-    wrong = pattern.fault()
+    wrong = pattern.find_problem()
     if wrong is None:
         return pattern
     message, hint = wrong
     return reader.report(node, message, hint=hint, code="bad-regex")
 
 
-def _patterns(reader: Reader, node: Node) -> Any:
+def _read_patterns(reader: Reader, node: Node) -> Any:
     """One value, or a list of them."""
-    read = [_pattern(reader, one) for one in (node.items if node.kind == "list" else [node])]
+    read = [_read_pattern(reader, one) for one in (node.items if node.kind == "list" else [node])]
     return BAD if any(one is BAD for one in read) else tuple(read)
 
 
-def _template(reader: Reader, node: Node) -> Any:
-    text = _text(reader, node)
-    return BAD if text is BAD else _with_holes(reader, node, text)
+def _read_template(reader: Reader, node: Node) -> Any:
+    text = _read_text(reader, node)
+    return BAD if text is BAD else _parse_holes(reader, node, text)
 
 
-def _with_holes(reader: Reader, node: Node, text: str) -> Any:
+def _parse_holes(reader: Reader, node: Node, text: str) -> Any:
     try:
-        return template(text)
+        return parse_template(text)
     except ValueError as unknown:
         name = str(unknown)
     if not name:
@@ -251,28 +251,28 @@ def _with_holes(reader: Reader, node: Node, text: str) -> Any:
     return reader.report(node, message, hint=hint, code="bad-template")
 
 
-def _arguments(reader: Reader, node: Node) -> Any:
+def _read_arguments(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
         message = f"expected a map of the tool's arguments, found {describe(node)}"
         return reader.report(node, message, code="wrong-type")
-    return _filled(reader, node)
+    return _read_filled(reader, node)
 
 
-def _filled(reader: Reader, node: Node) -> Any:
+def _read_filled(reader: Reader, node: Node) -> Any:
     """A value of any shape, with its texts as templates."""
     if node.kind == "list":
-        return [_filled(reader, item) for at, item in enumerate(node.items)]
+        return [_read_filled(reader, item) for at, item in enumerate(node.items)]
     if node.kind == "map":
-        return {name: _filled(reader, value) for name, (_, value) in node.pairs.items()}
-    return _with_holes(reader, node, node.text) if node.kind == "text" else node.value
+        return {name: _read_filled(reader, value) for name, (_, value) in node.pairs.items()}
+    return _parse_holes(reader, node, node.text) if node.kind == "text" else node.value
 
 
-def _form(read: Any, words: str) -> ValueForm:
+def _build_form(read: Any, words: str) -> ValueForm:
     return ValueForm(read, dict, words)
 
 
-NAME = _form(_text, "a text")
-PATTERN = _form(_pattern, "a glob, or /a regex/")
-PATTERNS = _form(_patterns, "a glob, /a regex/, or a list of them")
-TEMPLATE = _form(_template, "a text with {{ holes }}")
-ARGUMENTS = _form(_arguments, "a map")
+NAME = _build_form(_read_text, "a text")
+PATTERN = _build_form(_read_pattern, "a glob, or /a regex/")
+PATTERNS = _build_form(_read_patterns, "a glob, /a regex/, or a list of them")
+TEMPLATE = _build_form(_read_template, "a text with {{ holes }}")
+ARGUMENTS = _build_form(_read_arguments, "a map")

@@ -25,7 +25,7 @@ from holdfast.model.completion import Completion
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.sources.provider_hosts import AgentHeaders, key_in_query
+from holdfast.planes.llm.sources.provider_hosts import AgentHeaders, find_query_key
 
 PLACEHOLDER_KEY = "holdfast-no-key"
 """The dummy key of an agent whose user has none: client libraries refuse to start without one."""
@@ -84,7 +84,7 @@ class Query(Struct, frozen=True):
     """The decoded body; None if it is not JSON."""
     codec: Codec | None = None
     """None for requests that are passed through: embeddings, lists of models."""
-    asked: ModelRequest | None = None
+    request: ModelRequest | None = None
     base_url: str | None = None
     """The host that the agent itself called, if the request came through the proxy."""
     digest: str = ""
@@ -93,18 +93,18 @@ class Query(Struct, frozen=True):
     @property
     def key(self) -> str:
         """The key that the request carries, in any place; empty if there is none."""
-        return key_in_query(self.path) if self.headers.key is None else self.headers.key
+        return find_query_key(self.path) if self.headers.key is None else self.headers.key
 
     @property
     def stream(self) -> bool:
         """Whether the reply must be streamed."""
-        return self.asked is not None and self.asked.stream
+        return self.request is not None and self.request.stream
 
     @property
     def model(self) -> str:
         """The requested model, if the request names one."""
-        if self.asked is not None:
-            return self.asked.model
+        if self.request is not None:
+            return self.request.model
         named = self.data.get("model") if isinstance(self.data, dict) else None
         return named if isinstance(named, str) else ""
 
@@ -132,12 +132,12 @@ class RawReply(Protocol):
 
     def get(self, name: str) -> str | None: ...
 
-    def arrived(self) -> bytes | None:
+    def read_arrived(self) -> bytes | None:
         """The complete body if its length is declared and it has already arrived; None if it must be read as it
         arrives."""
         ...
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def stream_body(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Only one of these three methods may read it, once."""
         ...
 
@@ -175,13 +175,13 @@ class WrittenReply(Struct, frozen=True):
     """Whether a provider was called, rather than a script."""
 
 
-Answered: TypeAlias = PassedReply | WrittenReply
+SourceReply: TypeAlias = PassedReply | WrittenReply
 
 
 class ModelSource(Protocol):
     """Answers model calls."""
 
-    async def answer(self, query: Query) -> Answered:
+    async def answer(self, query: Query) -> SourceReply:
         """The reply, whatever its status. Raises UpstreamDown if there is none."""
         ...
 
@@ -192,7 +192,7 @@ class Occurrences:
     def __init__(self) -> None:
         self._trials: OrderedDict[str, Counter[str | int]] = OrderedDict()
 
-    def next(self, trial: str, key: str | int) -> int:
+    def count_next(self, trial: str, key: str | int) -> int:
         """Counts it once more and returns the new count."""
         counts = self._trials.setdefault(trial, Counter())
         counts[key] += 1
@@ -200,7 +200,7 @@ class Occurrences:
             self._trials.popitem(last=False)
         return counts[key]
 
-    def so_far(self, trial: str, key: str | int) -> int:
+    def get_count(self, trial: str, key: str | int) -> int:
         return self._trials[trial][key] if trial in self._trials else 0
 
     def forget(self, trial: str) -> None:
@@ -220,10 +220,10 @@ class StoredReply:
         wanted = name.lower().encode("latin-1")
         return next((value.decode("latin-1") for key, value in self.headers if key == wanted), None)
 
-    def arrived(self) -> bytes | None:
+    def read_arrived(self) -> bytes | None:
         return None  # a stream is replayed as it was recorded, whatever it contains
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def stream_body(self) -> AsyncIterator[bytes]:
         for chunk in self.parts:
             yield chunk
 
