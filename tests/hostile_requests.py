@@ -48,7 +48,7 @@ class Planes:
         self.address, self.standing = self._ready.result(10)
 
     async def _serve(self) -> None:
-        with patch("holdfast.planes.egress_policy._resolved", _numeric), socket.socket() as stood:
+        with patch("holdfast.planes.egress_policy._resolve_host", _numeric), socket.socket() as stood:
             stood.bind(("127.0.0.1", 0))
             site_planes = SitePlanes(self._settings)
             address = await site_planes.open_address()

@@ -41,7 +41,7 @@ def obedient(task: Task) -> str:
 class Pen:
     """A Writer that says what a function of the assignment gives."""
 
-    shown = "script pen"
+    label = "script pen"
 
     def __init__(self, say: Callable[[Assignment], str]) -> None:
         self.say = say

@@ -5,7 +5,7 @@ class ServedTrial:
     def __init__(self, context):
         self.context = context
 
-    async def model(self, exchange, provider, path):
+    async def serve_model(self, exchange, provider, path):
         await exchange.respond(200, body=self.context.trial.id.encode())
 
     def close(self):

@@ -7,7 +7,7 @@ from holdfast.planes.egress_policy import NotPermitted, Policy
 
 
 def where(policy, host, port=80):
-    return asyncio.run(policy.addresses(host, port))
+    return asyncio.run(policy.resolve_addresses(host, port))
 
 
 def names(**table):

@@ -49,10 +49,10 @@ class ServedTrial:
     def __init__(self, context):
         self.context = context
 
-    async def model(self, exchange, provider, path):
+    async def serve_model(self, exchange, provider, path):
         await exchange.respond(200, body=b"served")
 
-    def broke(self, why):
+    def report_error(self, why):
         self.context.sink.add_error(why, "bug")
 
     def note(self, text):

@@ -102,7 +102,7 @@ def test_the_end_of_a_trial_stops_whoever_answers_its_process():
         stopped = []
 
         class Slow(ServedTrial):
-            async def model(self, exchange, provider, path):
+            async def serve_model(self, exchange, provider, path):
                 try:
                     await asyncio.sleep(60)
                 finally:
@@ -127,7 +127,7 @@ def test_the_end_of_a_trial_stops_whoever_answers_its_process():
 def test_the_end_of_a_trial_cuts_a_connection_that_was_taken_over():
     async def main():
         class Tunnelling(ServedTrial):
-            async def web(self, exchange):
+            async def serve_web(self, exchange):
                 inner = serve_plain(await exchange.take_over(), lambda asked: asked.respond(200, body=b"in"))
                 await inner.wait_closed()
 

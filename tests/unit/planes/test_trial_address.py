@@ -20,17 +20,17 @@ class ServedTrial:
         self.closed = False
         self.why = []
 
-    async def model(self, exchange: Exchange, provider: str, path: str) -> None:
+    async def serve_model(self, exchange: Exchange, provider: str, path: str) -> None:
         await exchange.respond(200, body=f"{self.context.trial.id} model {provider} {path}".encode())
 
-    async def web(self, exchange: Exchange) -> None:
+    async def serve_web(self, exchange: Exchange) -> None:
         await exchange.respond(200, body=f"web {exchange.head.target}".encode())
 
-    async def mcp(self, exchange: Exchange, server: str) -> None:
+    async def serve_mcp(self, exchange: Exchange, server: str) -> None:
         status = 409 if exchange.head.method == "CONNECT" else 200  # a CONNECT that succeeds has no body to look at
         await exchange.respond(status, body=f"mcp {server}".encode())
 
-    def broke(self, why: str) -> None:
+    def report_error(self, why: str) -> None:
         self.why.append(why)
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ def test_when_a_trial_is_over_its_connections_are_closed():
 
 def test_what_is_under_way_when_the_trial_ends_is_cut_off():
     class Slow(ServedTrial):
-        async def model(self, exchange, provider, path):
+        async def serve_model(self, exchange, provider, path):
             await asyncio.sleep(30)
 
     async def main():
@@ -178,7 +178,7 @@ def test_what_is_under_way_when_the_trial_ends_is_cut_off():
 
 def test_a_plane_that_breaks_is_an_error_of_the_trial_and_prints_nothing(capsys, golden: Golden):
     class Broken(ServedTrial):
-        async def model(self, exchange, provider, path):
+        async def serve_model(self, exchange, provider, path):
             raise KeyError("oops")
 
     boarded = []

@@ -40,17 +40,17 @@ def shaken(context: ssl.SSLContext, ca_file: str, name: str) -> ssl.SSLSocket:
 
 @pytest.mark.parametrize("host", ["api.example.com", "127.0.0.1", "::1", "x" * 63 + "." + "y" * 60 + ".example"])
 def test_a_client_that_trusts_the_run_accepts_the_leaf(authority, host):
-    with shaken(authority.leaf(host), authority.own_file, host) as client:
+    with shaken(authority.get_leaf_context(host), authority.own_file, host) as client:
         assert client.selected_alpn_protocol() == "http/1.1"
 
 
 def test_the_name_asked_for_by_sni_is_honoured(authority):
-    with shaken(authority.leaf("10.0.0.1"), authority.own_file, "behind.example.com"):
+    with shaken(authority.get_leaf_context("10.0.0.1"), authority.own_file, "behind.example.com"):
         pass
 
 
 def test_a_leaf_is_for_its_host_alone(authority):
-    context = authority.leaf("one.example.com")
+    context = authority.get_leaf_context("one.example.com")
     context.sni_callback = None
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
         shaken(context, authority.own_file, "two.example.com")
@@ -63,7 +63,7 @@ def test_another_runs_authority_is_not_trusted(authority, tmp_path):
 
 def test_files_are_their_owners_alone_and_hold_no_key(authority):
     folder = Path(authority.ca_file).parent
-    authority.leaf("c.example")
+    authority.get_leaf_context("c.example")
     assert sorted(path.name for path in folder.iterdir()) == ["ca-bundle.pem", "holdfast-ca.pem"]
     for path in folder.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -85,7 +85,7 @@ def test_what_a_user_trusts_besides_stays_trusted(authority, tmp_path, name):
     assert Path(made.ca_file).read_bytes() == read_system_roots() + theirs.read_bytes() + own
     for_node = theirs.read_bytes() + own if name == "NODE_EXTRA_CA_CERTS" else own
     assert Path(made.own_file).read_bytes() == for_node
-    shaken(authority.leaf("a.example"), made.ca_file, "a.example").close()
+    shaken(authority.get_leaf_context("a.example"), made.ca_file, "a.example").close()
     shaken(made.get_leaf_context("a.example"), made.ca_file, "a.example").close()
 
 
@@ -105,11 +105,11 @@ def test_servers_that_a_user_trusts_besides_are_trusted_upstream_too(authority, 
 
 
 def test_leaves_are_made_once_and_not_without_end(authority, monkeypatch):
-    assert authority.leaf("d.example") is authority.leaf("d.example")
+    assert authority.get_leaf_context("d.example") is authority.get_leaf_context("d.example")
     made = []
     monkeypatch.setattr(Authority, "_create_context", lambda self, host: made.append(host) or object())
     for n in range(KEPT + 10):
-        authority.leaf(f"{n}.example")
+        authority.get_leaf_context(f"{n}.example")
     assert len(authority._leaves) == KEPT
     authority._leaves.clear()
 

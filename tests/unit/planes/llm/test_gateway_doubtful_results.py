@@ -64,7 +64,7 @@ def test_after_a_reply_that_passed_unread_a_result_with_words_behind_it_is_in_do
     trial, talk = Trial(), Talk(codec)
     talk.user("How many kettles?")
     trial.reads(talk)
-    trial.results.missed()
+    trial.results.record_missed()
     talk.round("call_1")
     talk.user("(3 steps left)")
     trial.reads(talk)
@@ -76,7 +76,7 @@ def test_what_was_no_call_before_a_reply_passed_unread_stays_none() -> None:
     talk.example(closed=False)
     talk.user("How many kettles?")
     trial.reads(talk)
-    trial.results.missed()
+    trial.results.record_missed()
     trial.reads(talk)
     assert trial.perhaps == []
 
@@ -171,9 +171,9 @@ def test_a_fetched_reply_tells_its_calls_once() -> None:
     trial, talk = Trial(FIRST), Talk(OPENAI_RESPONSES)
     call = ToolCall("call_1", "search", '{"q": "kettle"}')
     for _ in range(2):
-        trial.results.fetched((call,))
+        trial.results.record_fetched((call,))
     talk.user("How many kettles?")
     talk.round("call_1")
     assert trial.reads(talk) == [FAULT]
-    trial.results.fetched((call,))
+    trial.results.record_fetched((call,))
     assert (trial.calls, trial.perhaps) == ([(1, "error")], [])

@@ -297,7 +297,7 @@ def test_calls_that_only_came_to_an_end_now_are_asked_for_before_a_result_is_giv
     talk.round("call_1")
 
     def late() -> None:
-        trial.results.declared((ToolCall("call_1", "search", '{"q": "kettle"}'),), before)
+        trial.results.record_calls((ToolCall("call_1", "search", '{"q": "kettle"}'),), before)
 
     changed = asyncio.run(trial.results.settle(talk.asked(), late=late))
     assert changed["call_1"].text == FAULT
@@ -319,7 +319,7 @@ def test_a_call_that_was_perhaps_written_into_a_text_is_met_and_else_not_told_of
     for made in (True, False):
         trial, talk = Trial(FIRST), Talk(OPENAI_CHAT)
         talk.user("How many kettles?")
-        trial.results.declared((ToolCall("", "search", '{"q": "kettle"}'),), talk.asked(), sure=False)
+        trial.results.record_calls((ToolCall("", "search", '{"q": "kettle"}'),), talk.asked(), sure=False)
         if made:
             talk.round("made-up")
             assert trial.reads(talk) == [FAULT]

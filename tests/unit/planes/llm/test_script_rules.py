@@ -178,17 +178,17 @@ def test_script_speaks_every_format(tmp_path: Path, path: str, body: dict[str, A
     assert route.codec is not None
     codec = route.codec
     asked = query({**body, "stream": stream}, codec=codec, path=path)
-    assert asked.asked is not None
+    assert asked.request is not None
     calls = "" if path == "/api/generate" else ", tool_calls: [{name: brew, arguments: {cups: 2}}]"
     completion = said(script(tmp_path, f"  - {{match: {{model: m, prompt: tea}}, text: one two{calls}}}\n"), asked)
-    if asked.asked.stream:
+    if asked.request.stream:
         reader = codec.create_reader()
-        for frame in codec.write_frames(completion, asked.asked):
+        for frame in codec.write_frames(completion, asked.request):
             assert isinstance(frame, bytes)
             reader.feed(frame)
         got = reader.build_completion()
     else:
-        got = codec.read_reply(json.loads(codec.write_body(completion, asked.asked)))
+        got = codec.read_reply(json.loads(codec.write_body(completion, asked.request)))
     assert got.text == "one two"
     assert [(c.name, json.loads(c.arguments)) for c in got.tool_calls] == ([("brew", {"cups": 2})] if calls else [])
 

@@ -69,7 +69,7 @@ def test_upstream_of_another_format_is_asked_in_translation(provider: Any) -> No
     async def test(server: Server, route: Any) -> None:
         models = {"claude*": ModelSpec(provider=provider, name="qwen", base_url=server.url, api_key="k")}
         asked = message("hi", headers=(("x-api-key", "agent"), ("anthropic-version", "2023-06-01")))
-        answered = await route(models).source("anthropic", asked.model).answer(asked)
+        answered = await route(models).get_source("anthropic", asked.model).answer(asked)
         assert isinstance(answered, WrittenReply)
         assert (answered.completion.text, answered.completion.finish) == ("Hello", "stop")
         path, headers, body = server.seen[-1]
@@ -93,7 +93,7 @@ def test_upstream_in_translation_is_read_to_the_end_of_its_stream() -> None:
 
         server.respond = stream
         asked = message("hi", stream=True)
-        answered = await route({"*": ModelSpec(base_url=server.url)}).source("anthropic", asked.model).answer(asked)
+        answered = await route({"*": ModelSpec(base_url=server.url)}).get_source("anthropic", asked.model).answer(asked)
         assert isinstance(answered, WrittenReply)
         assert answered.completion.text == "Hello"
         assert server.seen[-1][2]["stream"] is True
@@ -109,7 +109,7 @@ def test_upstream_error_in_translation_has_the_shape_that_the_agent_knows() -> N
 
         server.respond = limited
         asked = message("hi")
-        answered = await route({"*": ModelSpec(base_url=server.url)}).source("anthropic", asked.model).answer(asked)
+        answered = await route({"*": ModelSpec(base_url=server.url)}).get_source("anthropic", asked.model).answer(asked)
         assert isinstance(answered, PassedReply)
         assert answered.wire.get("retry-after") == "7"
         body = json.loads(await answered.wire.read())
@@ -141,7 +141,7 @@ def test_upstream_without_a_responses_api_is_asked_by_chat() -> None:
         router = route({"*": ModelSpec(base_url=server.url)})
         asked = query({"model": "m", "input": "hi"}, codec=OpenAIResponses(), path="/v1/responses")
         for _ in range(2):
-            answered = await router.source("openai", "m").answer(asked)
+            answered = await router.get_source("openai", "m").answer(asked)
             assert isinstance(answered, WrittenReply)
             assert answered.completion.text == "Hello"
         paths = [path for path, _, _ in server.seen]

@@ -108,7 +108,7 @@ def test_a_schema_is_read_once_for_a_tool_and_the_tries_are_bounded(mode: str, m
     talk = Talk([Injection("tool", "*", mode)], result={"content": [], "structuredContent": record})
     schema = {"title": f"only one, for {mode}", "const": record}
     for _ in range(2):
-        talk.visit.lists("search", {"name": "search", "outputSchema": schema})
+        talk.visit.add_listed_tool("search", {"name": "search", "outputSchema": schema})
         talk.say(call())
     assert [met.effect for met in talk.context.ledger] == ["no_effect"] * 2
     assert f"the first {TRIES} places" in talk.context.ledger[0].note

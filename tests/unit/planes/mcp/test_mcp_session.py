@@ -251,7 +251,7 @@ def test_one_image_has_no_first_page():
 )
 def test_an_empty_result_has_nothing_in_it(result, structured):
     talk = Talk([Injection("tool", "*", "empty")], result=result)
-    talk.visit.lists("search", {"name": "search"})
+    talk.visit.add_listed_tool("search", {"name": "search"})
     answer = json.loads(talk.say(call()).line)["result"]
     assert (answer["content"], answer.get("structuredContent")) == ([], structured)
     assert [met.effect for met in talk.context.ledger] == ["met"]
@@ -279,7 +279,7 @@ def test_a_changed_result_fits_what_the_tool_declares(mode, listed):
     plane = "tool" if mode in KEEPS_SHAPE else "context"
     talk = Talk([Injection(plane, "*", mode)], result={"content": [], "structuredContent": RECORD})
     if listed:
-        talk.visit.lists("search", {"name": "search", "outputSchema": STRICT})
+        talk.visit.add_listed_tool("search", {"name": "search", "outputSchema": STRICT})
     told = json.loads(talk.say(call()).line)["result"]["structuredContent"]
     assert told != RECORD
     assert [type(part) for part in told.values()] == [str, list, int]
@@ -293,7 +293,7 @@ def test_where_nothing_fits_the_schema_the_fault_is_not_met_and_says_why(mode):
     schema = {"type": "object", "properties": {"count": {"const": 2}}, "required": ["count"]}
     schema["additionalProperties"] = False
     talk = Talk([Injection(plane, "*", mode)], result={"content": [], "structuredContent": {"count": 2, "of": 3}})
-    talk.visit.lists("search", {"name": "search", "outputSchema": schema})
+    talk.visit.add_listed_tool("search", {"name": "search", "outputSchema": schema})
     assert not talk.say(call()).changed
     assert [met.effect for met in talk.context.ledger] == ["no_effect"]
     assert "declares a schema" in talk.context.ledger[0].note
@@ -301,7 +301,7 @@ def test_where_nothing_fits_the_schema_the_fault_is_not_met_and_says_why(mode):
 
 def test_a_success_that_the_client_refuses_is_not_met():
     talk = Talk([Injection("tool", "*", "phantom_success")], result={})
-    talk.visit.lists("search", {"name": "search", "outputSchema": STRICT})
+    talk.visit.add_listed_tool("search", {"name": "search", "outputSchema": STRICT})
     talk.say(call())
     assert [(met.effect, "rejects" in met.note) for met in talk.context.ledger] == [("no_effect", True)]
 

@@ -69,7 +69,7 @@ async def read_along(kind, talk):
     """What the connection is heard to do."""
     client, server, to_client, to_server, told = End(), End(), Sink(), Sink(), Told()
     reader = kind(client, server, to_client, to_server, told)
-    tasks = [asyncio.ensure_future(reader.forward_requests()), asyncio.ensure_future(reader.down())]
+    tasks = [asyncio.ensure_future(reader.forward_requests()), asyncio.ensure_future(reader.forward_replies())]
     for side, data in [*talk, ("client", b""), ("server", b"")]:
         (client if side == "client" else server).queue.put_nowait(data)
         for _ in range(12):
