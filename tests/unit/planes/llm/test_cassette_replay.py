@@ -246,7 +246,7 @@ class Down:
 
 def test_a_model_that_is_down_is_reported_with_the_request_that_the_recording_lacks(tmp_path: Path) -> None:
     record(tmp_path / "c.jsonl", Echo("one"), chat("hi"))
-    source = PrefixReplay(Cassette(tmp_path / "c.jsonl", mask)).before(Down())
+    source = PrefixReplay(Cassette(tmp_path / "c.jsonl", mask)).wrap_source(Down())
 
     async def run() -> None:
         for _ in range(2):  # the second request of the trial is reported like the first
